@@ -11,9 +11,10 @@ import argparse
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
+
+from archives import extras, interpreter
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / ".adapters"
@@ -23,22 +24,13 @@ SIGNS = {"passed": "yes", "failed": "NO", "skipped": "-"}
 
 def hosts() -> dict[str, str]:
     """Adapters that have tests: the module's name and its extra."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     found = (path.stem.removeprefix("test_") for path in sorted((ROOT / "tests" / "adapters").glob("test_*.py")))
-    return {name: name.replace("_", "-") for name in found if name.replace("_", "-") in extras}
+    return {name: name.replace("_", "-") for name in found if name.replace("_", "-") in extras()}
 
 
 def lowest(extra: str) -> list[str]:
     """The extra's requirements, held at the lowest release that they allow."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    return [re.sub(r">=([\w.]+)[^;]*", r"==\1", line) for line in extras[extra]]
-
-
-def interpreter(extra: str) -> str:
-    """This Python, or a newer one where the extra says that it needs that."""
-    needed = [found[1] for line in lowest(extra) if (found := re.search(r"python_version >= '([\d.]+)'", line))]
-    enough = not needed or sys.version_info >= tuple(map(int, needed[0].split(".")))
-    return sys.executable if enough else f"python{needed[0]}"
+    return [re.sub(r">=([\w.]+)[^;]*", r"==\1", line) for line in extras()[extra]]
 
 
 def installed(extra: str, end: str) -> Path:

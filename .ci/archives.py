@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tarfile
 import tomllib
@@ -35,8 +36,30 @@ EXTRAS = {
     "local": ("fastembed", "lessonbank.embedders.fastembed"),
     "sentence-transformers": ("sentence_transformers", "lessonbank.embedders.sentence_transformers"),
     "presidio": ("presidio_analyzer", "lessonbank.guard.redact.presidio"),
+    "client": ("lessonbank.client.bank",),
+    "server": ("lessonbank.service.application",),
+    "proxy": ("lessonbank.proxy.server",),
+    "pages": ("lessonbank.pages.application",),
+    "postgres": ("lessonbank.stores.postgres",),
+    "try": ("lessonbank.service.tryout", "lessonbank.stores.postgres"),
+    "mcp": ("lessonbank.mcp.app",),
+    "zstd": ("zstandard",),
+    "otel": ("lessonbank.telemetry", "opentelemetry.proto"),
 }
-"""What can be imported once an extra is installed."""
+"""What can be imported once an extra is installed; for the others, the adapter of that name."""
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+
+def extras(project: Path = PROJECT) -> dict[str, list[str]]:
+    """What each extra requires."""
+    return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+
+
+def interpreter(extra: str) -> str:
+    """This Python, or the oldest one that has what the extra requires."""
+    needed = re.findall(r"python_version >= '([\d.]+)'", " ".join(extras()[extra]))
+    enough = all(sys.version_info >= tuple(map(int, one.split("."))) for one in needed)
+    return sys.executable if enough else f"python{needed[0]}"
 
 
 def problems(folder: Path, source: Path) -> list[str]:
@@ -92,13 +115,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("place", type=Path, nargs="?", help="the folder of archives")
     parser.add_argument("--extras", type=Path, help="print the names of the extras in this pyproject.toml")
+    parser.add_argument("--python", help="print the Python that this extra needs")
     parser.add_argument("--import", dest="extra", help="import what this extra brings")
     told = parser.parse_args()
     if told.extras:
-        print("\n".join(tomllib.loads(told.extras.read_text(encoding="utf-8"))["project"]["optional-dependencies"]))
+        print("\n".join(extras(told.extras)))
+        return 0
+    if told.python:
+        print(interpreter(told.python))
         return 0
     if told.extra:
-        for name in EXTRAS[told.extra]:
+        for name in EXTRAS.get(told.extra, (f"lessonbank.adapters.{told.extra.replace('-', '_')}",)):
             import_module(name)
         return 0
     found = problems(told.place, Path(__file__).parents[1] / "src" / "lessonbank")

@@ -728,9 +728,9 @@ def test_a_greeting_with_anything_that_may_ask_is_the_request(greeting: str, sig
 
 
 def test_a_long_turn_is_not_looked_through() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert first_request(["hi " * 1_000_000]) is not None
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 class Raising:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from running import lessonbank_cli
 
+from lessonbank.errors import FormatError
 from lessonbank.testing import ModelServer
 from lessonbank_bench.measure.judging.figures import calibration, coverage, figures, paired
+from lessonbank_bench.measure.judging.kept import Kept, Setting
 from lessonbank_bench.measure.judging.opinions import Opinion
 
 pytestmark = pytest.mark.full
@@ -87,6 +89,19 @@ def test_verdicts_are_kept_and_only_what_is_missing_is_asked(tmp_path: Path) -> 
     alone = lessonbank_cli("bench", "judge", "--out", "a.jsonl", "--html", "page.html", cwd=tmp_path)
     assert "8/8" in alone.stdout
     assert "Reliability" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_file_of_somebody_else_is_left_as_it_is_and_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
+    notes, kept = tmp_path / "notes.md", tmp_path / "kept.jsonl"
+    notes.write_text("first line\nlast line without an end", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"notes\.md.* name another file"):
+        Kept(notes, Opinion)
+    assert notes.read_text(encoding="utf-8") == "first line\nlast line without an end"
+    Kept(kept, Opinion, Setting(name="one"))
+    with kept.open("a", encoding="utf-8") as file:
+        file.write('{"run": "cut sh')
+    assert Kept(kept, Opinion).rows == []
+    assert kept.read_text(encoding="utf-8").count("\n") == len(kept.read_text(encoding="utf-8").splitlines()) == 1
 
 
 def test_a_model_that_fails_costs_no_verdict_and_the_command_goes_on_later(tmp_path: Path) -> None:

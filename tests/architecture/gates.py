@@ -359,7 +359,7 @@ def _tool(root: Path, *arguments: str, **variables: str) -> subprocess.Completed
         text=True,
         encoding="utf-8",
         check=False,
-        timeout=300,
+        timeout=570,  # pytest ends a test at 600
     )
 
 

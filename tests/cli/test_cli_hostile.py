@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -319,7 +320,8 @@ def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ..
 @pytest.mark.full
 @posix
 def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
-    with ModelServer(default=lambda _: slow()) as server:
+    go = threading.Event()
+    with ModelServer(default=lambda _: str(go.wait(60))) as server:
         command = [
             *(*COMMAND, "learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t"),
             *("--model", "m", "--base-url", server.base_url, "--jobs", "1", "--judge"),
@@ -334,15 +336,11 @@ def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
             time.sleep(0.02)
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
+        go.set()
     assert started.returncode == 130
     assert "0 runs read" in out
     assert "stopped" in err
     assert "Traceback" not in err
-
-
-def slow() -> str:
-    time.sleep(1)
-    return "too late"
 
 
 def test_formats_lists_every_format_there_is(tmp_path: Path) -> None:

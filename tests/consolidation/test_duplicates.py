@@ -169,7 +169,7 @@ def test_a_cosine_alone_proves_nothing() -> None:
 
 
 def test_enormous_lessons_are_compared_in_no_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert level("save it now " * 50_000, "save it now " * 50_000 + "not") == "different"
     assert level("a b c d e f g. " * 40, "a b c d e f h. " * 40) != "same"
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -102,6 +102,21 @@ def test_the_reference_names_every_error_code() -> None:
     assert sorted(told) == sorted(e.code for e in defined if e is not errors.LessonbankError)
 
 
+HOSTS = [page for page in PAGES if page.parent.name == "hosts" and page.stem != "index"]
+
+
+@pytest.mark.parametrize("page", HOSTS, ids=lambda page: page.stem)
+def test_the_page_of_a_framework_names_a_whole_program(page: Path) -> None:
+    named = re.findall(r"`(?:python )?examples/(\w+\.py)`", page.read_text(encoding="utf-8"))
+    assert named
+    assert all((pages.ROOT / "examples" / name).is_file() for name in named)
+
+
+def test_every_adapter_has_its_page() -> None:
+    adapters = {path.stem for path in (pages.ROOT / "src/lessonbank/adapters").glob("*.py")}
+    assert adapters - {"__init__", "following"} == {page.stem.replace("-", "_") for page in HOSTS}
+
+
 def test_every_format_is_named() -> None:
     told = pages.first_cells((pages.ROOT / "docs/guides/recorded-runs.md").read_text(encoding="utf-8"))
     assert {name for name, _ in importers.FORMATS} <= set(told)

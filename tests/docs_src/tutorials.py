@@ -107,7 +107,9 @@ def run(parts: list[Cell], /) -> None:
     sources = [_SETTINGS, *(cell.text for cell in code)]
     book: Any = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "HOME": folder, "NO_COLOR": "1", "COLUMNS": "100"}
+        fonts = Path(tempfile.gettempdir(), "lessonbank-tutorials")  # matplotlib looks for fonts once, not each time
+        given = {"HOME": folder, "MPLCONFIGDIR": str(fonts), "NO_COLOR": "1", "COLUMNS": "100"}
+        environment = {**os.environ, **given}
         work = Path(folder, "work")
         work.mkdir()
         pipes = Config(KernelManager={"transport": "ipc", "ip": f"{folder}/kernel"})

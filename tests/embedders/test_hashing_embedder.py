@@ -113,7 +113,7 @@ class Held(HashingEmbedder):
     released = threading.Event()
 
     def rows(self, texts: Sequence[str], /) -> Vectors:
-        assert self.released.wait(10)
+        assert self.released.wait(60)
         return super().rows(texts)
 
 

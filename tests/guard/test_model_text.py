@@ -177,10 +177,11 @@ def test_no_field_that_holds_text_is_left_out() -> None:
     }
     assert left == {
         "Trust.evidence",
+        "Administer.act",
         "Audit.seed",
         "Retire.group",
         "Retire.successor",
-    }  # ids of runs, lessons and groups, and a drawn number
+    }  # ids of runs, lessons and groups, names of calls and of their callers, and a drawn number
 
 
 # --- redacted before it is cut or folded ------------------------------------------------------------------------------

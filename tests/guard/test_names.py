@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank import Evidence, Lesson, Parts, Safety, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.guard.names import LONGEST, checked_name, name_key
-from lessonbank.types import Extraction
+from lessonbank.types import Administer, Extraction
 
 GOOD = [
     "u-17",
@@ -147,7 +147,8 @@ def test_every_door_that_takes_a_name_refuses_one_in_another_form(door: str, tmp
         for name in [name for name in (*OTHER_SPELLINGS, *REFUSED) if name is not None]:
             with pytest.raises(UsageError):
                 DOORS[door](bank, name, tmp_path)
-        assert bank.history.list() == before
+        changes = [entry for entry in bank.history.list() if not isinstance(entry.entry, Administer)]
+        assert changes == [*before]  # to import a file, it was exported
 
 
 def test_a_key_is_one_writers_however_the_name_is_spelled() -> None:

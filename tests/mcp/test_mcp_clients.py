@@ -21,7 +21,7 @@ pytestmark = pytest.mark.full
 TASK = "Ship a parcel abroad"
 WORDS = ["-m", "lessonbank.cli", "mcp", "--scope", "t", "--embedder", "lexical", "--holdout", "0"]
 INSPECTOR = os.environ.get("LESSONBANK_MCP_INSPECTOR") or shutil.which("mcp-inspector")
-"""`npm install --prefix FOLDER @modelcontextprotocol/inspector@0.15.0` puts it into FOLDER/node_modules/.bin."""
+"""`npm install --prefix FOLDER @modelcontextprotocol/inspector@2.12.0` makes FOLDER/node_modules/.bin (Node 22)."""
 
 
 @pytest.fixture
@@ -93,6 +93,6 @@ def test_the_inspector_reads_every_answer(bank_file: Path, call: tuple[str, ...]
     ended = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, cwd=bank_file.parent
     )
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == (5 if '"isError": true' in says else 0), ended.stderr  # 5: the tool said that it failed
     assert json.loads(ended.stdout)
     assert not [word for word in says if word not in ended.stdout], ended.stdout

@@ -184,10 +184,11 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client(tenant: Tenant, ups
 
 
 def test_an_upstream_that_cannot_be_reached_is_an_error_that_sdks_read(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with running(f"http://127.0.0.1:{port}", tmp_path, scope="a/b") as proxy:
-        reply = httpx2.post(proxy.url + CHAT, json=ASK, timeout=PATIENCE)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # it does not listen, and nobody else gets the port meanwhile
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with running(url, tmp_path, scope="a/b") as proxy:
+            reply = httpx2.post(proxy.url + CHAT, json=ASK, timeout=PATIENCE)
     assert reply.status_code == 502
     assert "could not be reached" in reply.json()["error"]["message"]
 

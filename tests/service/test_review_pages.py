@@ -44,7 +44,7 @@ class Site:
     bank: Path
 
     def browser(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self.url, timeout=20, headers={"Origin": self.url})
+        return httpx2.Client(base_url=self.url, timeout=60, headers={"Origin": self.url})
 
     @contextmanager
     def entered(self, who: str) -> Generator[httpx2.Client]:
@@ -80,7 +80,7 @@ def site(tmp_path: Path) -> Generator[Site]:
 async def _keys(path: Path) -> dict[str, str]:
     roles: dict[str, Any] = {"Ann": "agent", "Rea": "reader", "Ana": "reviewer", "Ada": "admin"}
     async with await lessonbank.connect_async(path, scope="default") as bank:
-        keys = Keys(bank.store)
+        keys = Keys(bank)
         made = {name: await keys.add(name, scope="acme", role=role) for name, role in roles.items()}
         return {**made, "Root": await keys.add("Root", scope="", role="admin")}
 
@@ -137,13 +137,10 @@ def test_only_an_admin_erases_and_rolls_back_and_only_in_the_tenant(site: Site) 
         with site.entered(who) as browser:
             token = csrf(browser.get("/review/history"))
             last = {"csrf": token, "to": "0", "last": "2"}
-            erased = {
-                "csrf": token,
-                "lesson": site.lesson.id,
-                "reason": "asked to",
-                "seen": "1 lessons, 0 runs, 0 recalls",
-            }
-            assert browser.get(f"/review/purge?lesson={site.lesson.id}").status_code == (200 if status == 303 else 403)
+            preview = browser.get(f"/review/purge?lesson={site.lesson.id}")
+            assert preview.status_code == (200 if status == 303 else 403)
+            seen = "".join(re.findall(r'name="seen" value="([^"]+)"', preview.text))
+            erased = {"csrf": token, "lesson": site.lesson.id, "reason": "asked to", "seen": seen}
             if who == "Ana":
                 assert browser.post("/review/history/rollback", data=last).status_code == status
             assert browser.post("/review/purge?scope=other", data=erased).status_code == 404
@@ -157,7 +154,7 @@ def test_only_an_admin_erases_and_rolls_back_and_only_in_the_tenant(site: Site) 
 def test_a_key_that_ended_ends_its_sessions(site: Site) -> None:
     async def end(id: str) -> None:
         async with await lessonbank.connect_async(site.bank, scope="default") as bank:
-            await Keys(bank.store).remove(id)
+            await Keys(bank).remove(id)
 
     with site.entered("Ana") as browser:
         assert browser.get("/review/lessons").status_code == 200

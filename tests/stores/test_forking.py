@@ -110,11 +110,11 @@ async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
 
         def long(connection: sqlite3.Connection) -> int:
             begun.set()
-            end.wait(20)
+            end.wait(60)
             return int(connection.execute("SELECT count(*) FROM experiences").fetchone()[0])
 
         writing = store._database.write(long)
-        begun.wait(20)
+        begun.wait(60)
 
         def refused(database: Database) -> str:
             with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):

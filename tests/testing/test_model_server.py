@@ -188,7 +188,7 @@ def test_a_slow_answer_waits_until_it_is_let_go() -> None:
         assert not first.is_set()
         assert len(seen) == 2
         go.set()
-        thread.join(5)
+        thread.join(60)
     assert "".join(seen) == "It is on its way."
 
 

@@ -222,11 +222,11 @@ async def test_a_claim_is_renewed_while_it_takes_and_a_run_that_another_worker_t
     model.answered = anyio.Event()
     async with opened(model=model) as bank:
         (id,) = await bank.submit(run())
-        worker = Worker(bank, lease=0.3)
+        worker = Worker(bank, lease=1.5)
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             await model.begun.wait()
-            deadline = anyio.current_time() + 0.5
+            deadline = anyio.current_time() + 2.0
             while anyio.current_time() < deadline:
                 assert not await bank.store.claim(worker="another", limit=1, seconds=60.0)
             await bank.store.release(id, scope=SCOPE, worker=worker.name)
@@ -322,7 +322,8 @@ async def test_a_run_is_learned_as_whoever_submitted_it() -> None:
         settlement = await bank.store.settlement(recall.id, scope=SCOPE)
         assert settlement is not None
         assert settlement.identity == "key:ana"
-        assert {entry.writer for entry in await bank.history.list()} == {"ana"}
+        learned = [entry for entry in await bank.history.list() if entry.entry.kind != "admin"]
+        assert {entry.writer for entry in learned} == {"ana"}
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,10 @@ def test_whatever_a_reply_is_its_action_is_a_part_of_it(reply: str) -> None:
 
 
 def test_a_reply_of_megabytes_is_read_in_no_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for hostile in ("click(" * 1_000_000, "click('" * 1_000_000, "a" * 20_000_000):
         assert last_action(hostile, NAMES) == ""
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_memory_ends_the_instructions_and_the_page_comes_with_what_was_done() -> None:
@@ -222,7 +222,7 @@ def test_work_that_spins_for_a_driver_that_is_gone_is_left_and_ended(monkeypatch
     with pytest.raises(DriverGone):
         worker.do(spin, alive=lambda: False)
     worker.leave()
-    assert ended.wait(5)
+    assert ended.wait(60)
 
 
 def test_a_browser_that_is_not_there_is_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,10 +131,10 @@ def test_a_broken_page_is_read_as_far_as_it_goes(page: str) -> None:
 
 
 def test_a_page_made_to_take_long_does_not() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for page in ("<a>" * 200_000, "<a b" * 200_000, "<div>t" * 100_000, "</x>" * 200_000):
         lines(page, {"1": {}})
-    assert time.perf_counter() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_a_page_cannot_forge_the_lines_of_others() -> None:

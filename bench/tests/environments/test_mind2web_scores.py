@@ -115,6 +115,6 @@ def test_the_last_action_of_a_reply_counts(reply: str, said: Said) -> None:
 
 
 def test_an_endless_reply_is_read_in_no_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     read_action("CLICK [1] [" * 500_000)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

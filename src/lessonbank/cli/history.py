@@ -18,6 +18,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import (
     Add,
+    Administer,
     Audit,
     Edit,
     Erased,
@@ -223,6 +224,8 @@ def _what(entry: JournalEntry) -> str:
             return _of_lessons(change)
         case Audit():
             return f"{change.odds:.0%} of judged runs, by {change.by}: {change.reason}".removesuffix(": ")
+        case Administer():
+            return f"{change.act}, by {change.by}: {change.subject}".removesuffix(": ")
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case _:

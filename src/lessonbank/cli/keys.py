@@ -78,7 +78,7 @@ def _with_keys(bank: str, call: Callable[[Any], Awaitable[T]]) -> T:
 
     async def called() -> T:
         async with await connect_async(bank, scope="default") as memory:
-            return await call(Keys(memory.store))
+            return await call(Keys(memory))
 
     needs_bank(bank)
     return anyio.run(called)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fastapi import FastAPI
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
 
 def serve(
@@ -51,6 +51,18 @@ def serve(
         list[str] | None,
         typer.Option("--public-url", help="Where people open the pages, such as https://bank.example.com."),
     ] = None,
+    user_header: Annotated[
+        str | None,
+        typer.Option("--user-header", help="The header in which a proxy names the people that it signed in."),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option("--trusted-proxy", help="The address of that proxy: nobody else may set the header."),
+    ] = None,
+    user_scope: Annotated[
+        str | None, typer.Option("--user-scope", help="The tenant of these people: this scope and all below it.")
+    ] = None,
+    user_role: Annotated[str, typer.Option("--user-role", help="What they may do: reader or reviewer.")] = "reader",
     try_out: Annotated[
         bool, typer.Option("--try", help="Start a PostgreSQL, a bank, a key and a worker of its own, in --folder.")
     ] = False,
@@ -83,10 +95,22 @@ def serve(
         _try(folder, settings, port, Limits(body=largest))
     else:
         origins = (public_url or []) if pages or public_url else None
-        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins))
+        users = _users(user_header, trusted_proxy, user_scope, user_role)
+        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins, users))
 
 
-def _review() -> Callable[..., Starlette]:
+def _users(header: str | None, proxies: list[str] | None, scope: str | None, role: str) -> Any:
+    """People whom a proxy signs in; `None` where no option speaks of them. Raises UsageError."""
+    if header is None and not proxies and scope is None:
+        return None
+    if header is None or not proxies or scope is None:
+        raise UsageError("--user-header, --trusted-proxy and --user-scope go together: give all of them")
+    from lessonbank.service.proxy_users import ProxyUsers
+
+    return ProxyUsers(header, proxies, scope, role)  # type: ignore[arg-type]
+
+
+def _review() -> Callable[..., ASGIApp]:
     with importing("lessonbank serve --pages", extra="pages"):
         from lessonbank.service.review import review
     return review
@@ -110,7 +134,7 @@ def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None
 
 
 async def _serve(
-    bank: str, settings: dict[str, Any], host: str, port: int, limits: Any, origins: list[str] | None
+    bank: str, settings: dict[str, Any], host: str, port: int, limits: Any, origins: list[str] | None, users: Any
 ) -> None:
     from lessonbank import connect_async
     from lessonbank.service.application import application
@@ -121,8 +145,7 @@ async def _serve(
 
     def made(url: str) -> FastAPI:
         at = {url, f"http://localhost:{url.rpartition(':')[2]}", *(origins or ())}
-        return application(
-            memory, limits=limits, close=True, review=add_pages(memory, origins=at) if add_pages else None
-        )
+        pages = add_pages(memory, origins=at, users=users) if add_pages else None
+        return application(memory, limits=limits, close=True, review=pages, users=users)
 
     await run(made, host=host, port=port, ready=lambda url: say(f"lessonbank serves {url}/v1", to=progress_console))

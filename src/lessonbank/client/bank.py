@@ -66,10 +66,10 @@ class _Caller:
             raise UsageError(f"{call} acts on the whole file: call it on the bank itself, not on a handle of scoped()")
         if operation.file:
             return await self._with_file(operation, given)
+        progress = a_call(given.get("progress"), "progress=")
         path, call = _address(operation, given), _checked(operation, await _in_form(self, given))
         query, body = (query_of(_set(call)), None) if is_query(operation) else ({}, _json(call))
         answer = await self.connection.send(operation.method, path, headers=self.headers, query=query, body=body)
-        progress = a_call(given.get("progress"), "progress=")
         result = _read(operation, answer.content, answer)
         if progress:
             progress(result)
@@ -262,7 +262,7 @@ def _set(call: Record) -> dict[str, Any]:
 
 
 def _json(call: Record) -> bytes:
-    return call.model_dump_json(exclude_defaults=False, warnings=False).encode()
+    return call.model_dump_json(warnings=False).encode()
 
 
 def _address(operation: Operation, given: Mapping[str, Any]) -> str:

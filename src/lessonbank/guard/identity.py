@@ -114,11 +114,9 @@ async def add_key(store: Store, role: Role, name: str, /) -> str:
     return key
 
 
-async def end_key(store: Store, role: Role, name: str, /) -> bool:
-    """End a key. Whether there was one."""
-    known = await store.setting(_setting(role, name)) is not None
+async def end_key(store: Store, role: Role, name: str, /) -> None:
+    """End a key, if there is one."""
     await store.set_setting(_setting(role, name), None)
-    return known
 
 
 async def holders(store: Store, role: Role, /) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from starlette.responses import FileResponse, Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.errors import Conflict, UsageError
+from lessonbank.types.ids import digest
 
 from .visit import Visit
 
@@ -60,7 +61,7 @@ async def purging(visit: Visit) -> Response:
     visit.check_admin()
     asked = {name: visit.query(name) for name in (*_NAMED, "metadata")}
     what = await _previewed(visit, asked) if any(asked.values()) else None
-    told: dict[str, Any] = {"asked": asked, "what": what, "titles": {}, "tasks": {}}
+    told: dict[str, Any] = {"asked": asked, "what": what, "seen": what and _mark(what), "titles": {}, "tasks": {}}
     if what is not None:
         lessons = {id: await if_there(visit.bank.lessons.get(id)) for id in what.lessons[:_LISTED]}
         runs = {id: await if_there(visit.bank.runs.get(id)) for id in what.runs[:_LISTED]}
@@ -78,7 +79,7 @@ async def purge(visit: Visit) -> Response:
     if not first.get("reason"):
         raise UsageError("say why it is erased: the journal keeps the reason, and nothing else of it")
     what = await _previewed(visit, asked)
-    if first.get("seen") != _size(what):
+    if first.get("seen") != _mark(what):
         raise Conflict("what would be erased changed since it was shown: look again, then decide")
     gone = await visit.bank.admin.purge(**_wanted(asked), reason=first["reason"], by=visit.session.name)
     visit.session.told = f"Erased for good: {_size(gone)}"
@@ -114,6 +115,11 @@ def _wanted(asked: Mapping[str, str | None]) -> dict[str, Any]:
             raise UsageError("metadata are given as key=value, as in user=u-17")
         named["metadata"] = {key.strip(): value.strip()}
     return named
+
+
+def _mark(what: Erasing) -> str:
+    """Stands for exactly these records: others of the same number have another."""
+    return digest(what.model_dump_json())
 
 
 def _size(what: Erasing) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Final, cast
+from typing import Final
 
 from starlette.responses import Response
 
@@ -33,7 +33,7 @@ async def page(visit: Visit) -> Response:
 
 async def others(visit: Visit) -> Response:
     """Other runs that had the same task, or one that holds all its words."""
-    run = await visit.bank.runs.get(cast("str", visit.request.path_params["id"]))
+    run = await visit.bank.runs.get(visit.id)
     found = await visit.bank.runs.list(text=run.trajectory.task[:_WORDS], limit=_OTHERS + 1)
     same = [one for one in found if one.trajectory.id != run.trajectory.id][:_OTHERS]
     return visit.page("_others.html" if visit.is_part else "others.html", {"run": run, "others": same})

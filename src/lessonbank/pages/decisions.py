@@ -12,7 +12,7 @@ from lessonbank.errors import Conflict, UsageError
 from lessonbank.types import JournalEntry, Lesson, Outcome, target_of
 
 from .signing import local
-from .visit import Visit
+from .visit import Visit, number_of
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -60,7 +60,7 @@ async def decide(visit: Visit) -> Response:
 async def edit(visit: Visit) -> Response:
     """Put a person's words into the place of a lesson's, if nobody else did since."""
     fields = await visit.form()
-    lesson = await as_seen(visit, _id(visit), number(first(fields, "version")))
+    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
     told = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
@@ -75,7 +75,7 @@ async def edit(visit: Visit) -> Response:
 async def narrow(visit: Visit) -> Response:
     """Keep a lesson for some tasks; without a word, for all."""
     fields = await visit.form()
-    lesson = await as_seen(visit, _id(visit), number(first(fields, "version")))
+    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
     only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
@@ -92,7 +92,7 @@ async def correct(visit: Visit) -> Response:
     outcome, reason = first(fields, "outcome"), first(fields, "reason")
     if outcome not in get_args(Outcome):
         raise UsageError("say how the run ended: success, failure or unknown")
-    run = await visit.bank.runs.get(_id(visit))
+    run = await visit.bank.runs.get(visit.id)
     by, before = visit.session.name, run.verdict
 
     async def back(bank: AsyncReasoningBank) -> object:
@@ -185,18 +185,9 @@ def back_to(visit: Visit, fields: Mapping[str, Sequence[str]], /) -> Response:
 def _seen(told: str) -> tuple[str, int]:
     """`version:id`, as the forms name a lesson."""
     version, _, id = told.partition(":")
-    return id, number(version)
-
-
-def number(told: str, /) -> int:
-    """A small number as a form has it; 0 for anything else."""
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 9 else 0
+    return id, number_of(version) or 0
 
 
 def first(fields: Mapping[str, Sequence[str]], name: str, /) -> str:
     """The value of a field; empty where it is missing."""
     return next(iter(fields.get(name, ())), "").strip().replace("\r\n", "\n")
-
-
-def _id(visit: Visit) -> str:
-    return cast("str", visit.request.path_params["id"])

@@ -12,7 +12,7 @@ from lessonbank.errors import Conflict, UsageError
 
 from .decisions import remember
 from .journal import Line, latest, line_of
-from .visit import PAGE, Visit
+from .visit import PAGE, Visit, number_of
 
 _LISTED: Final = 200
 """Lessons of each sort that a comparison lists."""
@@ -20,7 +20,7 @@ _LISTED: Final = 200
 
 async def timeline(visit: Visit) -> Response:
     """Changes, the newest first."""
-    entries = await latest(visit.bank, PAGE, before=_number(visit.query("before")) or visit.counts.changes + 1)
+    entries = await latest(visit.bank, PAGE, before=number_of(visit.query("before")) or visit.counts.changes + 1)
     lines = [line_of(entry) for entry in entries]
     told = {"lines": lines, "titles": await _titles(visit, lines), "more": entries[-1].sequence if entries else None}
     return visit.page("history.html", told)
@@ -29,7 +29,7 @@ async def timeline(visit: Visit) -> Response:
 async def comparison(visit: Visit) -> Response:
     """What one moment has that another had not; and, on the way back to it, what a rollback would change."""
     last = visit.counts.changes
-    before, after = _number(visit.query("a")), _number(visit.query("b"))
+    before, after = number_of(visit.query("a")), number_of(visit.query("b"))
     before, after = 0 if before is None else before, last if after is None else after
     difference = await visit.bank.history.diff(before, after)
     told = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
@@ -40,7 +40,7 @@ async def rollback(visit: Visit) -> Response:
     """Make the scope what it was, if it still is what the person saw."""
     fields = await visit.form()
     visit.check_admin()
-    to, seen = (_number(next(iter(fields.get(name, ())), "")) for name in ("to", "last"))
+    to, seen = (number_of(next(iter(fields.get(name, ())), "")) for name in ("to", "last"))
     reason = next(iter(fields.get("reason", ())), "").strip()
     if to is None:
         raise UsageError("say to which change: open the page History and choose one")
@@ -57,7 +57,3 @@ async def _titles(visit: Visit, lines: Sequence[Line]) -> Mapping[str, str]:
     ids = dict.fromkeys(line.lessons[0] for line in lines if line.lessons)
     found = {id: await if_there(visit.bank.lessons.get(id)) for id in ids}
     return {id: lesson.title for id, lesson in found.items() if lesson}
-
-
-def _number(told: str | None) -> int | None:
-    return int(told) if told and told.isascii() and told.isdigit() and len(told) < 12 else None

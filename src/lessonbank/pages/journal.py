@@ -76,6 +76,7 @@ _LINES: Final[Mapping[str, Callable[[JournalEntry, Any], Line]]] = {
     "trust": _trusted,
     "verdict": lambda entry, told: Line(entry, f"corrected a verdict: {told.verdict.outcome}", (), told.reason),
     "audit": lambda entry, told: Line(entry, "asked for labels of runs drawn at random", (), told.reason),
+    "admin": lambda entry, told: Line(entry, f"{told.act}, by {told.by}", (), told.subject),
     "rollback": lambda entry, told: Line(entry, f"rolled back to change {told.to}", (), told.reason),
     "settle": _settled,
     "purge": lambda entry, told: Line(entry, f"erased a {told.what}", (), told.reason),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -71,7 +71,7 @@ async def listing(visit: Visit) -> Response:
 
 async def one(visit: Visit) -> Response:
     """One lesson. What takes long to find out is a page of its own, which this one asks for."""
-    id = _id(visit)
+    id = visit.id
     owner = await visit.bank.lessons.experience(id)
     lesson = next(each for each in owner.lessons if each.id == id)
     runs = await runs_of(visit.bank, lesson)
@@ -89,7 +89,7 @@ async def one(visit: Visit) -> Response:
 
 async def versions(visit: Visit) -> Response:
     """What a lesson said before, with what changed."""
-    lesson = await visit.bank.lessons.get(_id(visit))
+    lesson = await visit.bank.lessons.get(visit.id)
     story = await visit.bank.history.list(lesson=lesson.id)
     told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story}
     return visit.page("_versions.html" if visit.is_part else "versions.html", told)
@@ -97,7 +97,7 @@ async def versions(visit: Visit) -> Response:
 
 async def effect(visit: Visit) -> Response:
     """What showing a lesson changes, with its interval."""
-    lesson = await visit.bank.lessons.get(_id(visit))
+    lesson = await visit.bank.lessons.get(visit.id)
     lift = await visit.bank.lift()
     found = next((each for each in lift.lessons if each.lesson_id == lesson.id), None)
     template = "_effect.html" if visit.is_part else "effect.html"
@@ -152,7 +152,3 @@ def _text(title: str, when: str, content: str, only: Sequence[str]) -> str:
 
 def _one_of(value: str | None, known: Sequence[str]) -> str | None:
     return value if value in known else None
-
-
-def _id(visit: Visit) -> str:
-    return cast("str", visit.request.path_params["id"])

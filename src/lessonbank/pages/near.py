@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
@@ -30,7 +30,7 @@ _SEARCHED: Final = 8
 
 async def page(visit: Visit) -> Response:
     """A part of the page of a lesson that waits. It searches, so it comes after that page."""
-    id = cast("str", visit.request.path_params["id"])
+    id = visit.id
     owner = await visit.bank.lessons.experience(id)
     lesson = next(one for one in owner.lessons if one.id == id)
     told = {

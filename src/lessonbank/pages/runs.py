@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
@@ -12,7 +12,7 @@ from lessonbank.types import RECALL, Lesson, Outcome, Recall, Run, RunStatus
 from lessonbank.types.recalls import numbers_cited
 
 from .evidence_steps import named_steps
-from .visit import PAGE, Visit
+from .visit import PAGE, Visit, number_of
 
 _STEPS: Final = 200
 """Steps of a run on one page."""
@@ -35,10 +35,10 @@ async def listing(visit: Visit) -> Response:
 
 async def one(visit: Visit) -> Response:
     """One run, step by step."""
-    run = await visit.bank.runs.get(cast("str", visit.request.path_params["id"]))
+    run = await visit.bank.runs.get(visit.id)
     recall = await recall_of(visit, run)
     drawn = await _drawn_from(visit, run, recall)
-    first = _number(visit.query("from"))
+    first = max(number_of(visit.query("from")) or 1, 1)
     steps = list(enumerate(run.trajectory.steps, 1))[first - 1 : first - 1 + _STEPS]
     told: dict[str, Any] = {
         "run": run,
@@ -90,7 +90,3 @@ def _cited(run: Run, recall: Recall | None) -> Sequence[str]:
     said = "\n".join([*(step.action.text for step in run.trajectory.steps), run.trajectory.answer or ""])
     numbers = numbers_cited(said)
     return [id for number, id in enumerate(ids, 1) if number in numbers]
-
-
-def _number(told: str | None) -> int:
-    return max(int(told), 1) if told and told.isascii() and told.isdigit() and len(told) < 8 else 1

@@ -113,6 +113,11 @@ class Visit:
         """The fields of the form that was sent. Raises Refused."""
         return await form_of(self.request, csrf=self.session.csrf, origins=self.site.origins)
 
+    @property
+    def id(self) -> str:
+        """The id in the address of a page of one record."""
+        return self.request.path_params["id"]
+
     def query(self, name: str, /) -> str | None:
         """A part of the address; `None` if it is not there or blank."""
         return self.request.query_params.get(name, "").strip() or None
@@ -139,10 +144,15 @@ class Visit:
         return self.request.headers.get("hx-request") == "true"
 
 
+def number_of(told: str | None, /) -> int | None:
+    """The whole number that an address or a form says; `None` if it says none, or one that nothing has."""
+    return int(told) if told and told.isascii() and told.isdigit() and len(told) < 12 else None
+
+
 async def visiting(site: Site, request: Request, session: Session, guest: Guest | None, /) -> Visit:
     """The visit that a request is. Raises NotFound: there is no such scope, or it is not to be seen here."""
     scopes = await scopes_of(site.bank, guest)
-    home = site.bank.scope if site.bank.scope in scopes else scopes[0]
+    home = site.bank.scope if site.bank.scope in scopes else await _first_with_lessons(site.bank, scopes)
     scope = request.query_params.get("scope") or home
     if scope not in scopes:
         raise NotFound(f"there is no scope {scope!r} here")
@@ -151,6 +161,15 @@ async def visiting(site: Site, request: Request, session: Session, guest: Guest 
         bank = bank.scoped(scope, writer=session.name if session.key or guest else None, key=session.key)
     counts = Counts() if request.headers.get("hx-request") else await bank.admin.counts()
     return Visit(request, site, session, bank, scope, scopes, home, guest, counts)
+
+
+async def _first_with_lessons(bank: AsyncReasoningBank, scopes: tuple[str, ...]) -> str:
+    """A tenant's own scope may hold no more than the journal of its keys."""
+    first, *others = scopes
+    for scope in scopes if others else ():
+        if (await bank.scoped(scope).admin.counts()).lessons:
+            return scope
+    return first
 
 
 async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> tuple[str, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.types import RECALL, Candidate, Lesson, Recall
 
-from .visit import PAGE, Visit
+from .visit import PAGE, Visit, number_of
 
 
 async def listing(visit: Visit) -> Response:
@@ -37,15 +36,14 @@ async def trying(visit: Visit) -> Response:
 
 
 async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
-    limit = visit.query("limit")
-    count = int(limit) if limit and limit.isascii() and limit.isdigit() and 0 < int(limit[:3]) <= PAGE else None
-    recall = await visit.bank.recalls.preview(task, limit=count)
+    limit = number_of(visit.query("limit"))
+    recall = await visit.bank.recalls.preview(task, limit=limit if limit and limit <= PAGE else None)
     return {"recall": recall, "rows": await _candidates(visit, recall)}
 
 
 async def one(visit: Visit) -> Response:
     """One recall: the text, and each lesson that was found."""
-    recall = await visit.bank.recalls.get(_id(visit))
+    recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
     told = {"recall": recall, "rows": await _candidates(visit, recall), "drawn": drawn}
     return visit.page("recall.html", told)
@@ -53,7 +51,7 @@ async def one(visit: Visit) -> Response:
 
 async def explained(visit: Visit) -> Response:
     """How its task ended, what nearly was found, and what the evidence says: this reads all outcomes."""
-    told = await visit.bank.recalls.explain(_id(visit))
+    told = await visit.bank.recalls.explain(visit.id)
     return visit.page("_explained.html" if visit.is_part else "explained.html", {"told": told})
 
 
@@ -61,7 +59,3 @@ async def _candidates(visit: Visit, recall: Recall) -> Sequence[tuple[Candidate,
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
     return [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
-
-
-def _id(visit: Visit) -> str:
-    return cast("str", visit.request.path_params["id"])

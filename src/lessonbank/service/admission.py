@@ -20,6 +20,7 @@ from lessonbank.guard.scope import covers
 
 from .keys import Key, Keys
 from .problems import TooOften
+from .proxy_users import ProxyUsers
 
 _BURST: Final = 10.0
 """Seconds of its rate that a key may use at once."""
@@ -80,8 +81,8 @@ def identity_of(key: Key, /) -> str:
 class Admission:
     """The door of a server."""
 
-    def __init__(self, bank: AsyncReasoningBank, /) -> None:
-        self._bank, self._keys, self._rates = bank, Keys(bank.store), Rates()
+    def __init__(self, bank: AsyncReasoningBank, /, *, users: ProxyUsers | None = None) -> None:
+        self._bank, self._keys, self._rates, self._users = bank, Keys(bank), Rates(), users
 
     async def key_of(self, request: Request, /) -> Key:
         """The key of a request. Raises Unauthenticated, RateLimited, VersionMismatch."""
@@ -90,17 +91,29 @@ class Admission:
             raise VersionMismatch(
                 f"this server speaks API {API}, and the client {theirs[:10]!r}: use one release for both"
             )
+        if self._users and (person := self._users.key_of(request)):
+            return self._reading(request, person)
         kind, _, written = request.headers.get("authorization", "").partition(" ")
         key = await self._keys.find(written.strip()) if kind.lower() == "bearer" else None
         if key is None:
             raise Unauthenticated(
                 "no such key, or it has ended: send `Authorization: Bearer KEY` (`lessonbank keys add`)"
             )
-        request.state.key = key.id
-        if wait := self._rates.spend(key):
-            raise TooOften(f"this key may call {key.rate:,} times a minute: wait {wait:.1f} s", wait=wait)
+        self._spend(request, key)
         await self._keys.seen(key)
         return key
+
+    def _reading(self, request: Request, person: Key) -> Key:
+        """A person whom a proxy signed in. Their browser would send what another site makes it send, too."""
+        self._spend(request, person)
+        if request.method not in ("GET", "HEAD"):
+            raise NotAllowed("people who are signed in by a proxy read here, and decide on the review pages: use a key")
+        return person
+
+    def _spend(self, request: Request, key: Key) -> None:
+        request.state.key, request.state.role = key.id, key.role
+        if wait := self._rates.spend(key):
+            raise TooOften(f"this key may call {key.rate:,} times a minute: wait {wait:.1f} s", wait=wait)
 
     async def admit(self, request: Request, operation: Operation, /) -> Caller:
         """The caller of an operation, if it may. Raises Unauthenticated, NotAllowed, UsageError, RateLimited."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from fastapi import FastAPI, Request
@@ -24,10 +24,15 @@ from .admission import Admission
 from .events import stream
 from .metrics import CONTENT_TYPE, Metrics
 from .problems import Problem, answer_errors, of_error, problem
+from .proxy_users import ProxyUsers as ProxyUsers
 from .routes import REFUSALS, Routes
 from .traces import Traces
+from .tracing import Spans
 from .wire import Bounded
 from .wire import Limits as Limits
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import TracerProvider
 
 _DRAINING: Final = 10.0
 """Seconds that a call of `drain` waits before it says that there is still work."""
@@ -46,12 +51,21 @@ class Greeting(Record):
 
 
 def application(
-    bank: AsyncReasoningBank, /, *, limits: Limits | None = None, close: bool = False, review: ASGIApp | None = None
+    bank: AsyncReasoningBank,
+    /,
+    *,
+    limits: Limits | None = None,
+    close: bool = False,
+    review: ASGIApp | None = None,
+    users: ProxyUsers | None = None,
+    tracer_provider: TracerProvider | None = None,
 ) -> FastAPI:
     """The API over `bank`, for every scope of it: a key says which of them its holder may use.
 
     The bank should be connected with `Safety(trust_names=True)`, so that each key counts as a writer of its own. With
     `close`, the end of the application closes the bank. `review`: pages for people, made by `service.review.review`.
+    `users`: people whom a proxy signs in. `tracer_provider`: where the server's spans go, by default OpenTelemetry's
+    global provider.
     """
 
     @asynccontextmanager
@@ -60,7 +74,7 @@ def application(
         if close:
             await bank.close()
 
-    admission, metrics = Admission(bank), Metrics()
+    admission, metrics = Admission(bank, users=users), Metrics()
     app = FastAPI(
         title="lessonbank",
         version=VERSION,
@@ -80,7 +94,7 @@ def application(
         app.add_api_route("/review", _to_pages, methods=["GET"], include_in_schema=False)
         app.mount("/review", review)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALLEST_PACKED)
-    app.add_middleware(Bounded, limits=limits or Limits(), metrics=metrics)
+    app.add_middleware(Bounded, limits=limits or Limits(), metrics=metrics, spans=Spans(tracer_provider))
     app.openapi = partial(_described, app, app.openapi)  # type: ignore[method-assign]
     return app
 

@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
 from lessonbank.arguments import a_count, a_text, one_of, shown, some_days
+from lessonbank.bank import AsyncReasoningBank
 from lessonbank.client.operations import Role
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import checked_name
-from lessonbank.protocols import Store
 from lessonbank.types import Record
 from lessonbank.types.ids import now
 from lessonbank.types.record import Moment
+from lessonbank.views.acts import note_act
 
 _KEPT: Final = "server_key/"
 _USED: Final = "server_key_used/"
@@ -47,10 +48,10 @@ class Key(Record):
 
 
 class Keys:
-    """The keys that a bank keeps among its settings."""
+    """The keys that a bank keeps among its settings. Its journal tells who made and ended them."""
 
-    def __init__(self, store: Store, /) -> None:
-        self._store = store
+    def __init__(self, bank: AsyncReasoningBank, /) -> None:
+        self._bank, self._store = bank, bank.store
 
     async def add(
         self, name: str, /, *, scope: str, role: Role = "agent", days: float | None = None, rate: int = RATE
@@ -69,6 +70,7 @@ class Keys:
             digest=_digest(secret),
         )
         await self._keep(key)
+        await self._note("keys.add", key)
         return _written(id, secret)
 
     async def list(self) -> Sequence[tuple[Key, datetime | None]]:
@@ -85,6 +87,7 @@ class Keys:
         key = await self._named(id)
         await self._store.set_setting(f"{_KEPT}{key.id}", None)
         await self._store.set_setting(f"{_USED}{key.id}", None)
+        await self._note("keys.remove", key)
         return key
 
     async def rotate(self, id: str, /, *, days: float = 0.0) -> str:
@@ -93,6 +96,7 @@ class Keys:
         until = now() + timedelta(days=some_days(days, "days=")) if days else None
         told = {"digest": _digest(secret), "earlier": key.digest if until else "", "earlier_until": until}
         await self._keep(key.model_copy(update=told))
+        await self._note("keys.rotate", key)
         return _written(key.id, secret)
 
     async def find(self, written: str, /) -> Key | None:
@@ -116,6 +120,11 @@ class Keys:
 
     async def _keep(self, key: Key) -> None:
         await self._store.set_setting(f"{_KEPT}{key.id}", key.model_dump_json())
+
+    async def _note(self, act: str, key: Key) -> None:
+        """In the key's own scope: no tenant reads of another one's keys."""
+        told = f"{key.id}, {key.role}, {key.name}"
+        await note_act(self._store, act, told, scope=key.scope or self._bank.scope, writer=self._bank.writer)
 
     async def _named(self, id: str) -> Key:
         kept = await self._store.setting(f"{_KEPT}{a_text(id, 'id', blank=False)}")

@@ -12,8 +12,9 @@ from typing import Final
 from lessonbank.types.ids import now
 from lessonbank.types.queue import Queue
 
+from .tracing import METHODS
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_METHODS: Final = frozenset({"GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"})
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -37,7 +38,7 @@ class Metrics:
 
     def answered(self, *, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
-        at = (method if method in _METHODS else "other", route)
+        at = (method if method in METHODS else "other", route)
         self._answers[*at, status] += 1
         self._seconds[at][bisect_left(_SECONDS, seconds)] += 1
         self._sums[at] += seconds

@@ -68,7 +68,7 @@ class Running:
 
     def key(self, name: str, /, *, scope: str, role: Role = "agent", **more: Any) -> str:
         """A new key."""
-        return self.portal.call(partial(Keys(self.bank.store).add, name, scope=scope, role=role, **more))
+        return self.portal.call(partial(Keys(self.bank).add, name, scope=scope, role=role, **more))
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def _on_signals(told: Callable[[int, FrameType | None], object]) -> Generator[No
 
 async def _key(bank: AsyncReasoningBank, kept: Path) -> str:
     """The key of an earlier start, which agents know already, or a new one."""
-    keys = Keys(bank.store)
+    keys = Keys(bank)
     written = kept.read_text(encoding="utf-8").strip() if kept.exists() else ""
     if await keys.find(written):
         return written

@@ -19,6 +19,7 @@ from lessonbank.client.operations import API
 from lessonbank.types.ids import new_id
 
 from .metrics import Metrics
+from .tracing import Spans
 
 Message: TypeAlias = MutableMapping[str, Any]
 log = logging.getLogger("lessonbank.server")
@@ -46,8 +47,8 @@ class Limits:
 class Bounded:
     """An application behind bounds."""
 
-    def __init__(self, app: ASGIApp, /, *, limits: Limits, metrics: Metrics) -> None:
-        self._app, self._limits, self._metrics = app, limits, metrics
+    def __init__(self, app: ASGIApp, /, *, limits: Limits, metrics: Metrics, spans: Spans) -> None:
+        self._app, self._limits, self._metrics, self._spans = app, limits, metrics, spans
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -65,17 +66,18 @@ class Bounded:
                 message["headers"] = [*message["headers"], *(one for one in more if one[0] not in known)]
             await send(message)
 
-        with self._metrics.busy():
+        with self._metrics.busy(), self._spans.around(scope) as span:
             try:
                 await self._app(scope, self._bounded(scope, receive), told)
             finally:
-                self._note(scope, status, perf_counter() - begun, id)
+                self._note(scope, status, perf_counter() - begun, id, span)
 
-    def _note(self, scope: Scope, status: int, seconds: float, id: str) -> None:
+    def _note(self, scope: Scope, status: int, seconds: float, id: str, span: dict[str, Any]) -> None:
         """One line: the route and not the address, the id of the key and not the scope."""
-        route = getattr(scope.get("route"), "path", "none")
+        route, state = getattr(scope.get("route"), "path", "none"), scope.get("state", {})
         self._metrics.answered(route=route, method=scope["method"], status=status, seconds=seconds)
-        key = scope.get("state", {}).get("key")
+        span |= {"route": route, "status": status, "role": state.get("role")}
+        key = state.get("key")
         told = {"request": id, "method": scope["method"], "route": route, "status": status, "key": key}
         log.info("%s", json.dumps({**told, "ms": round(seconds * 1000, 1)}))
 

@@ -113,7 +113,7 @@ class Draft:
             case Edit():
                 self._set((change.lesson_id,), partial(_reworded, change=change))
             case _:
-                pass  # an audit changes no experience
+                pass  # an audit and an act of administration change no experience
 
     def _add(self, experience: Experience) -> None:
         self._check_trust(experience, {})

@@ -230,6 +230,15 @@ def scope_tombstone(scope: str, reason: str, counts: Counts, /, *, entries: int)
     )
 
 
+OUTLIVE: Final = ("admin", "purge", "forgotten")
+"""The kinds of journal entries that stay when their whole scope is erased: they tell who did what, and no contents."""
+
+
+def without_reason(entry: Entry, /) -> Entry:
+    """An entry that outlives its scope. The reason of an earlier erasure may quote what was erased."""
+    return entry.model_copy(update={"reason": "purged"}) if isinstance(entry, Purge) else entry
+
+
 def _with(entry: Any, update: Mapping[str, Any]) -> Any:
     same = all(getattr(entry, name) is value for name, value in update.items())
     return entry if same else entry.model_copy(update=update)

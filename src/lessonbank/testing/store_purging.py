@@ -9,6 +9,7 @@ from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
+    Administer,
     Candidate,
     Erased,
     Erasure,
@@ -311,6 +312,20 @@ class PurgingTests(StoreTests):
             assert [m.experience for m in await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)] == [new]
             await store.apply([Rollback(to=length, reason="test")], scope=MINE, writer="tests")
             assert await collected(store.scan(scope=MINE)) == []
+            assert await store.verify() == []
+
+    async def test_who_administered_a_scope_is_told_after_it_was_purged(self) -> None:
+        async with self.opened() as store:
+            await added(store, experience(), scope=MINE)
+            act = Administer(act="admin.export", subject="3 records", by="process:ana@here")
+            await store.apply([act], scope=MINE, writer="ana")
+            await store.purge("scope", "", scope=MINE, writer="ana", reason=f"it held {SECRET}")
+            await store.purge("scope", "", scope=MINE, writer="ben", reason="again")
+            entries = await collected(store.journal(scope=MINE))
+            assert [e.entry.kind for e in entries] == ["erased", "admin", "purge", "purge"]
+            assert (entries[1].entry, entries[1].writer) == (act, "ana")
+            assert [getattr(e.entry, "reason", "") for e in entries[2:]] == ["purged", "again"]
+            assert SECRET not in await everything(store)
             assert await store.verify() == []
 
     async def test_a_closed_store_erases_and_rebuilds_nothing(self) -> None:

@@ -3,6 +3,7 @@
 from .changes import EDITS as EDITS
 from .changes import RETIRES as RETIRES
 from .changes import Add as Add
+from .changes import Administer as Administer
 from .changes import Audit as Audit
 from .changes import Change as Change
 from .changes import Edit as Edit

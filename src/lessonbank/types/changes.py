@@ -120,6 +120,21 @@ class Audit(Record):
     reason: str = ""
 
 
+class Administer(Record):
+    """What somebody did that no other change tells: handed out a key, took an export, tried dead letters again.
+
+    It changes no lesson. It holds no secrets and no contents, so a purge leaves it where it is.
+    """
+
+    kind: Literal["admin"] = "admin"
+    act: Text
+    """What was done, as the name of the call: `admin.export`, `keys.add`."""
+    subject: str = ""
+    """Whom or what it concerned: the name of a holder, the id of a key, a number of records."""
+    by: Text
+    """Who did it, as the bank knows its caller: a process, or a key and its holder."""
+
+
 class Rollback(Record):
     """Make the experiences what they were after an earlier entry. Another rollback undoes it."""
 
@@ -217,7 +232,8 @@ class Synced(Record):
 
 
 Change = Annotated[
-    Add | Audit | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
+    Add | Administer | Audit | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback,
+    Field(discriminator="kind"),
 ]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 

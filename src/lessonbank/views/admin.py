@@ -30,7 +30,7 @@ from lessonbank.arguments import (
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
-from lessonbank.guard.names import checked_name
+from lessonbank.guard.names import checked_name, name_key
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
@@ -94,11 +94,15 @@ class AsyncAdmin:
         if self._of.skips("export"):
             return 0
         if format == "jsonl":
-            return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+            count = await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+            await self._of.note_act("admin.export", f"{count} records", read_only=True)
+            return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
         _warn(*([f"{left_out} lessons do not fit the budget of {budget:,} tokens"] if left_out else []), *_notes(told))
-        return sum(one.lessons for one in told)
+        count = sum(one.lessons for one in told)
+        await self._of.note_act("admin.export", f"{count} lessons as {format}", read_only=True)
+        return count
 
     async def sync(
         self,
@@ -142,6 +146,12 @@ class AsyncAdmin:
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         await self._of.reviewed("import_", by=approved_by)
+        count = await self._imported(source, approved_by)
+        approval = f", approved by {approved_by}" if approved_by else ""
+        await self._of.note_act("admin.import", f"{count} records{approval}")
+        return count
+
+    async def _imported(self, source: Path, approved_by: str | None) -> int:
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
             with self._of.intake.in_force():
@@ -198,6 +208,7 @@ class AsyncAdmin:
             done += batch
             if progress:
                 progress(done)
+        await self._of.note_act("admin.reindex", f"{done} records")
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
@@ -306,13 +317,20 @@ class AsyncAdmin:
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
         await self._of.by_owner(call)
         name = checked_name(name, what="name=")
-        return "" if self._of.skips(call) else await identity.add_key(self._of.store, role, name)
+        if self._of.skips(call):
+            return ""
+        await self._of.note_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
+        return await identity.add_key(self._of.store, role, name)
 
     async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
         await self._of.by_owner(call)
         name = a_text(name, call)
-        if not self._of.skips(call) and not await identity.end_key(self._of.store, role, name):
+        if self._of.skips(call):
+            return
+        if name_key(name) not in await identity.holders(self._of.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
+        await self._of.note_act(f"admin.{call}", name_key(name))
+        await identity.end_key(self._of.store, role, name)
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
@@ -330,6 +348,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("backup")
         if not self._of.skips("backup"):
+            await self._of.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
             await self._of.store.backup(a_path(path))
 
     async def storage(self) -> Mapping[str, str]:
@@ -362,6 +381,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("rebuild")
         await self._of.store.rebuild()
+        await self._of.note_act("admin.rebuild", read_only=True)
 
     @property
     def _files(self) -> LessonFiles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from lessonbank.config import OFF
@@ -18,6 +19,8 @@ from lessonbank.learning.topics import Topics
 from lessonbank.protocols import Retriever, Store, Vectors
 from lessonbank.types import Change, Experience, JournalEntry, Learned, Lesson, Recall
 from lessonbank.types.repeats import repeats_of
+
+from .acts import note_act
 
 log: Final = logging.getLogger("lessonbank")
 _NO_VECTORS: Final[Mapping[str, Vectors]] = {}
@@ -129,6 +132,11 @@ class Handle:
             await self.reviewed(call)
         else:
             self.whole_file(call)
+
+    async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
+        """Leave an entry of an administrative act in the journal, see `acts.note_act`."""
+        who = partial(note_act, scope=self.scope, writer=self.writer, key=self.key)
+        await who(self.store, act, subject, read_only=read_only)
 
     def whole_file(self, call: str, /) -> None:
         """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""

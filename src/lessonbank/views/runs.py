@@ -79,8 +79,10 @@ class AsyncRuns:
         """
         store, scope, limit = self._of.store, self._of.scope, a_count(limit)
         if ids:
-            named = [await store.trajectory(an_id(id), scope=scope) for id in ids]
-            return tuple([(await self._again(run))[0] for run in named])
+            named = [await store.get_run(an_id(id), scope=scope) for id in ids]
+            await self._note_retry(sum(run.status == "failed" for run in named))
+            return tuple([(await self._again(run.trajectory))[0] for run in named])
+        await self._note_retry((await store.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
         claims = await store.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
         waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
@@ -97,6 +99,11 @@ class AsyncRuns:
                 for id in waiting:
                     await store.release(id, scope=scope, worker=taker)
         return tuple(learned)
+
+    async def _note_retry(self, given_up: int) -> None:
+        """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
+        if given_up:
+            await self._of.note_act("runs.retry", f"{given_up} runs that were given up")
 
     async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""

@@ -146,7 +146,9 @@ async def connect_async(
         if not off:
             await warn_unprotected(safety.trust, store)
         keys = Keys(model.base_url, model.api_key) if model else Keys()
-        found = await choose_embedder(embedder, store=store, model=model.name if model else None, keys=keys)
+        found = await choose_embedder(
+            embedder, store=store, scope=scope, model=model.name if model else None, keys=keys
+        )
         search, bare = choose_retrieval(
             retrieval, parts.retriever, store=store, embedder=found.embedder, profile=profile
         )

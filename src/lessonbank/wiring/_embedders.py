@@ -11,6 +11,7 @@ from typing import TypeAlias
 from lessonbank.arguments import attribute, is_a, shown
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 from lessonbank.protocols import BlockingEmbedder, Embedder, Store
+from lessonbank.views.acts import note_act
 
 Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
 LEXICAL = "lexical"
@@ -46,8 +47,10 @@ class Chosen:
     description: str
 
 
-async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys = NO_KEYS) -> Chosen:
+async def choose(choice: Choice, /, *, store: Store, scope: str, model: object, keys: Keys = NO_KEYS) -> Chosen:
     """What the caller names; else what the bank was made with; else the best that answers here.
+
+    The journal of `scope` tells that another one is kept with the bank from now on.
 
     Raises:
         UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
@@ -56,28 +59,30 @@ async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys =
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         made = await _make(choice, keys)
-        await _keep(store, choice, kept)
+        await _keep(store, scope, choice, kept)
         return Chosen(made, f"{choice} (named by the caller)")
     if choice is not None:
         given = _given(choice)
-        await _keep(store, given.space, kept)
+        await _keep(store, scope, given.space, kept)
         return Chosen(given, f"{given.space} (given by the caller)")
     if kept is not None:
         return Chosen(await _again(kept, keys), f"{kept} (kept with the bank)")
     best, why, failed = await _best(model, keys)
     made = await _make(best, keys)
     if not failed:
-        await _keep(store, best, kept)
+        await _keep(store, scope, best, kept)
     return Chosen(made, f"{best} ({why})")
 
 
-async def _keep(store: Store, choice: str, kept: str | None) -> None:
+async def _keep(store: Store, scope: str, choice: str, kept: str | None) -> None:
     if kept == choice:
         return
     if kept is not None:
         log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", kept, choice)
     with suppress(ReadOnly):  # it is used all the same
         await store.set_setting(_SETTING, choice)
+        if kept is not None:
+            await note_act(store, "settings", f"embedder {choice} in the place of {kept}", scope=scope, writer="learn")
 
 
 async def _again(kept: str, keys: Keys) -> Embedder | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
 
 import pytest
 
 import lessonbank
 from lessonbank import File, Step, Trajectory
-from lessonbank.errors import MissingExtra, ReadOnly, StoreUnavailable
+from lessonbank.errors import MissingExtra, ReadOnly, StoreUnavailable, UsageError
 
 pytestmark = pytest.mark.full
 RUN = Trajectory(
@@ -73,6 +74,15 @@ def test_a_server_that_is_not_there_is_one_sentence(postgres: Callable[[], str])
     with pytest.raises(StoreUnavailable, match="cannot reach the database") as refused:
         lessonbank.connect("postgresql://me:opensesame@127.0.0.1:1/bank", scope="acme")
     assert "opensesame" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["marmot%quokka", "marmot@quokka", "marmot/quokka", "marmot@@quokka"])
+def test_a_password_that_was_not_encoded_is_in_no_error(password: str) -> None:
+    with pytest.raises(UsageError, match="cannot be read: write postgresql://USER") as refused:
+        lessonbank.connect(f"postgresql://me:{password}@127.0.0.1:1/bank", scope="acme")
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "marmot" not in shown
+    assert "quokka" not in shown
 
 
 def test_without_its_driver_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

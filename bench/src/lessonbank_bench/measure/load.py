@@ -56,11 +56,12 @@ def scopes(tenants: int, /) -> list[str]:
 
 
 async def fill(address: str, /, *, lessons: int, tenants: int) -> list[str]:
-    """So many lessons in all, as a bank writes them, and a key for each tenant."""
+    """So many lessons in all, as a bank writes them, unless they are there; and a key for each tenant."""
     bank = await connect_async(address, scope="default", embedder="lexical")
     async with bank:
         for scope in scopes(tenants):
-            await _fill(bank.store, scope, tasks(lessons // tenants, seed=len(scope)))
+            there = (await bank.store.counts(scope=scope)).experiences
+            await _fill(bank.store, scope, tasks(lessons // tenants, seed=len(scope))[there:])
         return [await Keys(bank.store).add("load", scope=scope, rate=10**9) for scope in scopes(tenants)]
 
 
@@ -207,6 +208,7 @@ def main() -> None:
     """Fill, serve, call, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--on", nargs="+", choices=["file", "postgres"], default=["file", "postgres"])
+    parser.add_argument("--at", help="A file or database that may be filled already, and that stays.")
     parser.add_argument("--lessons", type=int, default=100_000)
     parser.add_argument("--tenants", type=int, default=1)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
@@ -215,6 +217,10 @@ def main() -> None:
     given = parser.parse_args()
     print("| bank | lessons | tenants | servers | call | asked | calls/s | p50 ms | p99 ms | processor ms | load |")
     print("|---" * 11 + "|")
+    if given.at:
+        is_server = given.at.startswith("postgres")
+        measure(given.at, given, "PostgreSQL" if is_server else "file", [_postmaster(given.at)] if is_server else [])
+        return
     if "file" in given.on:
         with tempfile.TemporaryDirectory() as folder:
             measure(f"{folder}/bank.db", given, "file", [])

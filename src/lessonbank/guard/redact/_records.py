@@ -42,6 +42,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Rollback: ("reason",),
     types.Trust: ("reason",),
     types.Audit: ("reason",),
+    types.Administer: ("subject",),
 }
 """The fields of each record that hold what an agent, a person or a model wrote. The others are ids, states, numbers."""
 _NEVER_EMPTY = frozenset(("task", "title", "content"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import anyio
 import psycopg
 from anyio import to_thread
+from psycopg.conninfo import conninfo_to_dict
 
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
@@ -96,6 +98,7 @@ class PostgresStore:
         that hold records are divided, by their scope; only when they are made.
 
         Raises:
+            UsageError: the address cannot be read.
             StoreUnavailable: the server cannot be reached, or the database has no pgvector.
             VersionMismatch: a newer release wrote it; nothing was changed.
         """
@@ -515,8 +518,26 @@ async def _result(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
+def _check_address(url: str) -> None:
+    """Refuse an address in which a part of the password stands for another part: an error would show it."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        parts = None
+    # A host that begins with @ is a socket without a file.
+    if parts is None or "@" in str(parts.get("host", ""))[1:] or _OTHER_THAN_PORTS.search(str(parts.get("port", ""))):
+        raise UsageError(
+            "the address of the database cannot be read: write postgresql://USER:PASSWORD@HOST:PORT/NAME, and in the "
+            "password %40 for @, %2F for / and %25 for %"
+        )
+
+
+_OTHER_THAN_PORTS: Final = re.compile(r"[^0-9,]")
+
+
 def _prepare(url: str, *, read_only: bool, partitions: int) -> None:
     """Reach the server once, so that what is wrong is said at once, and bring the tables to today's."""
+    _check_address(url)
     try:
         connection = psycopg.connect(url, connect_timeout=_PATIENCE, prepare_threshold=None)
     except psycopg.Error as error:

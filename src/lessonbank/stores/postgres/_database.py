@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import psycopg
-from psycopg import IsolationLevel
 from psycopg.adapt import Dumper, Loader
 from psycopg.types.string import StrBinaryDumper, StrDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
@@ -88,7 +87,8 @@ class Database:
             timeout=_PATIENCE,
             max_idle=300.0,
             name="lessonbank",
-            kwargs={"prepare_threshold": None},  # a pooler may give each transaction another session
+            # A pooler may give each transaction another session, and `_begun` begins them itself.
+            kwargs={"prepare_threshold": None, "autocommit": True},
             configure=prepared,
         )
 
@@ -131,9 +131,8 @@ class Database:
         for _ in range(_MOST + 1):
             connection = self._pool.getconn()
             try:
-                connection.isolation_level = IsolationLevel.REPEATABLE_READ if reads else IsolationLevel.READ_COMMITTED
-                connection.read_only = reads
-                connection.execute(_BEGIN[lock], {"scope": scope})
+                # With its values written into the text, one message can hold both statements.
+                psycopg.ClientCursor(connection).execute(_BEGIN[lock, reads], {"scope": scope})
             except psycopg.OperationalError:
                 self._give_back(connection)
                 if not connection.closed:
@@ -189,12 +188,9 @@ class Database:
             connection = self._begun("", "none", reads=True)
             try:
                 connection.rollback()
-                connection.autocommit = True
                 for statement in statements:
                     do(connection, statement)
             finally:
-                if not connection.closed:
-                    connection.autocommit = False
                 self._give_back(connection)
 
     def close(self) -> None:
@@ -220,11 +216,17 @@ def finished(connection: Connection, /) -> Generator[None]:
 
 
 _LOCK_KEY: Final = "hashtextextended('lessonbank ' || %(scope)s, 0)"
-_BEGIN: Final[dict[Lock, bytes]] = {
-    "none": b"SELECT set_config('lessonbank.scope', %(scope)s, true)",
-    "shared": f"SELECT set_config('lessonbank.scope', %(scope)s, true), pg_advisory_xact_lock_shared({_LOCK_KEY})"
-    "".encode(),
-    "alone": f"SELECT set_config('lessonbank.scope', %(scope)s, true), pg_advisory_xact_lock({_LOCK_KEY})".encode(),
+_LOCKS: Final[dict[Lock, str]] = {
+    "none": "",
+    "shared": f", pg_advisory_xact_lock_shared({_LOCK_KEY})",
+    "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
+}
+_MODES: Final = {True: "REPEATABLE READ READ ONLY", False: "READ COMMITTED READ WRITE"}
+_SCOPE: Final = "SELECT set_config('lessonbank.scope', %(scope)s, true)"
+_BEGIN: Final = {
+    (lock, reads): f"BEGIN ISOLATION LEVEL {mode}; {_SCOPE}{more}".encode()
+    for lock, more in _LOCKS.items()
+    for reads, mode in _MODES.items()
 }
 
 

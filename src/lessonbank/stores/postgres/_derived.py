@@ -11,7 +11,7 @@ from lessonbank.stores._records import microseconds
 from lessonbank.types import Experience, Lesson
 from lessonbank.types.repeats import repeats_of
 
-from ._database import Connection, do, many
+from ._database import Connection, do, many, rows
 from ._rows import VISIBLE
 
 
@@ -55,36 +55,35 @@ def underive(connection: Connection, scope: str, old: Mapping[int, Experience], 
 
 
 def refresh_shown(
-    connection: Connection, scope: str, numbers: Iterable[int], /, *, lessons: Collection[str] = ()
+    connection: Connection, scope: str, numbers: Iterable[int], /, *, lessons: Collection[str] = (), new: bool = False
 ) -> None:
-    """Say anew of these experiences, and of those that taught one of `lessons` again, whether they may be found."""
-    asked = {"scope": scope, "numbers": list(numbers), "lessons": list(lessons)}
-    do(connection, _SHOWN, asked)
-    do(connection, _SHOWN_VECTORS, asked)
+    """Say anew of these experiences, and of those that taught one of `lessons` again, whether they may be found.
+
+    `new`: they have no vectors yet.
+    """
+    these = set(numbers)
+    again = {n for (n,) in rows(connection, _AGAIN, scope, list(lessons))} if lessons else set[int]()
+    do(connection, _SHOWN, {"scope": scope, "numbers": list(these | again)})
+    if with_vectors := again - these if new else these | again:
+        do(connection, _SHOWN_VECTORS, {"scope": scope, "numbers": list(with_vectors)})
 
 
-_AFFECTED = (
-    "(SELECT unnest(%(numbers)s::bigint[]) UNION SELECT experience FROM lessonbank.repeats"
-    " WHERE scope = %(scope)s AND lesson = ANY(%(lessons)s::text[]))"
-)
+# The numbers stand in the statements, and no join does in their place: so the planner knows that they are few. It would
+# read the whole scope for one experience else.
+_AGAIN = "SELECT experience FROM lessonbank.repeats WHERE scope = %s AND lesson = ANY(%s)"
 _SHOWN = (
-    "UPDATE lessonbank.experiences e SET shown = said.shown FROM (SELECT x.number,"
-    " EXISTS (SELECT 1 FROM lessonbank.lessons l"
-    f" WHERE l.scope = %(scope)s AND l.experience = x.number AND {VISIBLE})"
+    "UPDATE lessonbank.experiences e SET shown = NOT shown WHERE e.scope = %(scope)s AND e.number = ANY(%(numbers)s)"
+    " AND e.shown != (EXISTS (SELECT 1 FROM lessonbank.lessons l"
+    f" WHERE l.scope = %(scope)s AND l.experience = e.number AND {VISIBLE})"
     " OR EXISTS (SELECT 1 FROM lessonbank.repeats r JOIN lessonbank.lessons l ON l.scope = r.scope AND l.id = r.lesson"
-    f" WHERE r.scope = %(scope)s AND r.experience = x.number AND {VISIBLE}) AS shown"
-    f" FROM lessonbank.experiences x WHERE x.scope = %(scope)s AND x.number IN {_AFFECTED}) said"
-    " WHERE e.scope = %(scope)s AND e.number = said.number AND e.shown != said.shown"
+    f" WHERE r.scope = %(scope)s AND r.experience = e.number AND {VISIBLE}))"
 )
 _SHOWN_VECTORS = (
-    "UPDATE lessonbank.vectors v SET shown = said.shown FROM (SELECT x.space, x.experience, x.place,"
-    " CASE WHEN x.place = 0 THEN e.shown AND NOT e.gone"
-    f" ELSE EXISTS (SELECT 1 FROM lessonbank.lessons l WHERE l.scope = %(scope)s AND l.experience = x.experience"
-    f" AND l.place = x.place AND {VISIBLE}) END AS shown FROM lessonbank.vectors x"
-    " JOIN lessonbank.experiences e ON e.scope = x.scope AND e.number = x.experience"
-    f" WHERE x.scope = %(scope)s AND x.experience IN {_AFFECTED}) said"
-    " WHERE v.scope = %(scope)s AND v.space = said.space AND v.experience = said.experience AND v.place = said.place"
-    " AND v.shown != said.shown"
+    "UPDATE lessonbank.vectors v SET shown = NOT v.shown FROM lessonbank.experiences e"
+    " WHERE v.scope = %(scope)s AND v.experience = ANY(%(numbers)s) AND e.scope = %(scope)s AND e.number = v.experience"
+    " AND v.shown != CASE WHEN v.place = 0 THEN e.shown AND NOT e.gone"
+    " ELSE EXISTS (SELECT 1 FROM lessonbank.lessons l WHERE l.scope = %(scope)s AND l.experience = v.experience"
+    f" AND l.place = v.place AND {VISIBLE}) END"
 )
 
 
@@ -92,13 +91,14 @@ def settle_pending(connection: Connection, scope: str, trajectory_ids: Iterable[
     """Set whether each of these runs still waits, or each of the scope: it does while no experience has settled it."""
     ids = None if trajectory_ids is None else list(trajectory_ids)
     if ids != []:
-        do(
-            connection,
-            "UPDATE lessonbank.trajectories t SET pending = NOT t.pending WHERE t.scope = %(scope)s"
-            " AND coalesce(t.id = ANY(%(ids)s::text[]), true) AND t.pending = EXISTS (SELECT 1 FROM"
-            " lessonbank.attempts a WHERE a.scope = %(scope)s AND a.trajectory = t.id AND NOT a.waiting)",
-            {"scope": scope, "ids": ids},
-        )
+        these = "" if ids is None else " AND t.id = ANY(%(ids)s)"
+        do(connection, _SETTLED + these, {"scope": scope, "ids": ids})
+
+
+_SETTLED = (
+    "UPDATE lessonbank.trajectories t SET pending = NOT t.pending WHERE t.scope = %(scope)s AND t.pending = EXISTS ("
+    "SELECT 1 FROM lessonbank.attempts a WHERE a.scope = %(scope)s AND a.trajectory = t.id AND NOT a.waiting)"
+)
 
 
 def recount(connection: Connection, scope: str, /) -> None:

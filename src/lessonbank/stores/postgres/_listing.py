@@ -22,7 +22,7 @@ from lessonbank.types import Kind, Lesson, LessonState, Outcome, Recall, Run, Ru
 
 from ._database import Connection, row, rows
 from ._read import FAILED, UNSETTLED, holding, trajectory
-from ._rows import experiences_at
+from ._rows import NEWEST, experiences_at
 
 _FIRST: Final = 64
 """Rows fetched at once at first; each further fetch takes twice as many, because few of them fit what is asked."""
@@ -90,9 +90,7 @@ def runs(connection: Connection, asked: Asked, /, *, outcome: Outcome | None, st
 
 
 _OUTCOME: Final = (
-    "(SELECT a.outcome FROM lessonbank.attempts a JOIN lessonbank.experiences e ON e.scope = a.scope"
-    " AND e.number = a.experience WHERE a.scope = t.scope AND a.trajectory = t.id"
-    " ORDER BY e.created_at DESC, e.number DESC LIMIT 1)"
+    f"(SELECT a.outcome FROM lessonbank.attempts a WHERE a.scope = t.scope AND a.trajectory = t.id {NEWEST})"
 )
 
 

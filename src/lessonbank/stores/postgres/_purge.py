@@ -10,7 +10,16 @@ from typing import Final
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import REFUSED
 from lessonbank.stores._entries import Batch, entry_of
-from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
+from lessonbank.stores._erasure import (
+    OUTLIVE,
+    SALT,
+    Erasing,
+    forgotten,
+    is_forgotten,
+    scope_tombstone,
+    unknown,
+    without_reason,
+)
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import loaded, microseconds
@@ -38,17 +47,27 @@ def purge_scope(connection: Connection, scope: str, writer: str, reason: str, /)
     tombstone = scope_tombstone(scope, reason, before, entries=here.sequence)
     for table in (*(t for t in TABLES if t != "journal"), "spaces"):
         do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s", scope)
-    erased = Erased(by=here.sequence + 1)
-    do(
-        connection,
-        "UPDATE lessonbank.journal SET kind = %s, whole = '{}', part = '{}', entry = %s WHERE scope = %s",
-        erased.kind,
-        packed(erased.model_dump_json()),
-        scope,
-    )
+    _empty_journal(connection, scope, by=here.sequence + 1)
     told = _append(connection, scope, writer, tombstone)
     _finish(connection, scope)
     return told
+
+
+def _empty_journal(connection: Connection, scope: str, *, by: int) -> None:
+    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s)"
+    kept = [(number, entry_of(unpacked(blob))) for number, blob in rows(connection, sql, scope, [*OUTLIVE])]
+    erased = Erased(by=by)
+    do(
+        connection,
+        "UPDATE lessonbank.journal SET kind = %s, whole = '{}', part = '{}', entry = %s"
+        " WHERE scope = %s AND NOT kind = ANY(%s)",
+        erased.kind,
+        packed(erased.model_dump_json()),
+        scope,
+        [*OUTLIVE],
+    )
+    left = [(packed(without_reason(entry).model_dump_json()), scope, number) for number, entry in kept]
+    many(connection, "UPDATE lessonbank.journal SET entry = %s WHERE scope = %s AND sequence = %s", left)
 
 
 def purge(

@@ -13,7 +13,7 @@ from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
 from ._database import Connection, row, rows
-from ._rows import experiences_at
+from ._rows import NEWEST, experiences_at
 
 SCAN: Final = (
     "SELECT record FROM lessonbank.experiences WHERE scope = %s AND NOT gone ORDER BY scope, created_at, number"
@@ -45,9 +45,7 @@ def holding(connection: Connection, scope: str, ids: Collection[str], /) -> Expe
     """The newest experience that one of the runs belongs to."""
     found = row(
         connection,
-        "SELECT e.number FROM lessonbank.attempts a JOIN lessonbank.experiences e ON e.scope = a.scope"
-        " AND e.number = a.experience WHERE a.scope = %s AND a.trajectory = ANY(%s)"
-        " ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
+        f"SELECT a.experience FROM lessonbank.attempts a WHERE a.scope = %s AND a.trajectory = ANY(%s) {NEWEST}",
         scope,
         list(map(encodable, ids)),
     )

@@ -98,7 +98,7 @@ def _ids(connection: Connection, scope: str) -> dict[str, int]:
 
 
 def _pages(connection: Connection, sql: str, scope: str) -> Iterator[list[tuple[Any, ...]]]:
-    with connection.cursor(f"pages{hash(sql) % 1000}", binary=True) as cursor:
+    with connection.cursor("pages", binary=True) as cursor:
         cursor.execute(sql.encode(), (scope,))
         while batch := cursor.fetchmany(_BATCH):
             yield batch

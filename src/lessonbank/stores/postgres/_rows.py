@@ -16,6 +16,12 @@ from ._database import Connection, do, row, rows
 VISIBLE: Final = "l.state NOT IN ('retired', 'quarantined')"
 """Whether the lesson `l` may be shown."""
 
+NEWEST: Final = (
+    "ORDER BY (SELECT e.created_at FROM lessonbank.experiences e WHERE e.scope = a.scope AND e.number = a.experience)"
+    " DESC, a.experience DESC LIMIT 1"
+)
+"""The newest experience of the attempts `a`. With a join, the planner may walk through all of the scope by time."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScopeRow:
@@ -29,14 +35,20 @@ class ScopeRow:
 
 def find_scope(connection: Connection, name: str, /) -> ScopeRow:
     """The scope of that name; all zero where it holds nothing."""
-    found = row(connection, "SELECT sequence, documents, words FROM lessonbank.scopes WHERE scope = %s", name)
-    return ScopeRow(name, *found) if found else ScopeRow(name)
+    return _scope(connection, name) or ScopeRow(name)
 
 
 def make_scope(connection: Connection, name: str, /) -> ScopeRow:
     """The scope of that name, made where it is new."""
+    if found := _scope(connection, name):
+        return found
     do(connection, "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING", name)
     return find_scope(connection, name)
+
+
+def _scope(connection: Connection, name: str) -> ScopeRow | None:
+    found = row(connection, "SELECT sequence, documents, words FROM lessonbank.scopes WHERE scope = %s", name)
+    return ScopeRow(name, *found) if found else None
 
 
 def drawn(connection: Connection, scope: str, count: int, /) -> range:

@@ -272,7 +272,7 @@ def write(connection: Connection, scope: ScopeRow, written: Written, /) -> dict[
     if old:
         forget(connection, scope.name, places=[p for id, o in old.items() for p in _stale(o, every[id])])
     again |= {lesson.id for e in every.values() for lesson in e.lessons}
-    refresh_shown(connection, scope.name, numbers.values(), lessons=again)
+    refresh_shown(connection, scope.name, numbers.values(), lessons=again, new=not old)
     settle_pending(connection, scope.name, trajectories | {a.trajectory_id for e in every.values() for a in e.attempts})
     before = sum(one.words for id, one in old.items() if id not in written.added)
     sql = "UPDATE lessonbank.scopes SET documents = documents + %s, words = words + %s WHERE scope = %s"

@@ -10,7 +10,16 @@ from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import REFUSED
-from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
+from lessonbank.stores._erasure import (
+    OUTLIVE,
+    SALT,
+    Erasing,
+    forgotten,
+    is_forgotten,
+    scope_tombstone,
+    unknown,
+    without_reason,
+)
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
@@ -42,14 +51,25 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
         drop(connection, space)
     for table in _OF_SCOPE:
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
-    erased = Erased(by=scope.sequence + 1)
-    connection.execute(
-        "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ? WHERE number BETWEEN ? AND ?",
-        (erased.kind, packed(erased.model_dump_json()), *_span(scope)),
-    )
+    _empty_journal(connection, scope)
     told = _append(connection, name, writer, tombstone)
     _finish(connection, name)
     return told
+
+
+def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
+    acts = f"kind IN ({', '.join('?' * len(OUTLIVE))})"
+    kept = connection.execute(
+        f"SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? AND {acts}", (*_span(scope), *OUTLIVE)
+    ).fetchall()
+    erased = Erased(by=scope.sequence + 1)
+    connection.execute(
+        "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ?"
+        f" WHERE number BETWEEN ? AND ? AND NOT {acts}",
+        (erased.kind, packed(erased.model_dump_json()), *_span(scope), *OUTLIVE),
+    )
+    left = [(packed(without_reason(entry_of(unpacked(blob))).model_dump_json()), number) for number, blob in kept]
+    connection.executemany("UPDATE journal SET entry = ? WHERE number = ?", left)
 
 
 def purge(

@@ -59,13 +59,16 @@ class Kept(Generic[R]):
 def _read(path: Path, row: type[R]) -> tuple[Setting, list[R]]:
     text = path.read_text(encoding="utf-8")
     whole = text[: text.rfind("\n") + 1]
-    if whole != text:  # who wrote the last line was stopped
-        path.write_text(whole, encoding="utf-8")
     first, *rest = whole.split("\n")
     try:
-        return Setting.model_validate_json(first), [row.model_validate_json(line) for line in rest if line.strip()]
+        found = Setting.model_validate_json(first), [row.model_validate_json(line) for line in rest if line.strip()]
     except ValidationError as error:
-        raise FormatError(f"{one_line(str(path))} was not written by this command of `lessonbank bench`") from error
+        raise FormatError(
+            f"{one_line(str(path))} was not written by this command of `lessonbank bench`: name another file"
+        ) from error
+    if whole != text:  # who wrote the last line was stopped
+        path.write_text(whole, encoding="utf-8")
+    return found
 
 
 def _differs(known: Mapping[str, JsonValue], asked: Mapping[str, JsonValue]) -> str | None:

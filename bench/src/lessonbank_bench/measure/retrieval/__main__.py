@@ -169,7 +169,7 @@ async def searchers(embedders: Mapping[str, str]) -> dict[str, Searcher]:
     """Every way to search, lexical first."""
     made: dict[str, Searcher] = {"lexical": LexicalRetriever}
     for label, name in embedders.items():
-        chosen = await choose(name, store=SqliteStore.in_memory(), model=None)
+        chosen = await choose(name, store=SqliteStore.in_memory(), scope="bench", model=None)
         assert chosen.embedder is not None, "words alone are measured anyway"
         made[label] = _dense(chosen.embedder)
         made[f"hybrid(lexical, {label})"] = _hybrid(chosen.embedder)

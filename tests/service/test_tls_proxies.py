@@ -1,0 +1,201 @@
+"""The files for Caddy and nginx in deploy/, run as they are but for names, ports and paths, before a real server."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra server")
+
+import httpx2
+
+from lessonbank.service.serving import Running
+
+pytestmark = pytest.mark.full
+
+DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+SITE: Final = "bank.example.com"
+LESSON = {"title": "Weigh", "content": "Weigh it first.", "task": "Ship a parcel", "by": "Ana"}
+RUN = {"task": "Ship parcel 7", "steps": [{"action": "print label 7", "observation": "the customs field is empty"}]}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    cert: Path
+    key: Path
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    """For `localhost`, by nobody but itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    made = Certificate(folder / "cert.pem", folder / "key.pem")
+    told = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2", "-nodes"]
+    new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-keyout", str(made.key), "-out", str(made.cert), *told]
+    subprocess.run(new, check=True, capture_output=True)
+    return made
+
+
+def nginx(folder: Path, port: int, server: int, certificate: Certificate) -> list[str]:
+    """Its command, for our file inside the smallest configuration around it."""
+    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    text = text.replace("443", str(port)).replace(SITE, "localhost").replace("8787", str(server))
+    text = re.sub(r"ssl_certificate [^;]+", f"ssl_certificate {certificate.cert}", text)
+    text = re.sub(r"ssl_certificate_key [^;]+", f"ssl_certificate_key {certificate.key}", text)
+    text = text.replace("/var/log/nginx", str(folder))
+    if "http2 on" in text and _is_older(1, 25, 1):
+        text = text.replace("    http2 on;\n", "").replace("ssl;", "ssl http2;")
+    spools = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    paths = "".join(f"{one}_temp_path {folder}/{one};\n" for one in spools)
+    start = f"daemon off;\nuser root;\nerror_log stderr;\npid {folder}/pid;\nevents {{}}\n"
+    start = start if os.getuid() == 0 else start.replace("user root;\n", "")
+    (folder / "nginx.conf").write_text(f"{start}http {{\n{paths}{text}\n}}\n", encoding="utf-8")
+    return ["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder), "-e", "stderr"]
+
+
+def _is_older(*release: int) -> bool:
+    """Since 1.25.1 HTTP/2 has a line of its own; Debian 12 has an earlier one."""
+    told = subprocess.run(["nginx", "-v"], check=False, capture_output=True, text=True).stderr
+    return tuple(map(int, re.findall(r"nginx/(\d+)\.(\d+)\.(\d+)", told)[0])) < release
+
+
+def caddy(folder: Path, port: int, server: int, certificate: Certificate) -> list[str]:
+    """Its command, for our file with a certificate in the place of one from outside."""
+    text = (DEPLOY / "Caddyfile").read_text(encoding="utf-8").replace("8787", str(server))
+    own = f"localhost:{port} {{\n\ttls {certificate.cert} {certificate.key}"
+    text = text.replace(f"{SITE} {{", own)
+    options = "{\n\tadmin off\n\tauto_https disable_redirects\n}\n"
+    (folder / "Caddyfile").write_text(options + text, encoding="utf-8")
+    return ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+
+
+PROXIES: Final[dict[str, Callable[[Path, int, int, Certificate], list[str]]]] = {"nginx": nginx, "caddy": caddy}
+
+
+@pytest.fixture(params=sorted(PROXIES))
+def front(
+    request: pytest.FixtureRequest, tmp_path: Path, server: Running, certificate: Certificate
+) -> Generator[httpx2.Client]:
+    """A client that asks the server through a proxy, encrypted."""
+    if shutil.which(request.param) is None:
+        pytest.skip(f"needs {request.param} (apt-get install {request.param})")
+    with closing(socket.create_server(("127.0.0.1", 0))) as found:
+        port = found.getsockname()[1]
+    command = PROXIES[request.param](tmp_path, port, int(server.url.rpartition(":")[2]), certificate)
+    home = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    with (tmp_path / "told").open("w") as told, subprocess.Popen(command, stdout=told, stderr=told, env=home) as proxy:
+        try:
+            _wait(proxy, port, tmp_path / "told")
+            trusted = ssl.create_default_context(cafile=str(certificate.cert))
+            with httpx2.Client(base_url=f"https://localhost:{port}", verify=trusted, timeout=20) as client:
+                yield client
+        finally:
+            proxy.kill()  # asked to end, Caddy waits for streams without end
+
+
+def _wait(proxy: subprocess.Popen[bytes], port: int, told: Path) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        assert proxy.poll() is None, told.read_text(encoding="utf-8")
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError(told.read_text(encoding="utf-8"))
+
+
+Keys = dict[str, dict[str, str]]
+
+
+def test_answers_and_refusals_come_through_as_the_server_gave_them(front: httpx2.Client, keys: Keys) -> None:
+    admin = keys["admin"]
+    made = front.post("/v1/lessons", json=LESSON, headers=admin)
+    assert made.status_code == 200, made.text
+    url = f"/v1/lessons/{made.json()['id']}"
+    seen = front.get(url, headers=admin)
+    assert {"lessonbank-version", "lessonbank-api", "lessonbank-request"} <= seen.headers.keys()
+    assert seen.headers["cache-control"] == "no-store"
+    assert front.get(url, headers={**admin, "If-None-Match": seen.headers["etag"]}).status_code == 304
+    edit = {"content": "Weigh it twice.", "by": "Ana"}
+    edited = front.patch(url, json=edit, headers={**admin, "If-Match": seen.headers["etag"]})
+    assert edited.status_code == 200, edited.text
+    refused = front.patch(url, json=edit, headers={**admin, "If-Match": seen.headers["etag"]})
+    assert (refused.status_code, refused.json()["code"]) == (412, "changed")
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert front.get("/v1/lessons").headers["www-authenticate"] == "Bearer"
+    scoped = {**admin, "Lessonbank-Scope": "acme%2Fsupport"}
+    assert front.get("/v1/admin/counts", headers=scoped).json()["lessons"] == 0
+    strange = front.get("/v1/lessons/a%252Fb%20%C3%A9", headers=admin)
+    assert (strange.status_code, strange.json()["code"]) == (404, "not_found")
+    assert "a/b é" in strange.json()["detail"], "the path is not unpacked on the way"
+
+
+def test_bodies_of_all_sorts_come_through(front: httpx2.Client, keys: Keys) -> None:
+    agent = {**keys["agent"], "Content-Type": "application/json"}
+    body = json.dumps({"source": {**RUN, "answer": "x" * 100_000}, "outcome": "success"}).encode()
+    halves = [body[: len(body) // 2], body[len(body) // 2 :]]
+    assert front.post("/v1/runs/learn", content=body, headers=agent).status_code == 200
+    assert front.post("/v1/runs/learn", content=iter(halves), headers=agent).status_code == 200
+    packed = {**agent, "Content-Encoding": "gzip"}
+    assert front.post("/v1/runs/learn", content=gzip.compress(body), headers=packed).status_code == 200
+    large = front.post("/v1/runs/learn", content=b" " * 300_000, headers=agent)
+    assert (large.status_code, large.json()["code"]) == (413, "too_large")
+    described = front.get("/v1/openapi.json")
+    assert described.headers["content-encoding"] == "gzip"
+    assert described.json()["openapi"].startswith("3.1")
+    export = front.get("/v1/admin/export", headers=keys["admin"])
+    told = front.post("/v1/admin/import", content=export.content, headers=keys["other admin"])
+    assert told.json() == int(export.headers["lessonbank-result"])
+
+
+def test_events_come_through_at_once(front: httpx2.Client, keys: Keys) -> None:
+    last = len(front.get("/v1/history", headers=keys["reader"]).json())
+    since = {**keys["reader"], "Last-Event-ID": str(last)}
+    with front.stream("GET", "/v1/events", headers=since, timeout=20) as events:
+        lines = events.iter_lines()
+        assert next(lines) == ": open", "the first piece is not held back"
+        front.post("/v1/lessons", json=LESSON, headers=keys["admin"])
+        assert next(line for line in lines if line.startswith("id")) == f"id: {last + 1}"
+
+
+def test_what_is_for_operations_is_hidden_and_nobody_names_a_person(front: httpx2.Client, keys: Keys) -> None:
+    for path in ("/metrics", "/readyz"):
+        assert front.get(path).status_code == 404, path
+    assert front.get("/healthz").text == "ok"
+    told: Any = front.get("/v1", headers={**keys["agent"], "X-Forwarded-User": "ana@example.com"}).json()
+    assert told["name"] == "Ana"
+
+
+def test_the_header_that_names_people_never_reaches_the_server(
+    front: httpx2.Client, keys: Keys, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lessonbank.service.admission import Admission
+
+    seen, real = list[list[str]](), Admission.key_of
+
+    async def looking(self: Admission, request: Any, /) -> Any:
+        seen.append(request.headers.getlist("x-forwarded-user"))
+        return await real(self, request)
+
+    monkeypatch.setattr(Admission, "key_of", looking)
+    headers = [*keys["agent"].items(), ("X-Forwarded-User", "ana"), ("x-forwarded-user", "ben")]
+    assert front.get("/v1", headers=headers).status_code == 200
+    assert seen == [[]]
