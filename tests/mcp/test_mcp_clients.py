@@ -21,7 +21,7 @@ pytestmark = pytest.mark.full
 TASK = "Ship a parcel abroad"
 WORDS = ["-m", "lessonbank.cli", "mcp", "--scope", "t", "--embedder", "lexical", "--holdout", "0"]
 INSPECTOR = os.environ.get("LESSONBANK_MCP_INSPECTOR") or shutil.which("mcp-inspector")
-"""`npm install --prefix FOLDER @modelcontextprotocol/inspector@2.12.0` puts it into FOLDER/node_modules/.bin (Node 22)."""
+"""`npm install --prefix FOLDER @modelcontextprotocol/inspector@2.12.0` makes FOLDER/node_modules/.bin (Node 22)."""
 
 
 @pytest.fixture
