@@ -97,7 +97,7 @@ def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Pa
 def test_two_lessons_become_one_and_are_two_again(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     joined = page.locator("#chosen").inner_text()
-    page.get_by_role("link", name="Make one lesson of this").first.click()
+    page.get_by_role("link", name="Make one of the two").first.click()
     page.get_by_role("heading", name="Make one lesson of two").wait_for()
     kept = page.get_by_label("Title").input_value()
     page.get_by_label("What to do").fill("The words of both.")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.full
 MANY = 2_400
 MOST = 450
 """Records: the map of the topics takes most."""
-LATER = {"helps", "evidence", "diff", "rollback", "doctor", "compare", "purge", "proposals"}
+LATER = {"helps", "evidence", "diff", "rollback", "doctor", "compare", "purge", "inbox-proposed"}
 """What reads more: pages that a person asks for one by one, and parts that come after their page."""
 
 
