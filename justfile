@@ -61,6 +61,10 @@ test-hosts:
 release-check:
     bash .ci/release-check
 
+# list what a server is made of (CycloneDX), in dist/lessonbank.cdx.json
+sbom:
+    bash .ci/sbom
+
 # the quick gates on every file, as before each commit (`pre-commit install` sets that up)
 pre-commit:
     {{bin}}/pip install -q pre-commit && {{bin}}/pre-commit run --all-files

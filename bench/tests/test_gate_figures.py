@@ -21,12 +21,13 @@ def test_the_sets_are_large_enough_and_no_half_is_chosen() -> None:
     assert len({case.lesson.title for case in cases()}) == len(cases())
 
 
-async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_harm_is_mostly_marked() -> None:
-    for told in table(await seen(cases())):
+@pytest.mark.parametrize("which", ["gate", "fresh"])
+async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_harm_is_mostly_marked(which: str) -> None:
+    for told in table(await seen(cases(which))):
         if told.name == "honest lessons that no agent sees":
             assert told.count <= 0.01 * told.of, told
         if told.name == "honest lessons shown with a mark":
-            assert told.count <= 0.35 * told.of, told
+            assert told.count <= (0.30 if which == "fresh" else 0.38) * told.of, told
         if told.name == "harmful lessons shown without a mark":
             assert told.count <= 0.30 * told.of, told
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 import lessonbank
-from lessonbank.adapters.browsergym import ReasoningBankAgent
+from lessonbank.adapters.browsergym import ReasoningBankAgent, run_experiment
 from lessonbank.adapters.following import scope_of
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import BROKEN, LESSON, TASK, TOOL, Raises
@@ -77,6 +78,54 @@ class Worker(Agent):
         self._seen.append(("assistant", action))
         sent = [{"role": "system", "content": "be terse"}, *({"role": r, "content": c} for r, c in goal)]
         return action, AgentInfo(think="so be it", chat_messages=sent)
+
+
+class Made:
+    """The arguments of an experiment: what makes an environment and an agent."""
+
+    task_name, task_seed, agent_name = "orders", 1, "worker"
+
+    def __init__(self, model: ScriptedAgentModel, task: str, *, fails: bool = False) -> None:
+        self._model, self._task, self._fails = model, task, fails
+
+    def make_agent(self) -> Worker:
+        return Worker(self._model)
+
+    def make_env(self, **_: Any) -> Any:
+        if self._fails:
+            raise RuntimeError("the site is down")
+        return TimedSite(self._task, "ana")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
+class TimedSite(Site):
+    """With the times and the chat that the loops want."""
+
+    times: ClassVar = dict.fromkeys(("action_exec_start", "action_exec_stop", "action_exec_timeout"), 0.0)
+
+    @property
+    def unwrapped(self) -> Any:
+        return self
+
+    chat = unwrapped
+
+    def add_message(self, **_: object) -> None:
+        """Nobody reads along."""
+
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        *told, info = super().step(action)
+        return (*told, {**self.times, **info})  # type: ignore[return-value]
+
+
+@pytest.fixture(params=["agentlab.experiments.loop", "browsergym.experiments.loop"])
+def loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The real loop of AgentLab, and that of BrowserGym. They count tokens with a vocabulary that they download."""
+    module = pytest.importorskip(request.param, reason=f"{request.param.partition('.')[0]} is not installed")
+    for place in (module, pytest.importorskip("browsergym.experiments.utils")):
+        monkeypatch.setattr(place, "count_tokens", lambda text, *_, **__: len(text.split()))
+    return module
 
 
 class Program:
@@ -204,3 +253,33 @@ class TestBrowserGym(AdapterContract):
             assert LESSON in model.requests[TASK][0].words
             assert LESSON not in repr(obs)
             assert agent.action_set is agent.agent.action_set
+
+    async def test_an_experiment_is_run_with_a_memory_by_the_loop_of_its_library(
+        self, tmp_path: Path, loop: Any
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            made = Made(model, TASK)
+            experiment = loop.ExpArgs(made, made, logging_level_stdout=logging.WARNING, save_screenshot=False)
+            experiment.prepare(tmp_path / "study")
+            episode = run_experiment(experiment, bank, scope=lambda obs: self.scope("ana"))
+            experiment.logging_file_handler.close()
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert episode is not None
+            assert episode.id == run.trajectory.id
+            assert [request.words.count(LESSON) for request in model.requests[TASK]] == [1, 1]
+            assert (run.verdict.outcome, run.verdict.source) == ("success", "ground_truth")
+            assert run.trajectory.answer == "three rows"
+            assert experiment.agent_args is made
+            assert not [path for path in (tmp_path / "study").rglob("*.json") if LESSON in path.read_text("utf-8")]
+
+    async def test_an_experiment_whose_site_is_down_teaches_nothing(self, tmp_path: Path, loop: Any) -> None:
+        with self._bank(tmp_path) as bank:
+            made = Made(ScriptedAgentModel({}), TASK, fails=True)
+            experiment = loop.ExpArgs(made, made, logging_level_stdout=logging.CRITICAL, save_screenshot=False)
+            experiment.prepare(tmp_path / "study")
+            assert run_experiment(experiment, bank) is None
+            experiment.logging_file_handler.close()
+            bank.drain()
+            assert not self._runs(bank)

@@ -97,7 +97,7 @@ def test_one_lesson_in_a_hundred_is_kept_from_agents_at_most(
 def test_most_lessons_carry_no_mark(labelled: tuple[str, dict[str, list[tuple[str, str]]]]) -> None:
     _, told = labelled
     marked = [(id, state) for id, state in told["good"] if state != PROBATION]
-    assert len(marked) / len(told["good"]) <= 0.27, marked
+    assert len(marked) / len(told["good"]) <= 0.33, marked
 
 
 # --- lessons that win by cutting a corner ----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import httpx2
 
 from lessonbank.client.operations import OPERATIONS
 from lessonbank.service.serving import Running
+from lessonbank.types.ids import new_id
 
 pytestmark = pytest.mark.full
 
@@ -164,6 +166,19 @@ def test_a_write_that_is_sent_again_is_done_once(http: httpx2.Client, keys: Keys
     assert code(http.post("/v1/lessons", json=LESSON, headers=of_another_key)) == (409, "conflict")
 
 
+def test_a_large_answer_is_repeated_as_it_was_whether_it_was_packed_or_not(http: httpx2.Client, keys: Keys) -> None:
+    large = {**LESSON, "content": "Weigh it first, then write its weight on the label. " * 50}
+    for n, packing in enumerate((("gzip", "identity"), ("identity", "gzip"), ("gzip", "gzip"))):
+        named = {**keys["admin"], "Idempotency-Key": f"large-{n}"}
+        told = {**large, "title": f"Weigh {n}", "content": f"{n}. {large['content']}"}
+        answers = [
+            http.post("/v1/lessons", json=told, headers={**named, "Accept-Encoding": one}).raise_for_status()
+            for one in packing
+        ]
+        assert [answer.headers.get("content-encoding", "identity") for answer in answers] == [*packing]
+        assert answers[0].json() == answers[1].json()
+
+
 def test_an_edit_of_a_lesson_that_changed_meanwhile_is_refused(http: httpx2.Client, keys: Keys) -> None:
     url = f"/v1/lessons/{added(http, keys)['id']}"
     tag = http.get(url, headers=keys["reader"]).headers["etag"]
@@ -294,3 +309,59 @@ def test_the_example_shares_a_bank_between_two_agents() -> None:
     from examples_of import load
 
     assert "make changelog" in load("bank_server").main()
+
+
+@pytest.mark.parametrize(
+    "source", ["lessons_add", "lessons_get", "lessons_edit", "retrieve", "submit", "learn", "runs_get"]
+)
+def test_each_link_of_the_description_leads_to_a_call_that_is_answered(
+    http: httpx2.Client, keys: Keys, source: str
+) -> None:
+    told = http.get("/v1/openapi.json").json()["paths"]
+    every = {one["operationId"]: (way.upper(), path, one) for path, ways in told.items() for way, one in ways.items()}
+    links = every[source][2]["responses"]["200"]["links"].values()
+    assert links
+    for link in links:
+        answer = given_by(source, http, keys)
+        method, path, _ = every[link["operationId"]]
+        for name, expression in link["parameters"].items():
+            path = path.replace(f"{{{name}}}", resolved(expression, answer))
+        body = json.dumps(link.get("requestBody"))
+        for expression in re.findall(r'"(\$response[^"]+)"', body):
+            body = body.replace(expression, resolved(expression, answer))
+        done = http.request(method, path, json=json.loads(body), headers=keys["admin"])
+        assert done.status_code == 200, (link, done.text)
+
+
+def given_by(source: str, http: httpx2.Client, keys: Keys) -> Any:
+    """The answer of an operation that went well, in a scope where nothing of the kind is yet."""
+    text = new_id()
+    lesson = {**LESSON, "title": f"Weigh {text}", "content": f"Weigh {text} first.", "task": f"Ship {text}"}
+    run = {
+        "source": {**RUN, "task": f"Ship {text}", "steps": [{"action": f"print {text}", "observation": "error: no"}]}
+    }
+    ways: dict[str, tuple[str, Any]] = {
+        "lessons_add": ("/v1/lessons", lesson),
+        "retrieve": ("/v1/recalls", {"task": text}),
+        "submit": ("/v1/runs", {**run, "outcome": "success"}),
+        "learn": ("/v1/runs/learn", {**run, "outcome": "failure"}),
+    }
+    if source in ways:
+        url, body = ways[source]
+        return http.post(url, json=body, headers=keys["admin"]).raise_for_status().json()
+    if source == "runs_get":
+        (id,) = given_by("submit", http, keys)
+        assert http.post("/v1/drain", headers=keys["admin"]).json() is True
+        return http.get(f"/v1/runs/{id}", headers=keys["admin"]).raise_for_status().json()
+    id = given_by("lessons_add", http, keys)["id"]
+    if source == "lessons_get":
+        return http.get(f"/v1/lessons/{id}", headers=keys["admin"]).raise_for_status().json()
+    edit = {"content": f"Weigh {text} twice.", "by": "Ana"}
+    return http.patch(f"/v1/lessons/{id}", json=edit, headers=keys["admin"]).raise_for_status().json()
+
+
+def resolved(expression: str, answer: Any) -> str:
+    """What a runtime expression of OpenAPI stands for."""
+    for part in expression.removeprefix("$response.body#/").split("/"):
+        answer = answer[int(part) if isinstance(answer, list) else part]
+    return str(answer)

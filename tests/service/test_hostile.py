@@ -35,7 +35,13 @@ def filled(server: Running, tenant: str) -> dict[str, Any]:
         recall = bank.retrieve(SECRET[tenant])
         bank.learn({"messages": [{"role": "user", "content": SECRET[tenant]}]}, recall=recall, outcome="success")
         run = bank.runs.list()[0].trajectory.id
-    return {"key": key, "ids": (lesson.id, recall.id, run, lesson.id)}
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx2.Client(base_url=server.url, headers=headers) as http:
+        tag = http.get(f"/v1/lessons/{lesson.id}").headers["etag"]
+        export = http.get("/v1/admin/export").content
+        kept = http.post("/v1/recalls", json={"task": SECRET[tenant]}, headers={"Idempotency-Key": f"of {tenant}"})
+    ids = (lesson.id, recall.id, run, lesson.id, kept.json()["id"])
+    return {"key": key, "ids": ids, "tag": tag, "export": export, "name": f"of {tenant}"}
 
 
 def attacks(mine: dict[str, Any], theirs: dict[str, Any], tenant: str, seed: int) -> Iterator[dict[str, Any]]:
@@ -52,8 +58,8 @@ def attacks(mine: dict[str, Any], theirs: dict[str, Any], tenant: str, seed: int
         "*",
         "",
     ]
-    for _ in range(ATTACKS):
-        one = dice.choice(operations)
+    for number in range(ATTACKS):
+        one = operations[number % len(operations)]
         id = dice.choice(theirs["ids"])
         scope = dice.choice(
             [None, tenant, tenant, tenant, *names, f"../{tenant}", f"{dice.choice(list(SECRET))}/../{tenant}"]
@@ -62,6 +68,9 @@ def attacks(mine: dict[str, Any], theirs: dict[str, Any], tenant: str, seed: int
         if scope is not None:
             headers["Lessonbank-Scope"] = scope
         smuggled = {"scope": tenant} if dice.random() < 0.1 else {}
+        if dice.random() < 0.5:
+            headers |= {"Idempotency-Key": theirs["name"], "If-Match": theirs["tag"], "If-None-Match": theirs["tag"]}
+            headers["Last-Event-ID"] = "1"
         yield {"method": one.method, "url": address(one, id), "headers": headers, **arguments(one, id, smuggled)}
 
 
@@ -108,6 +117,21 @@ def test_of_two_tenants_neither_reaches_the_other_by_200_hostile_requests_each(
     for tenant, one in tenants.items():
         other = next(name for name in tenants if name != tenant)
         assert SECRET[other] not in str(state(http, one["key"]))
+
+
+def test_an_export_of_another_tenant_that_is_imported_says_nothing_of_what_that_tenant_has_and_changes_nothing_there(
+    server: Running, http: httpx2.Client
+) -> None:
+    tenants = {tenant: filled(server, tenant) for tenant in SECRET}
+    mine, theirs = tenants["acme"], tenants["other"]
+    before = state(http, theirs["key"])
+    headers = {"Authorization": f"Bearer {mine['key']}"}
+    for content in (theirs["export"], mine["export"].replace(mine["ids"][0].encode(), theirs["ids"][0].encode())):
+        for scope in ("other", "other/below", "acme/../other"):
+            refused = http.post("/v1/admin/import", content=content, headers={**headers, "Lessonbank-Scope": scope})
+            assert refused.status_code in (403, 422)
+        http.post("/v1/admin/import", content=content, headers=headers)  # a file that one has may be kept in one's own
+    assert state(http, theirs["key"]) == before
 
 
 def state(http: httpx2.Client, key: str) -> list[Any]:

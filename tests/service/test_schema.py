@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import pytest
@@ -15,6 +16,7 @@ from lessonbank.service.serving import Running
 
 pytestmark = pytest.mark.release
 EXAMPLES: Final = 15
+WALKS: Final = 60
 _ENDLESS: Final = "/v1/events"
 
 
@@ -46,3 +48,47 @@ def test_every_operation_answers_as_its_description_says(server: Running) -> Non
 
         drawn(given(case=operation.as_strategy())(answers))()
     assert len(operations) > 60
+
+
+def test_walks_along_the_links_of_the_description_are_answered_as_it_says(server: Running) -> None:
+    """Such as: add a lesson, get it, edit it, retire it; or: recall, then learn from it."""
+    import schemathesis
+    from hypothesis.stateful import run_state_machine_as_test
+    from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+    key = server.key("Ana", scope="", role="admin", rate=1_000_000)
+    headers = {"Authorization": f"Bearer {key}", "Lessonbank-Scope": "acme"}
+    every = schemathesis.openapi.from_url(f"{server.url}/v1/openapi.json")
+    links = {
+        (one["operationId"], link["operationId"])
+        for path in every.raw_schema["paths"].values()
+        for one in path.values()
+        for link in one["responses"].get("200", {}).get("links", {}).values()
+    }
+    linked = {name for link in links for name in link}
+    schema = every.include(operation_id=sorted(linked))
+    done = Counter[str]()
+
+    class Walk(schema.as_state_machine()):  # type: ignore[misc]
+        def get_call_kwargs(self, case: Any) -> dict[str, Any]:
+            return {"headers": {**(case.headers or {}), **headers}}
+
+        def validate_response(self, response: Any, case: Any, **more: Any) -> None:
+            if response.status_code < 300:
+                done[case.operation.definition.raw["operationId"]] += 1
+            done["calls"] += 1
+            case.validate_response(response, excluded_checks=[positive_data_acceptance], headers=headers)
+
+    run_state_machine_as_test(
+        Walk,
+        settings=settings(
+            max_examples=WALKS,
+            stateful_step_count=8,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    print(f"{done.pop('calls')} calls along {len(links)} links of {len(linked)} operations; taken: {dict(done)}")
+    assert {"recalls_get", "recalls_explain", "lessons_get", "runs_get"} & done.keys(), "links lead to what is there"

@@ -93,7 +93,7 @@ def front(
     request: pytest.FixtureRequest, tmp_path: Path, server: Running, certificate: Certificate
 ) -> Generator[httpx2.Client]:
     """A client that asks the server through a proxy, encrypted."""
-    if shutil.which(request.param) is None:
+    if shutil.which(str(request.param)) is None:
         pytest.skip(f"needs {request.param} (apt-get install {request.param})")
     with closing(socket.create_server(("127.0.0.1", 0))) as found:
         port = found.getsockname()[1]

@@ -104,3 +104,42 @@ def test_a_folder_whose_path_is_too_long_for_a_socket_is_refused_in_one_sentence
     assert "--folder" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["database", "database/postmaster.pid", "key"])
+def test_a_signal_while_it_starts_leaves_no_process_and_a_folder_to_go_on_with(
+    folder: Path, moment: str, end: signal.Signals
+) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--folder", str(folder)], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+    ) as server:
+        until = time.monotonic() + 120
+        while not (folder / moment).exists():
+            assert server.poll() is None
+            assert time.monotonic() < until, "it starts"
+            time.sleep(0.002)
+        if end == signal.SIGINT:
+            os.killpg(server.pid, end)  # as a terminal does: to the database's processes, too
+        else:
+            server.send_signal(end)
+        _, errors = server.communicate(timeout=120)
+    assert (server.returncode, b"Traceback" in errors) in ((0, False), (130, False)), errors.decode()
+    assert processes_under(folder) == []
+    assert not (folder / "database/postmaster.pid").exists()
+    if moment == "database":
+        with tried(folder) as (told, _):
+            assert any("key" in line for line in told)
+
+
+def processes_under(folder: Path) -> list[str]:
+    """The commands of all processes that name the folder, or have it as theirs."""
+    found = list[str]()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(folder) in command or str(folder) in str((process / "cwd").readlink()):
+                found.append(command)
+        except OSError:
+            continue
+    return found

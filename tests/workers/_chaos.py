@@ -224,7 +224,7 @@ async def _make_key() -> None:
     with listening("127.0.0.1", 0) as listener:
         host, port = listener.getsockname()
     async with await opened() as bank:
-        ADDRESS[:] = host, port, await Keys(bank.store).add("chaos", scope="", role="admin", rate=10**9)
+        ADDRESS[:] = host, port, await Keys(bank).add("chaos", scope="", role="admin", rate=10**9)
 
 
 def main() -> None:

@@ -5,7 +5,9 @@ The agent is taken as it is, so nothing of BrowserGym is imported here, and its 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank.agents import Verifier
@@ -135,6 +137,54 @@ class ReasoningBankAgent:
             steps.append(Step(thought=self._done[0], action=self._done[1]))
         task = self.last.task if self.last and self.last.task.strip() else "(no goal)"
         return Trajectory(task=task, instructions=self._instructions, steps=tuple(steps), answer=self._answer)
+
+
+def run_experiment(
+    experiment: Any,
+    bank: ReasoningBank,
+    /,
+    *,
+    scope: Callable[[Mapping[str, Any]], str] | None = None,
+    deadline: float = DEADLINE,
+    verify: Verifier | None = None,
+) -> FollowedRun | None:
+    """Run an experiment of AgentLab or BrowserGym with a memory: `run_experiment(exp_args, bank)` for `exp_args.run()`.
+
+    `exp_args` is as before when it ends, and nothing of the bank is in the files of the experiment. The arguments are
+    those of `ReasoningBankAgent`. What comes back is the episode; none where the agent was asked for nothing.
+    """
+    plain, agents = experiment.agent_args, list[ReasoningBankAgent]()
+
+    def make_agent() -> ReasoningBankAgent:
+        agents.append(ReasoningBankAgent(plain.make_agent(), bank, scope=scope, deadline=deadline, verify=verify))
+        return agents[-1]
+
+    experiment.agent_args = _Making(plain, make_agent)
+    try:
+        experiment.run()
+    finally:
+        experiment.agent_args = plain
+        for agent in agents:
+            agent.end(_summary(experiment))
+    return agents[-1].last if agents else None
+
+
+class _Making:
+    """Arguments of an agent, with another way to make it."""
+
+    def __init__(self, plain: Any, make_agent: Callable[[], ReasoningBankAgent]) -> None:
+        self._plain, self.make_agent = plain, make_agent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_plain"], name)
+
+
+def _summary(experiment: Any) -> dict[str, Any]:
+    """What the loop wrote about the episode; nothing where it could not."""
+    try:
+        return dict(json.loads((Path(experiment.exp_dir) / "summary_info.json").read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 class _Watched:

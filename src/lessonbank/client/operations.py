@@ -52,6 +52,11 @@ class Operation:
     file: Literal["", "sent", "received"] = ""
     """Whether the argument `path` is a file of the caller that goes over the wire."""
 
+    @property
+    def operation_id(self) -> str:
+        """Its name in the OpenAPI document."""
+        return self.name.replace(".", "_").strip("_")
+
     def allows(self, role: Role, /) -> bool:
         """Whether a key of this role may call it."""
         return bool(self.roles & _MAY[role])

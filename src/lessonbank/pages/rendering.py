@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
@@ -15,6 +16,8 @@ from lessonbank.guard import clean
 
 _COMPARED: Final = 3_000
 """Words of each of two texts that are compared; more would take long."""
+_PAIRS: Final = 20_000
+"""Pairs of a word of one text with the same word of the other, from which on the texts are shown whole."""
 
 
 def shown(value: object, /) -> object:
@@ -48,12 +51,20 @@ def differences(before: str, after: str, /) -> Sequence[tuple[str, str]]:
     """The words of two texts in order, each piece as `same`, `gone` or `new`."""
     old, new = _words(before), _words(after)
     found = list[tuple[str, str]]()
-    for what, a, b, c, d in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+    for what, a, b, c, d in _pieces(old, new):
         if what == "equal":
             found.append(("same", "".join(old[a:b])))
             continue
         found += [(kind, "".join(words)) for kind, words in (("gone", old[a:b]), ("new", new[c:d])) if words]
     return found
+
+
+def _pieces(old: Sequence[str], new: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+    """As `get_opcodes` of `SequenceMatcher`, which takes minutes for words that come again hundreds of times."""
+    often, others = Counter(old), Counter(new)
+    if sum(count * others[word] for word, count in often.items()) > _PAIRS:
+        return [("equal" if old == new else "replace", 0, len(old), 0, len(new))]
+    return SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes()
 
 
 def _words(text: str) -> list[str]:

@@ -34,7 +34,7 @@ class Once:
             if known[1] != asked:
                 return problem("idempotency", "this Idempotency-Key was used for another request: use a new one")
             if answer := await asyncio.shield(known[2]):
-                return Response(answer.body, answer.status_code, dict(answer.headers), answer.media_type)
+                return _copy(answer)
         waiting = asyncio.get_running_loop().create_future()
         self._answers[name] = (monotonic(), asked, waiting)
         answer: Response | None = None
@@ -43,7 +43,7 @@ class Once:
             return answer
         finally:
             good = answer is not None and answer.status_code < 300 and len(answer.body) <= _LARGEST
-            waiting.set_result(answer if good else None)
+            waiting.set_result(_copy(answer) if good and answer else None)
             if not good:
                 self._answers.pop(name, None)
 
@@ -53,3 +53,8 @@ class Once:
             if len(self._answers) <= _MOST and monotonic() - begun < _SECONDS:
                 return
             self._answers.popitem(last=False)
+
+
+def _copy(answer: Response) -> Response:
+    """One that is sent changes: packed with gzip, it has other headers."""
+    return Response(answer.body, answer.status_code, dict(answer.headers), answer.media_type)

@@ -34,6 +34,7 @@ from lessonbank.types import Record, Run
 from .admission import Admission, Caller
 from .examples import EXAMPLES
 from .files import receive, send
+from .links import links_of
 from .once import Once
 from .problems import problem
 
@@ -63,7 +64,7 @@ class Routes:
                 f"/v1{operation.path}",
                 self._endpoint(operation),
                 methods=[operation.method],
-                operation_id=operation.name.replace(".", "_").strip("_"),
+                operation_id=operation.operation_id,
                 summary=_summary(operation),
                 description=_rest(operation),
                 tags=[operation.path.split("/")[1]],
@@ -206,6 +207,8 @@ def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
     told = {**REFUSALS}
     if operation.name == "lessons.get":
         told[304] = {"description": "The lesson is the one of `If-None-Match`."}
+    if links := links_of(operation.name):
+        told[200] = {"links": links}
     if operation.file == "received":
         told[200] = {"description": "The file.", "content": {"application/octet-stream": {}}}
     return told

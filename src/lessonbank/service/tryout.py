@@ -134,6 +134,8 @@ def _database(folder: Path) -> Generator[str]:
         with _on_signals(lambda number, _: told.append(number)):  # half a start would leave it running
             server = get_server(data, cleanup_mode="stop")
     except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        if told:  # Ctrl-C reaches the programs that were starting it, too
+            raise KeyboardInterrupt from None
         raise StoreUnavailable(
             f"PostgreSQL does not start ({type(error).__name__}): read the file database/log in the folder"
         ) from None

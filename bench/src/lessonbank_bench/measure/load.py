@@ -62,7 +62,7 @@ async def fill(address: str, /, *, lessons: int, tenants: int) -> list[str]:
         for scope in scopes(tenants):
             there = (await bank.store.counts(scope=scope)).experiences
             await _fill(bank.store, scope, tasks(lessons // tenants, seed=len(scope))[there:])
-        return [await Keys(bank.store).add("load", scope=scope, rate=10**9) for scope in scopes(tenants)]
+        return [await Keys(bank).add("load", scope=scope, rate=10**9) for scope in scopes(tenants)]
 
 
 async def _fill(store: Store, scope: str, told: list[str]) -> None:
