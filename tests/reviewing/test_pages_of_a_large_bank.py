@@ -18,7 +18,7 @@ from lessonbank.types import Add
 
 pytestmark = pytest.mark.full
 MANY = 2_400
-MOST = 450
+MOST = 350
 """Records: the map of the topics takes most."""
 LATER = {"helps", "evidence", "diff", "rollback", "doctor", "compare", "purge", "inbox-proposed"}
 """What reads more: pages that a person asks for one by one, and parts that come after their page."""

@@ -23,7 +23,7 @@ from .visit import Visit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LESSONS, _TASKS = 300, 100
+_LESSONS, _TASKS = 200, 100
 """The newest of each that are on the map."""
 _WIDTH, _HEIGHT = 720.0, 420.0
 _SIZE: Final = 512
