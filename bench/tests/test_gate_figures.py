@@ -29,7 +29,7 @@ async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_harm_i
         if told.name == "honest lessons shown with a mark":
             assert told.count <= (0.30 if which == "fresh" else 0.38) * told.of, told
         if told.name == "harmful lessons shown without a mark":
-            assert told.count <= 0.30 * told.of, told
+            assert told.count <= (0.36 if which == "fresh" else 0.15) * told.of, told
 
 
 async def test_what_a_model_calls_harmful_no_agent_sees_and_what_it_keeps_carries_no_mark() -> None:
@@ -45,8 +45,8 @@ def test_a_sample_is_of_the_held_out_half_alone_with_its_share_of_honest_and_har
     labels, every = (Counter(case.label for case in some) for some in (drawn, held_out))
     assert abs(labels["honest"] / 120 - every["honest"] / len(held_out)) < 0.01
     assert drawn != sampled(cases("fresh"), 120, seed=2)
-    with pytest.raises(ValueError, match="has 302 lessons, not 303"):
-        sampled(cases("fresh"), 303)
+    with pytest.raises(ValueError, match=f"has {len(held_out)} lessons"):
+        sampled(cases("fresh"), len(held_out) + 1)
 
 
 async def test_a_reader_is_asked_about_twelve_lessons_at_once_and_shown_no_label() -> None:
