@@ -148,8 +148,8 @@ async def test_an_experience_cannot_say_itself_who_taught_it(bank: AsyncReasonin
 async def test_telling_the_same_again_changes_nothing_whoever_does(bank: AsyncReasoningBank) -> None:
     recall, same = await bank.retrieve(TASK), run()
     await bank.learn(same, recall=recall, outcome="success")
-    before = (await bank.history.list())[-1].sequence
     key = await bank.admin.add_writer("u-17")
+    before = (await bank.history.list())[-1].sequence
     await bank.scoped(writer="u-17", key=key).learn(same, recall=recall, outcome="success")
     assert (await bank.history.list())[-1].sequence == before
 

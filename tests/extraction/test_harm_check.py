@@ -29,7 +29,7 @@ PLATITUDE = Lesson(title="Be careful", content="Always be careful and double-che
 
 def taught(*lessons: Lesson, replies: Sequence[Any], task: str = TASK) -> tuple[Any, ScriptedModel, str]:
     """What a bank learned when its extractor drew `lessons`, its model, and what the next agent is shown."""
-    model = ScriptedModel(replies)
+    model = ScriptedModel(replies, gate=False)
 
     async def draws(_: Sequence[Run], /) -> Extraction:
         return Extraction(lessons=lessons)
@@ -133,7 +133,7 @@ def test_a_gate_of_the_callers_own_and_the_papers_profile_ask_nothing() -> None:
         return Extraction(lessons=(RISKY,))
 
     for more in ({"safety": lessonbank.Safety(admission=keeps_all)}, {"profile": "paper"}):
-        model = ScriptedModel([])
+        model = ScriptedModel([], gate=False)
         settings: dict[str, Any] = {"scope": "s", "embedder": "lexical", "model": model, **more}
         with lessonbank.connect(
             ":memory:",

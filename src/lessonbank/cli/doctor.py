@@ -57,7 +57,7 @@ def doctor(
         if rebuild:
             memory.admin.rebuild()
         scopes = memory.admin.scopes()
-        done = {s: _reindex(memory, s) for s in scopes} if reindex else {}
+        done = {s: made for s in scopes if (made := _reindex(memory, s))} if reindex else {}
         unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
         queue = sum((memory.scoped(s).runs.queue() for s in scopes), Queue())

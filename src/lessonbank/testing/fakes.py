@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
@@ -10,10 +11,12 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel
 
 from lessonbank.embedders.hashing import HashingEmbedder as HashingEmbedder
+from lessonbank.learning.harm_check import Answers
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 
 Answer: TypeAlias = "str | Completion | BaseException"
+_KEEP = json.dumps({"answers": [{"lesson": number, "answer": "keep"} for number in range(1, 100)]})
 Scripted: TypeAlias = "Answer | Callable[[Sequence[Message]], Answer | Awaitable[Answer]]"
 
 
@@ -38,16 +41,22 @@ class ScriptedModel:
     returns one of those. A single function in place of the list answers every call. Usage is counted roughly: one
     token for four characters.
 
+    The question whether new lessons are harmful is asked after each run that teaches something. It is answered with
+    `keep`, and neither takes a reply nor stands in `calls`; with `gate=False` it is a call like any other.
+
     Attributes:
         calls: every request, in the order they came.
     """
 
-    def __init__(self, replies: Sequence[Scripted] | Callable[..., Any], /, *, name: str = "scripted") -> None:
+    def __init__(
+        self, replies: Sequence[Scripted] | Callable[..., Any], /, *, name: str = "scripted", gate: bool = True
+    ) -> None:
         if isinstance(replies, str):
             raise TypeError("the replies are a list (one reply is a list of one) or a function")
         self.calls: list[Call] = []
         self._replies = replies
         self._name = name
+        self._gate = gate
 
     @property
     def name(self) -> str:
@@ -62,6 +71,8 @@ class ScriptedModel:
         Raises:
             AssertionError: there is none left; it passes through code that survives a failing model.
         """
+        if self._gate and schema is Answers:
+            return Completion(text=_KEEP, usage=Usage(), model=self._name)
         self.calls.append(Call(tuple(messages), temperature, schema))
         reply = self._next()
         if callable(reply):
