@@ -19,7 +19,7 @@ from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Experience, Lesson, Recall, Trajectory
+from lessonbank.types import Counts, Experience, Lesson, Recall, Trajectory
 
 pytestmark = pytest.mark.full
 
@@ -189,6 +189,11 @@ async def knocked(bank: AsyncReasoningBank, case: Case, ids: Ids) -> Any:
     return answer.replace(str(door.takes and ids.of(door.takes)), "(the id)")
 
 
+async def held(bank: AsyncReasoningBank) -> Counts:
+    """What our scope holds; the journal may tell of acts of administration."""
+    return (await bank.store.counts(scope=OURS)).model_copy(update={"changes": 0})
+
+
 @pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
@@ -198,12 +203,12 @@ async def test_what_is_somebody_elses_is_answered_exactly_as_what_does_not_exist
         async with opened(kind, where) as bank:
             await furnished(bank.store, OURS)
             foreign = await furnished(bank.store, THEIRS, "foreign-")
-            theirs, ours = await glance(bank.store, THEIRS), await bank.store.counts(scope=OURS)
+            theirs, ours = await glance(bank.store, THEIRS), await held(bank)
             for case in cases("tenancy", "door"):
                 answers = [await knocked(bank, case, ids) for ids in (foreign, NOBODYS)]
                 if answers[0] != answers[1]:
                     wrong.append(f"{case['id']}: {answers}")
-                if await glance(bank.store, THEIRS) != theirs or await bank.store.counts(scope=OURS) != ours:
+                if await glance(bank.store, THEIRS) != theirs or await held(bank) != ours:
                     wrong.append(f"{case['id']}: something was changed")
             assert await bank.admin.verify() == ()
     assert wrong == []

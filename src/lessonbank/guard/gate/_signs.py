@@ -77,7 +77,7 @@ def mark_of(text: str, /) -> str | None:
 def is_disguised(text: str, /) -> bool:
     """Whether `text` recommends something risky only to people: lookalike letters and signs hide it from a search."""
     plain, *bare = _read(text)
-    return bool(bare) and _marked(bare[0]) is not None and _marked(plain) is None
+    return bool(bare) and _marked(bare[0]) not in (None, _marked(plain))
 
 
 @lru_cache(maxsize=8)
