@@ -8,6 +8,7 @@ import numpy as np
 
 import lessonbank
 from lessonbank.errors import LessonbankError
+from lessonbank.guard.gate import LessonGate
 from lessonbank.matts import Mode, Scaled
 from lessonbank.types import Outcome, Trajectory
 from lessonbank_bench.environments import Environment, Job
@@ -113,7 +114,7 @@ def _played(place: Environment, arm: Arm, seed: int, *, tasks: int, limit: int) 
         parts=lessonbank.Parts(extractor=extractor),
         evidence=lessonbank.Evidence(holdout=None),
         retrieval=lessonbank.Retrieval(limit=limit),
-        safety=lessonbank.Safety(caps=None),
+        safety=lessonbank.Safety(caps=None, admission=LessonGate()),  # its judge is scripted and knows no lessons
     ) as bank:
         told = [_told(_scaled(bank, place, arm, job)) for job in place.tasks(seed, tasks)]
     extractor.close()
