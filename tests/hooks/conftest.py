@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,10 +30,11 @@ class Hooks:
     """Calls the hook, with folders of its own."""
 
     folder: Path
+    runtime: Path
     options: dict[str, str] = field(default_factory=dict[str, str])
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "XDG_RUNTIME_DIR": str(self.folder / "run"), "XDG_STATE_HOME": str(self.folder / "state")}
+        return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), "XDG_STATE_HOME": str(self.folder / "state")}
 
     def start(self, event: Any, *, host: str = "claude-code") -> subprocess.Popen[bytes]:
         told = {"key": KEY, "scope": "team", "trusted": "no", "bank": str(self.folder / "bank.db"), "within": "20"}
@@ -72,13 +74,13 @@ def prompt(text: str, session: str = "s-1", name: str = "UserPromptSubmit") -> d
 
 
 @pytest.fixture
-def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hooks:
-    for name in ("run", "state"):
-        (tmp_path / name).mkdir(mode=0o700)
-    made = Hooks(tmp_path)
-    for name, value in made.environment().items():
-        monkeypatch.setenv(name, value)
-    return made
+def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hooks]:
+    (tmp_path / "state").mkdir(mode=0o700)
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:  # a socket's path is short, the test's may be long
+        made = Hooks(tmp_path, Path(runtime))
+        for name, value in made.environment().items():
+            monkeypatch.setenv(name, value)
+        yield made
 
 
 @pytest.fixture

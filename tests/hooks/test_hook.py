@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import socket
 import time
@@ -147,7 +148,7 @@ def test_a_folder_that_others_may_enter_is_not_trusted(hooks: Hooks, resident: R
     try:
         assert hooks(prompt(SHIP)) == ""
     finally:
-        (hooks.folder / "run" / "lessonbank").chmod(0o700)
+        (hooks.runtime / "lessonbank").chmod(0o700)
 
 
 def test_the_socket_the_notes_and_their_folders_are_for_their_owner_alone(hooks: Hooks, resident: Resident) -> None:
@@ -215,3 +216,14 @@ def test_an_answer_takes_less_than_150_milliseconds(hooks: Hooks, resident: Resi
     seconds(0)  # the first search of the test's process loads what searching needs
     took = [seconds(number) for number in range(1, 22)]
     assert median(took) < 0.150, took
+
+
+def test_a_runtime_folder_whose_path_no_socket_can_have_is_passed_over(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.runtime_folder() == str(hooks.runtime / "lessonbank")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(hooks.runtime / ("x" * 80)))
+    assert client.runtime_folder() == f"/tmp/lessonbank-{os.getuid()}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(name := client.socket_path(f"{os.getpid():016}"))
+    os.unlink(name)

@@ -36,6 +36,8 @@ OPTIONS = ("bank", "model", "holdout")
 """What the resident process is started with."""
 
 
+LONGEST_FOLDER = 80  # bytes
+"""macOS takes 103 for the path of a socket, Linux 107; the name of ours has 21, and a slash."""
 LOCK = 3
 """The descriptor of the lock that the resident process gets."""
 
@@ -53,9 +55,11 @@ def socket_path(key: str) -> str:
 
 
 def runtime_folder() -> str:
-    """A folder in the user's runtime folder, or where there is none, in /tmp. Raises OSError."""
+    """A folder in the user's runtime folder; in /tmp where there is none or its path is too long. Raises OSError."""
     given = os.environ.get("XDG_RUNTIME_DIR", "")
-    return private_folder(os.path.join(given, "lessonbank") if given else f"/tmp/lessonbank-{os.getuid()}")
+    folder = os.path.join(given, "lessonbank")
+    fits = len(os.fsencode(folder)) <= LONGEST_FOLDER
+    return private_folder(folder if given and fits else f"/tmp/lessonbank-{os.getuid()}")
 
 
 def spool_folder(key: str) -> str:
