@@ -226,4 +226,4 @@ def test_a_runtime_folder_whose_path_no_socket_can_have_is_passed_over(
     assert client.runtime_folder() == f"/tmp/lessonbank-{os.getuid()}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(name := client.socket_path(f"{os.getpid():016}"))
-    os.unlink(name)
+    Path(name).unlink()
