@@ -11,7 +11,7 @@ from lessonbank.errors import UsageError
 from lessonbank.types import Lesson
 
 from .decisions import as_seen, back_to, first, remember
-from .visit import Visit, number_of
+from .visit import Visit
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -30,8 +30,8 @@ async def page(visit: Visit) -> Response:
 async def join(visit: Visit) -> Response:
     """Word the lesson that stays, and retire the other. One undo takes both back."""
     fields = await visit.form()
-    keep = await as_seen(visit, first(fields, "keep"), number_of(first(fields, "keep_version")) or 0)
-    other = await as_seen(visit, first(fields, "other"), number_of(first(fields, "other_version")) or 0)
+    keep = await as_seen(visit, first(fields, "keep"), version=first(fields, "keep_version"))
+    other = await as_seen(visit, first(fields, "other"), version=first(fields, "other_version"))
     if keep.id == other.id:
         raise UsageError("two lessons are joined: name another one")
     by, before = visit.session.name, _words(keep)

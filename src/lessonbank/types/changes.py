@@ -201,6 +201,8 @@ class Proposal(Record):
     """From a file: the id of the lesson that would be edited or retired."""
 
 
+FILE: Final = "file"
+"""Who wrote what came from a file, and how; and the key under which an experience names that file."""
 EDITS: Final = "edits"
 """The key of a proposal's metadata that names the lesson it would edit. It is erased with that lesson."""
 RETIRES: Final = "retires"
