@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.stores._listing import may_hold
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.types import Experience
@@ -64,12 +65,18 @@ def drawn(connection: Connection, scope: str, count: int, /, *, documents: int =
     return range(last - count + 1, last + 1)
 
 
-def experiences_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
-    """Experiences by number, in the order of `numbers`."""
+def experiences_at(
+    connection: Connection, scope: str, numbers: Collection[int], words: frozenset[str] = frozenset(), /
+) -> dict[int, Experience]:
+    """Experiences by number, in the order of `numbers`, without those that cannot hold all of `words`."""
     if not numbers:
         return {}
     sql = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
-    found = {number: experience_of(record) for number, record in rows(connection, sql, scope, list(numbers))}
+    found = {
+        number: experience_of(record)
+        for number, record in rows(connection, sql, scope, list(numbers))
+        if not words or may_hold(unpacked(record), words)
+    }
     return {number: found[number] for number in numbers if number in found}
 
 
