@@ -10,6 +10,7 @@ import pytest
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.stores.postgres._purge import TABLES
 from lessonbank.testing.store_samples import MINE, added, attempt, experience, trajectory
+from lessonbank.types import Erasure
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 MANY = 2000
@@ -43,7 +44,7 @@ async def test_to_erase_ten_lessons_reads_a_scope_once_and_vacuums_its_own_table
     await store.close()
     before = rows_read(address, "journal")
     store = await PostgresStore.open(address)
-    lessons = [("lesson", one.lessons[0].id) for one in every[:ten]]
+    lessons: list[tuple[Erasure, str]] = [("lesson", one.lessons[0].id) for one in every[:ten]]
     assert len(await store.purge_many(lessons, scope=MINE, writer="test", reason="asked to")) == ten
     await store.close()
     assert rows_read(address, "journal") - before < 2 * size
