@@ -67,7 +67,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/inbox", inbox.page),
     ("/inbox/proposed", inbox.proposed),
     ("/merge", merging.page),
-    ("/why", why.listing),
+    ("/why", why.page),
     ("/why/try", why.trying),
     ("/why/{id}", why.one),
     ("/why/{id}/explained", why.explained),

@@ -44,10 +44,10 @@ async def decide(visit: Visit) -> Response:
     do, reason = first(fields, "do"), first(fields, "reason")
     if do not in _DONE:
         raise UsageError(f"there is no decision {do[:40]!r}")
-    seen = [_seen(told) for told in fields.get("lesson", [])[:_MOST]]
+    seen = [told.partition(":") for told in fields.get("lesson", [])[:_MOST]]
     if not seen:
         raise UsageError("choose at least one lesson")
-    lessons = [await as_seen(visit, id, version) for id, version in seen]
+    lessons = [await as_seen(visit, id, version=version) for version, _, id in seen]
     open_ = [lesson for lesson in lessons if not _is_done(do, lesson)]
     if open_:
         back = await _way_back(visit, do, open_)
@@ -60,7 +60,7 @@ async def decide(visit: Visit) -> Response:
 async def edit(visit: Visit) -> Response:
     """Put a person's words into the place of a lesson's, if nobody else did since."""
     fields = await visit.form()
-    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
+    lesson = await as_seen(visit, visit.id, version=first(fields, "version"))
     told = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
@@ -75,7 +75,7 @@ async def edit(visit: Visit) -> Response:
 async def narrow(visit: Visit) -> Response:
     """Keep a lesson for some tasks; without a word, for all."""
     fields = await visit.form()
-    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
+    lesson = await as_seen(visit, visit.id, version=first(fields, "version"))
     only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
@@ -129,10 +129,10 @@ def remember(visit: Visit, told: str, entries: Sequence[JournalEntry], back: Bac
     del visit.session.done[_REMEMBERED:]
 
 
-async def as_seen(visit: Visit, id: str, version: int, /) -> Lesson:
-    """The lesson in the words that the person saw. Raises Conflict."""
+async def as_seen(visit: Visit, id: str, /, *, version: str) -> Lesson:
+    """The lesson in the words that the person saw, which have the `version` of the form. Raises Conflict."""
     lesson = await visit.bank.lessons.get(id)
-    if lesson.version != version:
+    if lesson.version != number_of(version):
         raise Conflict(f"somebody edited the lesson {lesson.title[:80]!r} meanwhile: read it again, then decide")
     return lesson
 
@@ -180,12 +180,6 @@ def back_to(visit: Visit, fields: Mapping[str, Sequence[str]], /) -> Response:
         visit.session.done[0].told if visit.session.done else None
     )
     return visit.go(where)
-
-
-def _seen(told: str) -> tuple[str, int]:
-    """`version:id`, as the forms name a lesson."""
-    version, _, id = told.partition(":")
-    return id, number_of(version) or 0
 
 
 def first(fields: Mapping[str, Sequence[str]], name: str, /) -> str:

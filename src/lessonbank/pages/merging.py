@@ -9,7 +9,7 @@ from starlette.responses import Response
 from lessonbank.errors import UsageError
 
 from .decisions import UNDO, as_seen, back_to, first, remember
-from .visit import Visit, number_of
+from .visit import Visit
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -29,7 +29,7 @@ async def merge(visit: Visit) -> Response:
     """Keep one lesson for two, in the words of the form."""
     fields = await visit.form()
     pair = [
-        await as_seen(visit, first(fields, name), number_of(first(fields, f"{name}_version")) or 0)
+        await as_seen(visit, first(fields, name), version=first(fields, f"{name}_version"))
         for name in ("keep", "other")
     ]
     words = {name: first(fields, name) for name in ("title", "when", "content", "reason")}

@@ -203,6 +203,8 @@ class Proposal(Record):
     """The id of the lesson that would be edited or retired, as a file proposes, or merged with this one."""
 
 
+FILE: Final = "file"
+"""Who wrote what came from a file, and how; and the key under which an experience names that file."""
 EDITS: Final = "edits"
 """The key of a proposal's metadata that names the lesson it would edit. It is erased with that lesson."""
 RETIRES: Final = "retires"

@@ -9,13 +9,11 @@ from lessonbank._concurrency import if_there
 from lessonbank.errors import Conflict
 from lessonbank.guard import one_line
 from lessonbank.protocols import Vectors
-from lessonbank.types import EDITS, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
+from lessonbank.types import EDITS, FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
 from lessonbank.types.ids import digest
 
 from .handle import Handle
 
-FILE: Final = "file"
-"""Who wrote what came from a file, and how; and the key under which an experience names that file."""
 WAS: Final = "was"
 """The key that keeps the digest of the text that somebody saw and changed."""
 _PAGE: Final = 500
@@ -82,11 +80,11 @@ async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
     why += f"; {lesson.risk}" if lesson.risk else ""
     id = target_of(owner)
     if id is None:
-        return Proposal(lesson=lesson, reason=why, change="add", origin="file")
+        return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)
     target = await _target(of, id)
     change = "edit" if EDITS in owner.metadata else "retire"
     gone = target is None or target.retired
-    return None if gone else Proposal(lesson=lesson, reason=why, change=change, origin="file", of=id)
+    return None if gone else Proposal(lesson=lesson, reason=why, change=change, origin=FILE, of=id)
 
 
 async def _target(of: Handle, id: str) -> Lesson | None:

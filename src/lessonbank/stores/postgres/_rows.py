@@ -52,10 +52,16 @@ def _scope(connection: Connection, name: str) -> ScopeRow | None:
     return ScopeRow(name, *found) if found else None
 
 
-def drawn(connection: Connection, scope: str, count: int, /) -> range:
-    """Numbers for so many new experiences. Whoever draws has the scope alone, so that later ones are greater."""
-    sql = "UPDATE lessonbank.scopes SET numbers = numbers + %s WHERE scope = %s RETURNING numbers"
-    (last,) = row(connection, sql, count, scope) or (count,)
+def drawn(connection: Connection, scope: str, count: int, /, *, documents: int = 0, words: int = 0) -> range:
+    """Numbers for so many new experiences, and the running sums with what they add to them.
+
+    Whoever draws has the scope alone, so that later numbers are greater.
+    """
+    sql = (
+        "UPDATE lessonbank.scopes SET numbers = numbers + %s, documents = documents + %s, words = words + %s"
+        " WHERE scope = %s RETURNING numbers"
+    )
+    (last,) = row(connection, sql, count, documents, words, scope) or (count,)
     return range(last - count + 1, last + 1)
 
 
