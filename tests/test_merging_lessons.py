@@ -118,12 +118,8 @@ def test_the_story_of_a_lesson_is_read_from_the_entries_that_can_be_about_it(ban
     one, other = two(bank)
     bank.learn(Trajectory(task="Cancel", steps=(Step(action="x", observation="error: y"),)), outcome="failure")
     for days, said in ((-9, "Look twice."), (9, "Look once.")):
-        told = Experience(
-            scope="acme",
-            task="x",
-            lessons=(Lesson(title="Look", content=said),),
-            created_at=datetime.now(UTC) + timedelta(days),
-        )
+        at, said_so = datetime.now(UTC) + timedelta(days), (Lesson(title="Look", content=said),)
+        told = Experience(scope="acme", task="x", lessons=said_so, created_at=at)
         bank.consolidate(told)
     bank.lessons.edit(one.id, content="Rebuild it.", by="Ben")
     merged = bank.lessons.merge(one.id, other.id, **WORDS, by="Ben")
