@@ -216,7 +216,8 @@ def test_the_trials_of_a_folder_are_shown_with_how_far_they_are(bank_file: Path,
         text = unescape(site.get("/trials").text)
     assert str(told).splitlines()[0] in text
     assert f"{told.runs} runs of at most 8" in text
-    assert re.search(r"broken\.jsonl.*?\d runs? of at most 8.*?not decided", text, re.DOTALL)
+    assert told.stopped is not None and f">{told.stopped}<" in text
+    assert re.search(r"broken\.jsonl.*?\d runs? of at most 8.*?not ended", text, re.DOTALL)
     assert "is no journal of a trial" in text
 
 

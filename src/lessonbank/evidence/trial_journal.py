@@ -118,6 +118,8 @@ def read_trial(path: Path, /) -> Trial:
             open_[run.task, run.round] = run
         else:
             stopped = evidence.take((other, run)) or stopped
+    if stopped is None and len(runs) == about.most_runs:
+        stopped = "nothing left to run" if about.most_runs >= 2 * about.tasks else "max_runs"
     spent = {
         "runs": len(runs),
         "usage": sum((run.usage for run in runs), Usage()),
