@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 pytest.importorskip("fastapi", reason="needs the extra server")
-pytest.importorskip("schemathesis", reason="pip install schemathesis")
+pytest.importorskip("schemathesis", reason="needs schemathesis: pip install --group deploy")
 
 from hypothesis import HealthCheck, Phase, given, settings
 
