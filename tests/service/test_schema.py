@@ -69,6 +69,8 @@ def test_walks_along_the_links_of_the_description_are_answered_as_it_says(server
     }
     linked = {name for link in links for name in link}
     schema = every.include(operation_id=sorted(linked))
+    # Only what fits: a link puts a good body in the place of a bad one, which schemathesis still expects to be refused.
+    schema.config.generation.update(modes=[schemathesis.GenerationMode.POSITIVE])
     done = Counter[str]()
 
     class Walk(schema.as_state_machine()):  # type: ignore[misc]
