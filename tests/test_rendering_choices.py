@@ -376,6 +376,14 @@ def test_text_in_a_cell_without_a_name_belongs_to_the_row() -> None:
     assert "link 'Edit'" in text
 
 
+def test_a_part_of_the_page_that_is_laid_out_as_a_table_is_told_by_its_lines() -> None:
+    words = "Red lamp Add to cart " * 12
+    nodes = ("[r1] row ''", f"\t[c1] cell '{words}'", "\t\t[l1] link 'Red lamp'", "\t\t[b1] button 'Add to cart'")
+    text = render(Trajectory(task="Buy", steps=(Step(observations=(page("Shop", *nodes),)),)), budget=3_000)
+    assert "|  link 'Red lamp'\n|  button 'Add to cart'" in text
+    assert words not in text
+
+
 def test_a_changed_cell_shows_the_new_row() -> None:
     before, after = (page("Orders", *table(("1001", state))) for state in ("Open", "Shipped"))
     run = Trajectory(task="Ship it", steps=(Step(observations=(before,)), Step(action="ship", observations=(after,))))

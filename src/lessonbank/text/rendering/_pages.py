@@ -38,6 +38,8 @@ _CELLS = {"cell", "gridcell", "columnheader", "rowheader"}
 _AROUND = {"navigation", "banner", "contentinfo", "complementary"}
 _OTHERS = "not selected:"
 _LONG = 200
+_CELL = 120
+"""Characters of a table's cell that are told in the line of its row."""
 _DEPTH = 6
 _GONE = 6
 
@@ -152,12 +154,16 @@ def _tabled(page: Page, indent: int, role: str, name: str, state: str, above: li
     near = above[-1] if above else None
     if near is None or near.row is None:
         return False
+    if role in _CELLS and len(name) > _CELL:  # a part of the page that is laid out as a table: it is told by its lines
+        near.row.append(f"{name[: _CELL // 2] + '…'!r} {state}".rstrip())
+        above.append(_Open(indent, "", shown=False, around=False))
+        return True
     said = not name or any(name in one.name for one in above[-4:])
     if role in _CELLS or (near.cell and role in _TEXTS):
-        near.row.extend([] if said else [f"{_short(name)!r} {state}".rstrip()])
-    elif not (near.cell and said and name and not state):
+        near.row.extend([] if said else [f"{name!r} {state}".rstrip()])
+    elif not (near.cell and role == "link" and name == near.name and not state):
         return False
-    above.append(_Open(indent, name, shown=False, around=False, row=near.row, cell=near.cell or role in _CELLS))
+    above.append(_Open(indent, name, shown=False, around=False, row=near.row, cell=True))
     return True
 
 
