@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import tarfile
+import time
 import tomllib
 import zipfile
 from collections import Counter
@@ -62,6 +63,15 @@ def interpreter(extra: str) -> str:
     return sys.executable if enough else f"python{needed[0]}"
 
 
+def seconds_to_import(extra: str) -> float:
+    """CPU time, in a process that has lessonbank already."""
+    _ = import_module("lessonbank").connect  # what every program with a bank loads
+    began = time.process_time()
+    for name in EXTRAS.get(extra, (f"lessonbank.adapters.{extra.replace('-', '_')}",)):
+        import_module(name)
+    return time.process_time() - began
+
+
 def problems(folder: Path, source: Path) -> list[str]:
     """What is wrong with the archives in `folder`; `source` is the package as it is in the project."""
     found: list[str] = []
@@ -116,7 +126,7 @@ def main() -> int:
     parser.add_argument("place", type=Path, nargs="?", help="the folder of archives")
     parser.add_argument("--extras", type=Path, help="print the names of the extras in this pyproject.toml")
     parser.add_argument("--python", help="print the Python that this extra needs")
-    parser.add_argument("--import", dest="extra", help="import what this extra brings")
+    parser.add_argument("--import", dest="extra", help="import what this extra brings, and print the seconds")
     told = parser.parse_args()
     if told.extras:
         print("\n".join(extras(told.extras)))
@@ -125,8 +135,7 @@ def main() -> int:
         print(interpreter(told.python))
         return 0
     if told.extra:
-        for name in EXTRAS.get(told.extra, (f"lessonbank.adapters.{told.extra.replace('-', '_')}",)):
-            import_module(name)
+        print(f"{seconds_to_import(told.extra):.2f}")
         return 0
     found = problems(told.place, Path(__file__).parents[1] / "src" / "lessonbank")
     print("\n".join(found) or "the archives hold what they should")

@@ -183,6 +183,9 @@ class TestBrowserGym(AdapterContract):
         options.setdefault("scope", lambda obs: scope_of("acme", obs["url"].removeprefix("https://").split(".")[0]))
         return Program(model, {"bank": bank, **options})
 
+    def signature(self) -> str:
+        return "click(bid: str, button:"
+
     def plain(self, model: ScriptedAgentModel, /) -> Program:
         return Program(model, None)
 

@@ -188,6 +188,10 @@ class TestClaudeAgent(AdapterContract):
             self._folder = tmp_path
             yield
 
+    def signature(self) -> str:
+        """Claude Code tells no more than the names."""
+        return self.named(TOOL)
+
     def named(self, tool: str, /) -> str:
         return f"mcp__office__{tool}"
 

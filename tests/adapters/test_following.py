@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 import lessonbank
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
 from lessonbank.types import PARENT
+from lessonbank.types.tools import tools_of
 
 SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
+
+
+SCHEMA = {"type": "object", "properties": {"page": {"type": "integer"}}, "required": ["page"]}
+
+
+class Sheet(BaseModel):
+    page: int
+
+
+@dataclass
+class Tool:
+    """A tool as a framework has it."""
+
+    name: str
+    description: str
+    args_schema: object
 
 
 @pytest.fixture
@@ -64,6 +83,55 @@ def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.Reasonin
     run.finish(SAID)
     (only,) = kept(bank)
     assert (only.verdict.outcome, only.verdict.source) == ("failure", "ground_truth")
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "function", "function": {"name": "count", "description": "Counts.", "parameters": SCHEMA}},
+        {"type": "function", "name": "count", "description": "Counts.", "parameters": SCHEMA, "strict": True},
+        {"name": "count", "description": "Counts.", "input_schema": SCHEMA},
+        {"functionDeclarations": [{"name": "count", "description": "Counts.", "parametersJsonSchema": SCHEMA}]},
+        {
+            "function_declarations": [
+                {
+                    "name": "count",
+                    "description": "Counts.",
+                    "parameters": {"properties": {"page": {"type": "INTEGER"}}, "required": ["page"]},
+                }
+            ]
+        },
+        {"toolSpec": {"name": "count", "description": "Counts.", "inputSchema": {"json": SCHEMA}}},
+        Tool("count", "Counts.", Sheet),
+        Tool("count", "Counts.", lambda: SCHEMA),
+        "count(page: integer) - Counts.",
+    ],
+    ids=["chat", "responses", "messages", "gemini", "gemini-old", "bedrock", "class", "method", "line"],
+)
+def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningBank, tool: object) -> None:
+    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run.can_call([tool])
+    run.can_call([tool, {"type": "web_search"}])
+    run.finish(SAID)
+    (only,) = kept(bank)
+    assert tools_of(only.trajectory.metadata) == ("count(page: integer) - Counts.", "web_search()")
+
+
+@pytest.mark.parametrize("where", ["now", "at the end"])
+def test_tools_that_cannot_be_read_do_not_cost_the_run(
+    bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture, where: str
+) -> None:
+    def broken(*_: object) -> object:
+        raise OSError("there is no such tool")
+
+    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run.can_call(map(broken, "x") if where == "now" else [Tool("count", "Counts.", broken)])
+    run.finish(SAID)
+    (only,) = kept(bank)
+    assert only.trajectory.answer == "Three"
+    assert not tools_of(only.trajectory.metadata)
+    assert [line for line in caplog.messages if "there is no such tool" in line] == caplog.messages
+    assert len(caplog.messages) == 1
 
 
 def test_what_was_observed_is_the_run_where_none_is_given(bank: lessonbank.ReasoningBank) -> None:

@@ -119,6 +119,7 @@ class TestMiniSweAgent(AdapterContract):
     cannot: ClassVar = {
         "test_a_streamed_run_is_kept_like_any_other": "mini-swe-agent does not stream",
         "test_a_hand_off_is_part_of_the_run": "there is one agent",
+        "test_the_tools_of_the_agent_are_kept": "its shell is the one tool, and the agent does not name it",
     }
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

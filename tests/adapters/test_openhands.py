@@ -214,6 +214,9 @@ class TestOpenHands(AdapterContract):
     source = "openhands"
     cannot: ClassVar = {"test_a_hand_off_is_part_of_the_run": "an agent delegates work with a tool"}
 
+    def signature(self) -> str:
+        return "lookup(page?: integer)"
+
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
         options.setdefault("scope", lambda conversation: scope_of("acme", conversation.state.tags["user"]))
         return Program(model, {"bank": bank, **options})

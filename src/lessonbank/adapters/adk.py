@@ -142,6 +142,7 @@ class ReasoningBankPlugin(BasePlugin):
         if found is None:
             return
         found.instructions[_instructions(llm_request)] = None
+        found.run.can_call(_declarations(llm_request))
         if found.run.text:
             shown = Content(role="user", parts=[Part(text=found.run.text)])
             llm_request.contents.insert(_place(llm_request.contents, callback_context.user_content), shown)
@@ -314,6 +315,11 @@ def _words(content: Content | None) -> str:
 def _instructions(request: LlmRequest) -> str:
     told = request.config.system_instruction if request.config else None
     return _words(told) if isinstance(told, Content) else told if isinstance(told, str) else ""
+
+
+def _declarations(request: LlmRequest) -> list[Any]:
+    tools: Any = (request.config.tools if request.config else None) or ()
+    return [one for tool in tools for one in getattr(tool, "function_declarations", None) or ()]
 
 
 def _place(contents: Sequence[Content], message: Content | None) -> int:

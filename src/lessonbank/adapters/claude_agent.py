@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -29,6 +29,7 @@ try:
         ResultMessage,
         ServerToolResultBlock,
         ServerToolUseBlock,
+        SystemMessage,
         TaskNotificationMessage,
         TextBlock,
         ThinkingBlock,
@@ -153,6 +154,7 @@ class Session:
         self._memory, self._runs, self._scope = memory, memory.runs, scope
         self._system = _instructions(options.system_prompt)
         self._parent = current_run()
+        self._tools: Sequence[str] = ()
         self._turns = deque[_Open]()
         self._parts = dict[str, _Open]()
         """Sub-agents that work, by the call that started them."""
@@ -179,6 +181,7 @@ class Session:
         if prompt.startswith(_NOTICE):
             return {}
         run = await self._runs.begin(prompt, scope=self._scope, parent=self._parent)
+        run.can_call(self._tools)
         self._turns.append(_Open(run, id, [{"role": "user", "content": prompt}]))
         return _context("UserPromptSubmit", run.text)
 
@@ -218,6 +221,10 @@ class Session:
             self._said(message)
         elif isinstance(message, TaskNotificationMessage):
             self._part_ended(message)
+        elif isinstance(message, SystemMessage) and message.subtype == "init":
+            self._tools = message.data.get("tools") or ()
+            for turn in self._turns:
+                turn.run.can_call(self._tools)
         elif isinstance(message, ResultMessage) and self._turns:
             turn = self._turns[0]
             turn.result = message

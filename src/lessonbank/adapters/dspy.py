@@ -14,11 +14,12 @@ from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 try:
     from dspy.adapters.base import Adapter
     from dspy.adapters.chat_adapter import ChatAdapter
+    from dspy.adapters.types.tool import Tool
     from dspy.dsp.utils.settings import settings
     from dspy.primitives.module import Module
     from dspy.signatures.field import InputField
@@ -70,7 +71,7 @@ class ReasoningBankModule(Module):
     def forward(self, **inputs: Any) -> Any:
         """Run the program. The prediction is the program's own, with the id of the run as `lessonbank_run`."""
         run = self.runs.begin_waiting(_task(inputs), scope=self.runs.scoped(self._scope, inputs), parent=current_run())
-        with _followed(run) as ended:
+        with _followed(run, self.program) as ended:
             ended.append(self.program(**inputs))
         return ended[0]
 
@@ -78,13 +79,15 @@ class ReasoningBankModule(Module):
         """The same, awaited."""
         scope = self.runs.scoped(self._scope, inputs)
         run = await self.runs.begin(_task(inputs), scope=scope, parent=current_run())
-        with _followed(run) as ended:
+        with _followed(run, self.program) as ended:
             ended.append(await self.program.acall(**inputs))
         return ended[0]
 
 
 @contextmanager
-def _followed(run: FollowedRun) -> Generator[list[Any]]:
+def _followed(run: FollowedRun, program: Any) -> Generator[list[Any]]:
+    with harmless("the tools of a program"):
+        run.can_call(_tools(program), Tool.format_as_litellm_function_call)
     adapter = settings.adapter or ChatAdapter()
     shown = _WithLessons(adapter, run.text) if run.text else settings.adapter
     ended: list[Any] = []
@@ -156,6 +159,12 @@ class _Observer(BaseCallback):
             said = str(outputs) if exception is None else f"{type(exception).__name__}: {exception}"
             told = {"tool_call_id": call_id, "is_error": exception is not None}
             self._run.observe({"role": "tool", "content": said, **told})
+
+
+def _tools(program: Any) -> list[Any]:
+    """Of all agents in the program: each has a mapping of them."""
+    held = (getattr(module, "tools", None) for _, module in program.named_sub_modules())
+    return [tool for tools in held if isinstance(tools, dict) for tool in tools.values() if tool.name != _FINISH]
 
 
 def _task(inputs: Mapping[str, Any]) -> str:

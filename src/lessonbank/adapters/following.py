@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager, suppress
@@ -30,6 +30,7 @@ from lessonbank.messages import trajectory_from
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
 from lessonbank.types.ids import new_id
+from lessonbank.types.tools import TOOLS, signatures, tool_name
 
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
@@ -88,6 +89,7 @@ class FollowedRun:
         self._follower, self._began = follower, monotonic()
         self._lock, self._is_over = threading.Lock(), False
         self._seen: list[object] = []
+        self._tools: dict[str | int, tuple[object, Callable[[Any], object] | None]] = {}
         self._told: tuple[Outcome | None, float | None] = (None, None)
         self.kept = Future[None]()
         """Done when the run is over and on disk, or could not be kept."""
@@ -121,6 +123,14 @@ class FollowedRun:
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
+
+    def can_call(self, tools: Iterable[object], define: Callable[[Any], object] | None = None, /) -> None:
+        """Note the tools of a request: objects with a name. Their signatures are kept with the run.
+
+        `define` makes a definition of such an object. It is called when the run is over.
+        """
+        with harmless("the tools of a request"):
+            self._tools |= {tool_name(tool) or id(tool): (tool, define) for tool in tools}
 
     def finish(
         self,
@@ -181,6 +191,7 @@ class FollowedRun:
         told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
+        told.update({TOOLS: tools} if (tools := self._signatures()) else {})
         update = {
             "id": self.id,
             "metadata": told,
@@ -189,6 +200,11 @@ class FollowedRun:
             "usage": end.usage or run.usage,
         }
         return without_text(run.model_copy(update=update), self.text)
+
+    def _signatures(self) -> list[Json]:
+        with harmless("the tools of a run"):
+            return [*signatures([define(tool) if define else tool for tool, define in self._tools.values()])]
+        return []
 
 
 class RunFollower:

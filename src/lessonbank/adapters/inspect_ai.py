@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -109,21 +109,26 @@ class ReasoningBankMemory:
         scope = self.runs.scoped(self._scope, state)
         begin = partial(self.runs.begin_waiting, task, scope=scope, parent=current_run())
         run = await anyio.to_thread.run_sync(begin)  # Inspect AI runs on asyncio or trio
-        shown = _show(state, run.text)
+        shown, earlier = _show(state, run.text), len(transcript().events)
         ended = [state]
+
+        def over() -> Any:
+            run.can_call(_tools(earlier))
+            return _hidden(ended[-1], shown)
+
         try:
             with run.running():
                 yield ended
         except LimitExceededError as limit:
-            self._finish(run, _hidden(ended[-1], shown), uuid, error=limit)
+            self._finish(run, over(), uuid, error=limit)
             raise
         except (anyio.get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt) as stopped:
-            run.stop(_source(_hidden(ended[-1], shown)), reason=type(stopped).__name__)
+            run.stop(_source(over()), reason=type(stopped).__name__)
             raise
         except BaseException as error:
-            self._finish(run, _hidden(ended[-1], shown), "", error=error)
+            self._finish(run, over(), "", error=error)
             raise
-        self._finish(run, _hidden(ended[-1], shown), uuid)
+        self._finish(run, over(), uuid)
 
     def _finish(self, run: FollowedRun, state: Any, uuid: str, *, error: BaseException | None = None) -> None:
         """Now, or when the sample has its scores."""
@@ -165,6 +170,12 @@ def _hidden(state: Any, shown: str) -> Any:
     if shown:
         state.messages = [message for message in state.messages if message.id != shown]
     return state
+
+
+def _tools(earlier: int) -> Sequence[Any]:
+    """Those of the first request after so many events."""
+    called = (event for event in transcript().events[earlier:] if event.event == "model")
+    return getattr(next(called, None), "tools", ())
 
 
 def _where(state: Any) -> dict[str, Json]:

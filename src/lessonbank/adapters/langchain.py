@@ -30,6 +30,7 @@ try:
     )
     from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
     from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+    from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.channels import UntrackedValue
     from langgraph.config import get_config
     from langgraph.errors import GraphBubbleUp
@@ -300,6 +301,7 @@ def _shown(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any]
     if not found:
         return None
     found.instructions = request.system_prompt or ""
+    found.run.can_call(request.tools, convert_to_openai_tool)
     found.is_answered = False
     found.see(request.state["messages"])
     if not found.run.text:

@@ -86,6 +86,7 @@ class ReasoningBankAgent:
                 run.observe(*(_message(one) for one in llm_input if one.role == "system"))
                 run.observe({"role": "user", "content": run.task})
             await self.runs.begin(run.task, run=run.id)
+            run.can_call([tool.metadata for tool in tools], _definition)
             output = await take(ctx, _with_text(llm_input, run), tools, memory)
             run.observe(_message(output.response, output.tool_calls))
             return output
@@ -119,6 +120,10 @@ def _with_text(messages: list[Any], run: FollowedRun) -> list[Any]:
     asked = [n for n in places if run.task in str(messages[n].content or "")]
     place = next(reversed(asked or places), len(messages))
     return [*messages[:place], ChatMessage(role="user", content=run.text), *messages[place:]]
+
+
+def _definition(tool: Any) -> object:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.get_parameters_dict()}
 
 
 def _message(one: Any, calls: Any = ()) -> dict[str, Any]:

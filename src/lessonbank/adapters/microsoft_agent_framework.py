@@ -156,7 +156,9 @@ class _Requests(ChatMiddleware):
         if place is None:
             return
         open.messages, open.requests = context.messages[place:], open.requests + 1
-        open.instructions = str((context.options or {}).get("instructions") or "")
+        options = context.options or {}
+        open.instructions = str(options.get("instructions") or "")
+        open.run.can_call(options.get("tools") or ())
         if open.run.text:
             shown = Message("user", [open.run.text])
             context.messages = [*context.messages[:place], shown, *context.messages[place:]]

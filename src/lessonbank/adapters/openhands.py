@@ -33,6 +33,7 @@ try:
     )
     from openhands.sdk.event.conversation_error import ConversationErrorEvent
     from openhands.sdk.llm import TextContent, content_to_str
+    from openhands.sdk.tool import ToolDefinition
     from openhands.sdk.tool.builtins.finish import FinishAction, FinishTool
 except ImportError as missing:
     raise MissingExtra("the adapter of OpenHands", extra="openhands") from missing
@@ -180,6 +181,8 @@ class ReasoningBankConversation:
             [*(one for one in events[: open.start] if isinstance(one, SystemPromptEvent)), *events[open.start :]]
         )
         told = {"conversation": open.conversation}
+        offered = (tool for one in events if isinstance(one, SystemPromptEvent) for tool in one.tools)
+        open.run.can_call(offered, ToolDefinition.to_mcp_tool)
         if stopped or status is ConversationExecutionStatus.PAUSED:
             open.run.stop(turns, reason=stopped or "paused", metadata=told)
             return

@@ -17,7 +17,7 @@ from .following import DEADLINE, FollowedRun, RunFollower, current_run
 
 try:
     from smolagents.memory import ActionStep, MemoryStep, PlanningStep
-    from smolagents.models import ChatMessage, MessageRole
+    from smolagents.models import ChatMessage, MessageRole, get_tool_json_schema
     from smolagents.utils import AgentMaxStepsError
 except ImportError as missing:
     raise MissingExtra("the adapter of smolagents", extra="smolagents") from missing
@@ -98,6 +98,7 @@ class ReasoningBankAgent:
             agent.state.update(options["additional_args"])
         scope = self.runs.scoped(self._scope, agent)
         run = self.last = self.runs.begin_waiting(self._asked or task, scope=scope, parent=current_run())
+        run.can_call([*agent.tools.values(), *agent.managed_agents.values()], get_tool_json_schema)
         start = len(agent.memory.steps) if options.get("reset") is False else 0
         ended: list[Any] = []
         try:

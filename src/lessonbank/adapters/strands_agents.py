@@ -111,6 +111,8 @@ class ReasoningBankPlugin(Plugin):
     def _show(self, context: InvokeModelContext) -> InvokeModelContext:
         """Put the text before the words of the prompt: at the same place with the same bytes in each request."""
         open = self._open.get(context.agent)
+        if open:
+            open.run.can_call(context.tool_specs)
         if open is None or not open.run.text:
             return context
         messages = list(context.messages)

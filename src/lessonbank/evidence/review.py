@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from lessonbank.guard.identity import one_of_many
 
 from ._bets import STARTS, restarted, tally
-from .episodes import Episodes, Flags, Floats, Ints
+from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
 from .lift import Standing
 from .sequences import (
@@ -25,12 +25,18 @@ from .sequences import (
     scores,
 )
 
+Sides: TypeAlias = tuple[Floats, Floats]
+"""Help, and harm."""
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
 _SHARES: Final = (0.4, 0.3, 0.2)
 """Of it for memory as a whole, for groups, for lessons. The rest is for differences between tasks: `splits.ALPHA`."""
 _SLOW: Final = 20.0
 LIKELY: Final = math.log(40.0)
+"""From what evidence on memory as a whole, or a group, likely helps or harms: a logarithm."""
+_LESSON_HELPS, _LESSON_HARMS = math.log(160.0), math.log(50.0)
+"""The same for a lesson. Of lessons without effect at most one in a hundred may get the word (by simulation). Help is
+found fast and can wait for more evidence; harm is found slowly, and the lesson is shown meanwhile."""
 _LIARS: Final = 10
 """One in so many writers may lie, as often as they like, without leading to a wrong verdict."""
 
@@ -72,7 +78,7 @@ class Review:
 
 
 def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) -> Review:
-    """What is known of each unit. Two grades: "likely" at an e-value of 40 in its direction, and shown.
+    """What is known of each unit. Two grades: "likely" (see `likely_from`), and shown.
 
     Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
     divided among the levels, and inside of a level each unit has a share of it that is fixed when it arrives; all
@@ -84,14 +90,15 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
     won = tally(every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
-    start = np.where((log_harm >= LIKELY) & (log_harm > log_help), start, 0)
+    likely = likely_from(episodes)
+    start = np.where((log_harm >= likely[1]) & (log_harm > log_help), start, 0)
     present = every.where(every.rank() >= STARTS[start][every.group]) if start.any() else every
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes.cluster, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
     least = shown_from(episodes, alpha=alpha)
     differs = missing_differs(episodes)
-    grade = _graded(log_help, log_harm, least, made, differs)
+    grade = _graded((log_help, log_harm), likely, least, made, differs)
     return Review(
         standing=tuple(_WORDS[int(one)] for one in grade),
         basis=found.basis,
@@ -102,7 +109,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
         log_help=log_help,
         log_harm=log_harm,
         least=least,
-        more=more_needed(present, np.where(grade == 0, LIKELY, least)),
+        more=more_needed(present, np.where(grade == 0, likely[0], least)),
         begun=_begun(episodes, present, start),
         differs=differs,
         scores=present,
@@ -119,12 +126,17 @@ _WORDS: Final[dict[int, Standing]] = {
 }
 
 
-def _graded(log_help: Floats, log_harm: Floats, least: Floats, made: Effects, differs: Flags) -> Ints:
+def _graded(logs: Sides, likely: Sides, least: Floats, made: Effects, differs: Flags) -> Ints:
     """-2 to 2 by unit. Where both sides say something, the later one, which is harm."""
-    helps = (log_help >= LIKELY).astype(np.int64) + (log_help >= least)
-    harms = (log_harm >= LIKELY).astype(np.int64) + (log_harm >= least)
+    helps, harms = ((log >= enough).astype(np.int64) + (log >= least) for log, enough in zip(logs, likely, strict=True))
     grade = np.where(harms > 0, -harms, helps)
     return np.where(differs | ~np.isfinite(made.estimate), 0, grade)
+
+
+def likely_from(episodes: Episodes, /) -> Sides:
+    """By unit: the logs of the e-values from which on it likely helps, and likely harms."""
+    is_lesson = episodes.level == LESSON_LEVEL
+    return np.where(is_lesson, _LESSON_HELPS, LIKELY), np.where(is_lesson, _LESSON_HARMS, LIKELY)
 
 
 def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:

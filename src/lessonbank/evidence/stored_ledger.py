@@ -19,7 +19,6 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Store
 from lessonbank.types import (
-    Administer,
     Audit,
     Change,
     Edit,
@@ -100,7 +99,7 @@ class _Kept:
             self.columns.receipt(recall)
         for entry in entries:
             match entry.entry:
-                case Settle() | Audit() | Forgotten() | Administer():
+                case Settle() | Audit() | Forgotten():
                     self._take_outcome(entry)
                 case Trust():
                     if entry.entry.approves:

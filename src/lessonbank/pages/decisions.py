@@ -22,7 +22,7 @@ _MOST: Final = 200
 """Lessons that are decided on at once."""
 _REMEMBERED: Final = 50
 """Decisions of a session that can be undone."""
-_UNDO: Final = "undone on the page"
+UNDO: Final = "undone on the page"
 _DONE: Final = {"approve": "Approved", "retire": "Retired", "quarantine": "Quarantined", "restore": "Restored"}
 
 
@@ -44,10 +44,10 @@ async def decide(visit: Visit) -> Response:
     do, reason = first(fields, "do"), first(fields, "reason")
     if do not in _DONE:
         raise UsageError(f"there is no decision {do[:40]!r}")
-    seen = [_seen(told) for told in fields.get("lesson", [])[:_MOST]]
+    seen = [told.partition(":") for told in fields.get("lesson", [])[:_MOST]]
     if not seen:
         raise UsageError("choose at least one lesson")
-    lessons = [await as_seen(visit, id, version) for id, version in seen]
+    lessons = [await as_seen(visit, id, version=version) for version, _, id in seen]
     open_ = [lesson for lesson in lessons if not _is_done(do, lesson)]
     if open_:
         back = await _way_back(visit, do, open_)
@@ -60,12 +60,12 @@ async def decide(visit: Visit) -> Response:
 async def edit(visit: Visit) -> Response:
     """Put a person's words into the place of a lesson's, if nobody else did since."""
     fields = await visit.form()
-    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
+    lesson = await as_seen(visit, visit.id, version=first(fields, "version"))
     told = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=_UNDO, **before)
+        return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=UNDO, **before)
 
     await visit.bank.lessons.edit(lesson.id, by=visit.session.name, reason=first(fields, "reason"), **told)
     remember(visit, f"Edited: “{lesson.title}”", (), back)
@@ -75,11 +75,11 @@ async def edit(visit: Visit) -> Response:
 async def narrow(visit: Visit) -> Response:
     """Keep a lesson for some tasks; without a word, for all."""
     fields = await visit.form()
-    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
+    lesson = await as_seen(visit, visit.id, version=first(fields, "version"))
     only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=_UNDO)
+        return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=UNDO)
 
     await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason"))
     remember(visit, f"Narrowed: “{lesson.title}”", (), back)
@@ -96,7 +96,7 @@ async def correct(visit: Visit) -> Response:
     by, before = visit.session.name, run.verdict
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.runs.correct(run.trajectory.id, outcome=before.outcome, by=by, reason=_UNDO)
+        return await bank.runs.correct(run.trajectory.id, outcome=before.outcome, by=by, reason=UNDO)
 
     told = cast("Outcome", outcome)
     if (before.source, before.outcome) != ("human", told):
@@ -117,7 +117,7 @@ async def undo(visit: Visit) -> Response:
     elif await visit.bank.history.list(after=done.sequence, limit=1):
         raise Conflict("other changes came after this decision: the page History shows them and the way back")
     else:
-        await visit.bank.history.rollback(to=done.sequence - 1, reason=_UNDO, by=visit.session.name)
+        await visit.bank.history.rollback(to=done.sequence - 1, reason=UNDO, by=visit.session.name)
     del visit.session.done[place]
     return back_to(visit, {**fields, "told": [f"Undone. {done.told}"]})
 
@@ -129,10 +129,10 @@ def remember(visit: Visit, told: str, entries: Sequence[JournalEntry], back: Bac
     del visit.session.done[_REMEMBERED:]
 
 
-async def as_seen(visit: Visit, id: str, version: int, /) -> Lesson:
-    """The lesson in the words that the person saw. Raises Conflict."""
+async def as_seen(visit: Visit, id: str, /, *, version: str) -> Lesson:
+    """The lesson in the words that the person saw, which have the `version` of the form. Raises Conflict."""
     lesson = await visit.bank.lessons.get(id)
-    if lesson.version != version:
+    if lesson.version != number_of(version):
         raise Conflict(f"somebody edited the lesson {lesson.title[:80]!r} meanwhile: read it again, then decide")
     return lesson
 
@@ -162,14 +162,14 @@ async def _way_back(visit: Visit, do: str, lessons: Sequence[Lesson]) -> Back | 
     """The call that is exactly the opposite, where there is one."""
     ids, by = [lesson.id for lesson in lessons], visit.session.name
     if do == "retire":
-        return lambda bank: bank.lessons.restore(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.restore(*ids, reason=UNDO, by=by)
     if do == "restore":
-        return lambda bank: bank.lessons.retire(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.retire(*ids, reason=UNDO, by=by)
     plain = [target_of(await visit.bank.lessons.experience(id)) is None for id in ids]
     if do == "approve" and all(plain) and all(lesson.state == "quarantined" for lesson in lessons):
-        return lambda bank: bank.lessons.quarantine(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.quarantine(*ids, reason=UNDO, by=by)
     if do == "quarantine" and all(lesson.approved for lesson in lessons):
-        return lambda bank: bank.lessons.approve(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.approve(*ids, reason=UNDO, by=by)
     return None
 
 
@@ -180,12 +180,6 @@ def back_to(visit: Visit, fields: Mapping[str, Sequence[str]], /) -> Response:
         visit.session.done[0].told if visit.session.done else None
     )
     return visit.go(where)
-
-
-def _seen(told: str) -> tuple[str, int]:
-    """`version:id`, as the forms name a lesson."""
-    version, _, id = told.partition(":")
-    return id, number_of(version) or 0
 
 
 def first(fields: Mapping[str, Sequence[str]], name: str, /) -> str:

@@ -44,7 +44,7 @@ async def rollback(visit: Visit) -> Response:
     reason = next(iter(fields.get("reason", ())), "").strip()
     if to is None:
         raise UsageError("say to which change: open the page History and choose one")
-    if visit.counts.changes != seen:
+    if (await visit.bank.admin.counts()).changes != seen:
         raise Conflict("something changed since this was shown: look at the difference again, then decide")
     entry = await visit.bank.history.rollback(to=to, reason=reason or "rolled back on the page", by=visit.session.name)
     remember(visit, f"Rolled back to change {to}", (entry,), None)

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
-from lessonbank.types import Lesson, Proposal
+from lessonbank.types import FILE, Lesson, Proposal
 
 from .evidence_steps import deciding_steps
 from .lessons import runs_of
@@ -17,8 +17,6 @@ from .visit import PAGE, Visit
 
 _SHELVES: Final = {"quarantined": "Quarantined", "proposed": "Proposed", "probation": "On probation"}
 _PROPOSALS: Final = 200
-_FROM_FILES: Final = "file"
-"""Who wrote the lessons that are proposals of files: they lie on the shelf of the proposals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,8 @@ async def _waiting(visit: Visit, shelf: str) -> tuple[Sequence[Waiting], str | N
     page = await visit.bank.lessons.list(
         state="quarantined" if shelf == "quarantined" else "probation", limit=PAGE + 1, after=visit.query("after")
     )
-    found = [Waiting(lesson) for lesson in page[:PAGE] if lesson.provenance.writer != _FROM_FILES]
+    # What a file proposes lies on the shelf of the proposals.
+    found = [Waiting(lesson) for lesson in page[:PAGE] if lesson.provenance.writer != FILE]
     return found, page[PAGE - 1].id if len(page) > PAGE else None
 
 

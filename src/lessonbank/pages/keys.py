@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, get_args
 
 from starlette.responses import Response
 
+from lessonbank.client.operations import Role
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.scope import covers
 
 from .security import Refused
-from .visit import Visit
+from .visit import Visit, number_of
 
-ROLES: Final = ("agent", "reader", "reviewer", "admin")
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
 class KeyRing(Protocol):
@@ -51,13 +53,13 @@ async def change(visit: Visit) -> Response:
         if role not in ROLES:
             raise UsageError(f"a key has one of the roles {', '.join(ROLES)}")
         scope = _below(visit, told.get("of", ""))
-        written = await ring.add(told.get("name", ""), scope=scope, role=role, days=_days(told.get("days")))
+        written = await ring.add(told.get("name", ""), scope=scope, role=role, days=number_of(told.get("days")))
         return await _shown(visit, written=written)
     held = {key.id for key, _ in await _held(visit)}
     if id not in held:
         raise NotFound("there is no such key here")
     if do == "rotate":
-        return await _shown(visit, written=await ring.rotate(id, days=_days(told.get("days")) or 0.0))
+        return await _shown(visit, written=await ring.rotate(id, days=number_of(told.get("days")) or 0))
     if do == "remove":
         await ring.remove(id)
         visit.session.told = "The key is ended: whoever holds it is out"
@@ -73,7 +75,7 @@ async def _shown(visit: Visit, *, written: str = "") -> Response:
 
 async def _held(visit: Visit) -> Sequence[tuple[Any, datetime | None]]:
     guest = visit.guest
-    return [one for one in await _ring(visit).list() if guest is None or _is_in(one[0].scope, guest.scope)]
+    return [one for one in await _ring(visit).list() if guest is None or covers(guest.scope, one[0].scope)]
 
 
 def _ring(visit: Visit) -> KeyRing:
@@ -88,14 +90,6 @@ def _ring(visit: Visit) -> KeyRing:
 def _below(visit: Visit, scope: str) -> str:
     """The scope of a new key: the tenant of the admin, or one below it. Raises Refused."""
     tenant = visit.guest.scope if visit.guest else ""
-    if not _is_in(scope := scope or tenant, tenant):
+    if not covers(tenant, scope := scope or tenant):
         raise Refused(f"your key is for {tenant!r} and what is below it")
     return scope
-
-
-def _is_in(scope: str, tenant: str) -> bool:
-    return not tenant or scope == tenant or scope.startswith(f"{tenant}/")
-
-
-def _days(told: str | None) -> float | None:
-    return cast("float", int(told)) if told and told.isascii() and told.isdigit() and len(told) < 6 else None

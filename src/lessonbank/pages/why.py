@@ -12,7 +12,12 @@ from lessonbank.types import RECALL, Candidate, Lesson, Recall
 from .visit import PAGE, Visit, number_of
 
 
-async def listing(visit: Visit) -> Response:
+async def page(visit: Visit) -> Response:
+    """The page; in a large scope, the search for what a task would be shown comes after it."""
+    return await _listing(visit, late=visit.is_large)
+
+
+async def _listing(visit: Visit, *, late: bool) -> Response:
     """Recalls, newest first; and what a task of the reader's own would be shown."""
     task, limit = visit.query("task"), visit.query("limit")
     known = {"yes": True, "no": False}.get(visit.query("settled") or "")
@@ -22,16 +27,15 @@ async def listing(visit: Visit) -> Response:
     told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task, "limit": limit}
     if visit.is_part:
         return visit.page("_recalls.html", told)
-    late = visit.is_large and task is not None and visit.request.url.path.endswith("/why")
     tried = None if late or task is None else await _tried(visit, task)
-    return visit.page("why.html", {**told, "tried": tried, "late": late})
+    return visit.page("why.html", {**told, "tried": tried, "late": late and task is not None})
 
 
 async def trying(visit: Visit) -> Response:
     """What an agent would be shown for a task: the part of the page above that searches."""
     task = visit.query("task")
     if not visit.is_part or task is None:
-        return await listing(visit)
+        return await _listing(visit, late=False)
     return visit.page("_tried.html", {"tried": await _tried(visit, task)})
 
 

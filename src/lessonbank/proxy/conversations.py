@@ -39,6 +39,7 @@ class Ended:
     parts: list[str]
     begins: int
     system: str
+    tools: str
     seconds: float
     usage: tuple[int, int, int]
     """Answers, tokens read, tokens written."""
@@ -68,6 +69,7 @@ class Conversation:
     parts: list[str] = field(default_factory=list[str])
     length: int = 0
     system: str = "null"
+    tools: str = "null"
     usage: tuple[int, int, int] = (0, 0, 0)
     began: float = 0.0
     last: float = 0.0
@@ -83,7 +85,7 @@ class Conversation:
     @property
     def size(self) -> int:
         """Characters held for its run."""
-        return sum(map(len, self.parts))
+        return sum(map(len, self.parts)) + len(self.tools)
 
     def place_in(self, request: Request, /) -> int | None:
         """Where the text belongs in a later request: in the message it was added to, wherever that stands now."""
@@ -110,6 +112,7 @@ class Conversation:
         count = len(request.messages) + len(answer.messages)
         self.length = self.length + count if request.is_partial else count
         self.system = request.system if request.system != "null" else self.system
+        self.tools = request.tools if request.tools != "null" else self.tools
         answers, read, written = self.usage
         self.usage = answers + bool(answer.messages), read + answer.tokens[0], written + answer.tokens[1]
 
@@ -175,12 +178,13 @@ class Conversations:
             parts=conversation.parts,
             begins=conversation.begins,
             system=conversation.system,
+            tools=conversation.tools,
             seconds=round(max(0.0, conversation.last - conversation.began), 3),
             usage=conversation.usage,
             error=error if error and not stopped else None,
             stopped=stopped,
         )
-        conversation.parts, conversation.length = [], 0
+        conversation.parts, conversation.length, conversation.tools = [], 0, "null"
         return ended
 
     def due(self, now: float, /) -> list[Ended]:

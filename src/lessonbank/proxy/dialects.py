@@ -56,6 +56,8 @@ class Request:
     """The list of messages as JSON, as the client wrote it."""
     system: str
     """The instructions beside the messages, as JSON."""
+    tools: str
+    """The tools that the agent can call, as JSON."""
     rules: str
     """All instructions: two conversations can begin alike and differ here."""
     hint: str
@@ -109,7 +111,7 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
     if not any(said):
         return None
     system = found.get("instructions" if dialect == "responses" else "system")
-    beside = body[system.start : system.end] if system else "null"
+    beside, tools = (body[span.start : span.end] if span else "null" for span in (system, found.get("tools")))
     return Request(
         dialect=dialect,
         body=body,
@@ -117,6 +119,7 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
         said=said,
         listed=listed,
         system=beside,
+        tools=tools,
         rules="\n".join([beside, *[each.text for each in said if each and each.speaker == "rules"]]),
         hint=_hint(value),
         previous=_name(value.get("previous_response_id")),

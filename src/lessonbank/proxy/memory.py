@@ -71,14 +71,15 @@ class Memory:
         messages: list[Any] = [message for part in frame["parts"] for message in part]
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
         rules: list[Any] = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in _RULES]
-        told = trajectory_from({"messages": [*rules, *own], "system": frame["system"]}, task=run.task or None)
+        source = {"messages": [*rules, *own], "system": frame["system"], "tools": frame["tools"]}
+        told = trajectory_from(source, task=run.task or None)
         requests, asked, said = frame["usage"]
         usage = Usage(requests=requests, input_tokens=asked, output_tokens=said)
-        source, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
+        kept, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
         if frame["stopped"]:
-            run.stop(source, reason=frame["stopped"], metadata=metadata)
+            run.stop(kept, reason=frame["stopped"], metadata=metadata)
         else:
-            run.finish(source, error=frame["error"], metadata=metadata, **_told(frame))
+            run.finish(kept, error=frame["error"], metadata=metadata, **_told(frame))
 
 
 def open_bank(settings: Mapping[str, Any], /) -> lessonbank.ReasoningBank:

@@ -91,7 +91,7 @@ class MemoryProcess:
         frame |= {
             name: getattr(ended, name) for name in ("run", "scope", "begins", "seconds", "usage", "error", "stopped")
         }
-        self._send(frame, parts=ended.parts, system=ended.system)
+        self._send(frame, parts=ended.parts, system=ended.system, tools=ended.tools)
 
     def tell(self, run: str, /, *, scope: str, outcome: Outcome | None, reward: float | None) -> None:
         """How a run really ended, told when it was over. Returns at once."""

@@ -21,6 +21,7 @@ import lessonbank
 from lessonbank.guard.scope import scope_of
 from lessonbank.protocols import Vectors
 from lessonbank.types import PARENT, Experience, Found, Lesson, Outcome, Run, Trajectory, Verdict
+from lessonbank.types.tools import tools_of
 
 TASK = "Count the rows of the report"
 LESSON = "Ask for the second page before you count"
@@ -132,6 +133,10 @@ class AdapterContract:
         """What the host calls a tool of the agent, where it gives it a name of its own."""
         return tool
 
+    def signature(self) -> str:
+        """How the tool `lookup` stands among the tools that are kept: with its arguments, where the host tells them."""
+        return f"{self.named(TOOL)}(page: integer)"
+
     def scope(self, user: str = "ana") -> str:
         """The scope of a user's runs."""
         return scope_of("acme", user)
@@ -208,6 +213,13 @@ class AdapterContract:
         with self._bank(tmp_path) as bank:
             await self._work(bank)
             assert "terse" in self._runs(bank)[0].trajectory.instructions
+
+    async def test_the_tools_of_the_agent_are_kept(self, tmp_path: Path) -> None:
+        self._check("test_the_tools_of_the_agent_are_kept")
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            tools = tools_of(self._runs(bank)[0].trajectory.metadata)
+            assert [line.startswith(self.signature()) for line in tools].count(True) == 1, tools
 
     async def test_only_this_run_is_kept(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -1,6 +1,7 @@
 """The records that flow through the loop and outlive the process."""
 
 from .changes import EDITS as EDITS
+from .changes import FILE as FILE
 from .changes import RETIRES as RETIRES
 from .changes import Add as Add
 from .changes import Administer as Administer

@@ -13,33 +13,80 @@ TOOLS: Final = "tools"
 _MOST: Final = 200
 _LINE: Final = 240
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
-_SCHEMAS = ("parameters", "input_schema", "inputSchema", "args_schema")
+_SCHEMAS = (
+    "parameters",
+    "input_schema",
+    "inputSchema",
+    "args_schema",
+    "parameters_json_schema",
+    "parametersJsonSchema",
+    "params_json_schema",
+)
+_KINDS = ("function", "toolSpec")
+"""Where a definition may stand under the kind of the tool."""
+_SEVERAL = ("functionDeclarations", "function_declarations")
 
 
 def signatures(tools: object, /) -> tuple[str, ...]:
     """A line for each tool, sorted, such as `refund(order: string, amount?: number) - Pay an order back.`
 
-    `tools` are definitions as OpenAI, Anthropic or MCP have them, or lines; anything else is left out.
+    `tools` are definitions as OpenAI, Anthropic, Gemini, Bedrock or MCP have them, a framework's objects with a name, a
+    description and a schema, or lines; anything else is left out.
     """
-    listed = cast("list[Any]", tools)[:_MOST] if isinstance(tools, list | tuple) else []
+    listed = _flat(cast("list[Any]", tools)) if isinstance(tools, list | tuple) else []
     return tuple(sorted(dict.fromkeys(line for tool in listed if (line := _signature(tool)))))
+
+
+def tool_name(tool: object, /) -> str:
+    """The name of a tool, in any form that `signatures` reads; empty if it has none."""
+    if isinstance(tool, str):
+        return tool
+    name = _told(tool, "name") or _told(tool, "type")  # a provider's own tool, such as a web search, has only a type
+    return name.strip() if isinstance(name, str) and name != "function" else ""
+
+
+def _flat(tools: list[Any] | tuple[Any, ...]) -> list[Any]:
+    """Gemini puts several definitions into one tool."""
+    found: list[Any] = []
+    for tool in tools[:_MOST]:
+        told = _mapping(tool) or {}
+        several = next((told[key] for key in _SEVERAL if isinstance(told.get(key), list | tuple)), None)
+        found += [tool] if several is None else several
+    return found[:_MOST]
 
 
 def _signature(tool: object) -> str:
     if isinstance(tool, str):
         return _line(tool)
-    if not isinstance(tool, Mapping):
+    name = tool_name(tool)
+    if not name:
         return ""
-    told = cast("Mapping[str, Any]", tool)
-    inner = told.get("function")
-    told = cast("Mapping[str, Any]", inner) if isinstance(inner, Mapping) else told
-    name = told.get("name")
-    if not isinstance(name, str) or not name.strip():
-        return ""
-    schemas = [cast("Mapping[str, Any]", told[key]) for key in _SCHEMAS if isinstance(told.get(key), Mapping)]
-    about = told.get("description")
+    schema = next((read for key in _SCHEMAS if (read := _schema(_told(tool, key)))), None)
+    about = _told(tool, "description")
     said = _SENTENCE.split(about.strip()[:_LINE], maxsplit=1)[0] if isinstance(about, str) else ""
-    return _line(f"{name}({', '.join(_arguments(schemas[0]) if schemas else ())})" + (f" - {said}" if said else ""))
+    return _line(f"{name}({', '.join(_arguments(schema) if schema else ())})" + (f" - {said}" if said else ""))
+
+
+def _told(tool: object, key: str) -> Any:
+    """What a definition says, or an object of a framework."""
+    told = _mapping(tool)
+    if told is None:
+        return getattr(tool, key, None)
+    return next((inner for kind in _KINDS if (inner := _mapping(told.get(kind))) is not None), told).get(key)
+
+
+def _mapping(value: object) -> Mapping[str, Any] | None:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else None
+
+
+def _schema(given: object) -> Mapping[str, Any] | None:
+    """A schema as data: frameworks have it so, under `json`, as a model or its class, or as a method."""
+    if isinstance(given, type):
+        given = getattr(given, "model_json_schema", None)
+    elif callable(dump := getattr(given, "model_dump", None)):
+        given = dump(mode="json", exclude_none=True)
+    told = _mapping(given() if callable(given) else given)
+    return told and (_mapping(told.get("json")) or told)
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
@@ -48,7 +95,7 @@ def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
     for name, about in properties.items():
         kind = cast("Mapping[str, Any]", about).get("type") if isinstance(about, Mapping) else None
         optional = "" if isinstance(needed, list) and name in needed else "?"
-        yield f"{name}{optional}: {kind}" if isinstance(kind, str) else f"{name}{optional}"
+        yield f"{name}{optional}: {kind.lower()}" if isinstance(kind, str) else f"{name}{optional}"
 
 
 def _line(text: str) -> str:

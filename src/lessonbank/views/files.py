@@ -23,11 +23,23 @@ from lessonbank.guard.wording import wording_of
 from lessonbank.learning.topics import in_topics
 from lessonbank.memories import ORIGIN
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced, TrustState
+from lessonbank.types import (
+    EDITS,
+    FILE,
+    RETIRES,
+    Add,
+    Experience,
+    Json,
+    Lesson,
+    Proposal,
+    Provenance,
+    Synced,
+    TrustState,
+)
 from lessonbank.types.ids import digest
 
 from .handle import Handle, log
-from .proposals import FILE, WAS
+from .proposals import WAS
 from .selection import Scope, fitting, ranked
 
 _FOUND: Final = (SKILL, ".mdc", "CLAUDE.md", "AGENTS.md", "GEMINI.md")
@@ -378,7 +390,6 @@ def _proposals(drafts: Iterable[Draft], file: Held) -> dict[str, Any]:
     why = f"read in {one_line(file.name, limit=100)}"
     return {
         "proposals": tuple(
-            Proposal(lesson=draft.lesson, reason=why, change=draft.change, origin="file", of=draft.of)
-            for draft in drafts
+            Proposal(lesson=draft.lesson, reason=why, change=draft.change, origin=FILE, of=draft.of) for draft in drafts
         )
     }

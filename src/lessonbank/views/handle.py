@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final
 
 from lessonbank.config import OFF
@@ -135,8 +134,9 @@ class Handle:
 
     async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
         """Leave an entry of an administrative act in the journal, see `acts.note_act`."""
-        who = partial(note_act, scope=self.scope, writer=self.writer, key=self.key)
-        await who(self.store, act, subject, read_only=read_only)
+        await note_act(
+            self.store, act, subject, scope=self.scope, writer=self.writer, key=self.key, read_only=read_only
+        )
 
     def whole_file(self, call: str, /) -> None:
         """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""
