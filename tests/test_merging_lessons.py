@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank
+from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Change, Merge, Proposal, Trust
+from lessonbank.types.timeline import about, lineage
 
 TASKS = ("Find the invoice of March", "Look up a receipt")
 WORDS: Any = {"title": "Rebuild a stale index", "content": "Run `rebuild` once when a search finds nothing."}
@@ -110,6 +112,24 @@ def test_a_merge_in_the_words_of_a_third_lesson_is_refused(bank: ReasoningBank) 
     with pytest.raises(Conflict, match=third.id):
         bank.lessons.merge(one.id, other.id, **WORDS, by="Ben")
     assert {lesson.id for lesson in bank.lessons.list()} == {one.id, other.id, third.id}
+
+
+def test_the_story_of_a_lesson_is_read_from_the_entries_that_can_be_about_it(bank: ReasoningBank) -> None:
+    one, other = two(bank)
+    bank.learn(Trajectory(task="Cancel", steps=(Step(action="x", observation="error: y"),)), outcome="failure")
+    for days, said in ((-9, "Look twice."), (9, "Look once.")):
+        at, said_so = datetime.now(UTC) + timedelta(days), (Lesson(title="Look", content=said),)
+        told = Experience(scope="acme", task="x", lessons=said_so, created_at=at)
+        bank.consolidate(told)
+    bank.lessons.edit(one.id, content="Rebuild it.", by="Ben")
+    merged = bank.lessons.merge(one.id, other.id, **WORDS, by="Ben")
+    bank.lessons.unmerge(merged.id, reason="no", by="Ben")
+    for _ in range(2):
+        whole = bank.history.list()
+        for lesson in bank.lessons.list(retired=True):
+            assert bank.history.list(lesson=lesson.id) == tuple(about(whole, lesson=lesson.id))
+            assert set(bank.history.lineage(lesson.id).sources) == set(lineage(whole, lesson.id).sources)
+        bank.history.rollback(to=len(whole) - 2, reason="again")
 
 
 OLD = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."

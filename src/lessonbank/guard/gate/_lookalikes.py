@@ -257,6 +257,8 @@ def _is_capitalised(word: str) -> bool:
     """Whether it is written as names are: `Jane`, `O'Brien`, `McDonald`, the initial `J`; not `JSON`, not `GitHub`."""
     if not word[0].isupper():
         return False
+    if word[1:].islower():  # most are
+        return True
     rest = re.sub(r"['’-].|^(?:Mc|Mac|De|Di|La|Le|Van|Fitz)(?=[A-Z])", "", word[1:] if word[1:2] in "'’" else word)
     return len(word) == 1 or rest[1:] == rest[1:].lower()
 
