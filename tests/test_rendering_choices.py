@@ -410,6 +410,7 @@ def busy(step: Step) -> str:
     )
 
 
+@pytest.mark.full
 def test_a_step_told_in_brief_says_how_much_of_it_was_cut() -> None:
     cut = re.search(
         r"^\[step 4, in brief, ([\d,]+) characters cut\]$", busy(bash("python show.py", DOTS)), re.MULTILINE
@@ -418,11 +419,13 @@ def test_a_step_told_in_brief_says_how_much_of_it_was_cut() -> None:
     assert 0 < len(DOTS) - int(cut[1].replace(",", "")) < 200
 
 
+@pytest.mark.full
 def test_a_long_command_told_in_brief_shows_that_it_goes_on() -> None:
     text = busy(bash(f"grep -n '{'a' * 900}' shop/cart.py", DOTS))
     assert re.search(r"^\| bash grep -n 'a+…$", told(text, 4), re.MULTILINE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["cat fix.patch", "git diff HEAD~1", "python -c 'print(total)'"])
 def test_what_a_command_printed_is_not_hidden_in_brief(command: str) -> None:
     text = busy(bash(command, f"{DOTS}\n+    return max(0, total)"))
@@ -430,6 +433,7 @@ def test_what_a_command_printed_is_not_hidden_in_brief(command: str) -> None:
     assert told(text, 4).endswith("| → +    return max(0, total)\n\n")
 
 
+@pytest.mark.full
 def test_a_short_output_is_told_in_brief_as_a_whole() -> None:
     text = busy(bash("python show.py # " + "a long comment " * 60, "total -3\nitems 2\nok"))
     assert "| → total -3\n| → items 2\n| → ok" in told(text, 4)
