@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank
+from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Change, Merge, Proposal, Trust
+from lessonbank.types.timeline import about, lineage
 
 TASKS = ("Find the invoice of March", "Look up a receipt")
 WORDS: Any = {"title": "Rebuild a stale index", "content": "Run `rebuild` once when a search finds nothing."}
@@ -40,6 +42,7 @@ def test_a_merge_keeps_one_lesson_that_the_tasks_of_all_find(bank: ReasoningBank
     assert set(bank.history.lineage(merged.id).sources) == {one.id, other.id}
 
 
+@pytest.mark.full
 def test_a_merge_is_one_act_of_a_person_in_the_journal(bank: ReasoningBank) -> None:
     one, other = two(bank)
     before = len(bank.history.list())
@@ -61,6 +64,7 @@ def test_unmerging_shows_the_lessons_again_as_they_were(bank: ReasoningBank) -> 
         bank.lessons.unmerge(one.id, by="Ana", reason="no merge")
 
 
+@pytest.mark.full
 def test_a_merge_can_keep_the_words_of_one_and_a_new_run_repeats_what_is_shown(bank: ReasoningBank) -> None:
     one, other = two(bank)
     merged = bank.lessons.merge(one.id, other.id, title=one.title, content=one.content, by="Ben")
@@ -71,6 +75,7 @@ def test_a_merge_can_keep_the_words_of_one_and_a_new_run_repeats_what_is_shown(b
     assert [shown.id for shown in bank.retrieve("Search the archive").shown] == [merged.id]
 
 
+@pytest.mark.full
 def test_the_tasks_that_taught_a_lesson_again_find_what_it_became(bank: ReasoningBank) -> None:
     one, other = two(bank)
     twin = Lesson(title=one.title, content=one.content)
@@ -79,6 +84,7 @@ def test_the_tasks_that_taught_a_lesson_again_find_what_it_became(bank: Reasonin
     assert [shown.id for shown in bank.retrieve("Search the archive").shown] == [merged.id]
 
 
+@pytest.mark.full
 def test_narrowed_lessons_become_one_for_the_tasks_of_both(bank: ReasoningBank) -> None:
     one, other = two(bank)
     bank.lessons.narrow(one.id, to="invoice", by="Ana")
@@ -86,6 +92,7 @@ def test_narrowed_lessons_become_one_for_the_tasks_of_both(bank: ReasoningBank) 
     assert bank.lessons.merge(one.id, other.id, **WORDS, by="Ben").only == ("invoice", "receipt")
 
 
+@pytest.mark.full
 def test_a_merge_that_cannot_be_changes_nothing(bank: ReasoningBank) -> None:
     one, other = two(bank)
     third = bank.lessons.add(title="Never", content="Delete the index.", task="x", kind="guardrail", by="Ana")
@@ -104,12 +111,32 @@ def test_a_merge_that_cannot_be_changes_nothing(bank: ReasoningBank) -> None:
     assert len(bank.history.list()) == len(before) + 1
 
 
+@pytest.mark.full
 def test_a_merge_in_the_words_of_a_third_lesson_is_refused(bank: ReasoningBank) -> None:
     one, other = two(bank)
     third = bank.lessons.add(**WORDS, task="x", by="Ana")
     with pytest.raises(Conflict, match=third.id):
         bank.lessons.merge(one.id, other.id, **WORDS, by="Ben")
     assert {lesson.id for lesson in bank.lessons.list()} == {one.id, other.id, third.id}
+
+
+@pytest.mark.full
+def test_the_story_of_a_lesson_is_read_from_the_entries_that_can_be_about_it(bank: ReasoningBank) -> None:
+    one, other = two(bank)
+    bank.learn(Trajectory(task="Cancel", steps=(Step(action="x", observation="error: y"),)), outcome="failure")
+    for days, said in ((-9, "Look twice."), (9, "Look once.")):
+        at, said_so = datetime.now(UTC) + timedelta(days), (Lesson(title="Look", content=said),)
+        told = Experience(scope="acme", task="x", lessons=said_so, created_at=at)
+        bank.consolidate(told)
+    bank.lessons.edit(one.id, content="Rebuild it.", by="Ben")
+    merged = bank.lessons.merge(one.id, other.id, **WORDS, by="Ben")
+    bank.lessons.unmerge(merged.id, reason="no", by="Ben")
+    for _ in range(2):
+        whole = bank.history.list()
+        for lesson in bank.lessons.list(retired=True):
+            assert bank.history.list(lesson=lesson.id) == tuple(about(whole, lesson=lesson.id))
+            assert set(bank.history.lineage(lesson.id).sources) == set(lineage(whole, lesson.id).sources)
+        bank.history.rollback(to=len(whole) - 2, reason="again")
 
 
 OLD = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
@@ -142,12 +169,14 @@ def test_two_lessons_that_say_nearly_the_same_are_proposed_to_be_merged(bank: Re
     assert [one.lesson.id for one in proposed(bank)] == ["new"]
 
 
+@pytest.mark.full
 def test_who_keeps_both_is_not_asked_again(bank: ReasoningBank) -> None:
     near(bank)
     bank.lessons.approve("new", by="Ben")
     assert proposed(bank) == []
 
 
+@pytest.mark.full
 def test_new_words_are_no_longer_near(bank: ReasoningBank) -> None:
     near(bank)
     bank.lessons.edit("new", content="Ask the librarian.", by="Ben")

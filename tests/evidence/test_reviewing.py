@@ -58,7 +58,7 @@ def test_there_are_two_grades_and_the_second_needs_more_the_more_lessons_there_a
         "helps",
     ]
     assert all(
-        (told.log_help[1] >= likely_from(one)[0][1]) == (word != "no evidence yet")
+        (told.log_help[1] >= likely_from(one)[1]) == (word != "no evidence yet")
         for told, word in zip(at, words, strict=True)
     )
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from seeding import opened
-from serving_pages import Site
+from serving_pages import Site, serving
+
+from lessonbank import Trajectory
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -221,23 +223,34 @@ def test_everything_can_be_read_and_decided_without_javascript(browser: Browser,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
-    browser: Browser, site: Site, bank_file: Path, scheme: str
+    browser: Browser, bank_file: Path, tmp_path: Path, scheme: str
 ) -> None:
     from pictures import PAGES
 
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(site.link)
-    with opened(bank_file) as bank:
+    with opened(bank_file, holdout=None) as bank:
         one, other, *_ = bank.lessons.list()
-    found = {}
-    for name, where in {**PAGES, "merge": f"/merge?keep={one.id}&other={other.id}"}.items():
-        at(page, where)
-        problems = violations(page)
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        found[name] = problems + ([f"{wide} pixels wide"] if wide > 360 else [])
+        bank.trial("Cancel pending order #T1", _answers, verify=_is_done, resume=tmp_path / "trial.jsonl")
+    (tmp_path / "other.jsonl").write_text("no trial", encoding="utf-8")
+    drawn = {"merge": f"/merge?keep={one.id}&other={other.id}", "trials": "/trials"}
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})  # type: ignore[arg-type]
+    page, found = context.new_page(), dict[str, list[str]]()
+    with serving(bank_file, trials=tmp_path) as site:
+        page.goto(site.link)
+        for name, where in {**PAGES, **drawn}.items():
+            at(page, where)
+            problems = violations(page)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            found[name] = problems + ([f"{wide} pixels wide"] if wide > 360 else [])
     context.close()
     assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def _answers(task: str, memory: str) -> Trajectory:
+    return Trajectory(task=task, instructions=memory, answer="done" if memory else "no")
+
+
+def _is_done(run: Trajectory) -> bool:
+    return run.answer == "done"
 
 
 def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Browser, site: Site, tmp_path: Path) -> None:

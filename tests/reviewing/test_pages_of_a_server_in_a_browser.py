@@ -48,7 +48,7 @@ def test_axe_finds_nothing_where_people_sign_in_and_make_renew_and_end_keys(
 ) -> None:
     url, key = server
     context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})  # type: ignore[arg-type]
-    page, found = context.new_page(), {}
+    page, found = context.new_page(), dict[str, list[str]]()
     page.goto(f"{url}/keys")
     found["signing in"] = problems(page)
     page.locator("input[name=key]").fill(key)

@@ -24,6 +24,7 @@ from lessonbank.errors import ModelError, UsageError
 from lessonbank.models.batched import Batched
 from lessonbank.protocols import Completion, Message, Owed
 from lessonbank.types import Step, Trajectory
+from lessonbank.wiring import resolve_models
 from lessonbank.workers import Worker
 
 from ._batch_provider import BatchProvider
@@ -87,7 +88,7 @@ async def test_a_batch_outlives_its_worker_and_nothing_is_paid_for_twice(
         ids = [id for number in range(RUNS) for id in await bank.submit(run(number), outcome="success")]
         script = Path(__file__).with_name("_batch_worker.py")
         with subprocess.Popen([sys.executable, str(script), path, provider.url]) as worker:
-            while len(provider.requests) < RUNS or not provider.polled.is_set():
+            while len(await bank.store.settings("batch ")) < RUNS:  # sent, and kept
                 assert worker.poll() is None
                 await anyio.sleep(0.02)
             worker.kill()
@@ -162,6 +163,15 @@ async def test_a_model_without_a_batch_api_is_refused_when_the_bank_is_opened() 
     for model in (Model(echo, batch=True), Model("qwen3", base_url="http://127.0.0.1:9/v1", batch=True)):
         with pytest.raises(UsageError, match="batch=True needs"):
             await lessonbank.connect_async(":memory:", scope="acme", model=model)
+
+
+async def test_a_batched_model_that_is_asked_live_says_how_to_ask_it(provider: BatchProvider) -> None:
+    batched = patient(provider.url).name
+    async with await opened(":memory:", Model(batched)) as bank:
+        learned = await bank.learn(run(), outcome="success")
+    assert "batch=True" in str(learned.notes)
+    with pytest.raises(UsageError, match="needs a bank"):
+        resolve_models(Model(batched, batch=True))
 
 
 class Slow:

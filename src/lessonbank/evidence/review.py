@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -25,18 +25,15 @@ from .sequences import (
     scores,
 )
 
-Sides: TypeAlias = tuple[Floats, Floats]
-"""Help, and harm."""
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
 _SHARES: Final = (0.4, 0.3, 0.2)
 """Of it for memory as a whole, for groups, for lessons. The rest is for differences between tasks: `splits.ALPHA`."""
 _SLOW: Final = 20.0
 LIKELY: Final = math.log(40.0)
-"""From what evidence on memory as a whole, or a group, likely helps or harms: a logarithm."""
-_LESSON_HELPS, _LESSON_HARMS = math.log(160.0), math.log(50.0)
-"""The same for a lesson. Of lessons without effect at most one in a hundred may get the word (by simulation). Help is
-found fast and can wait for more evidence; harm is found slowly, and the lesson is shown meanwhile."""
+"""From what evidence on memory as a whole or a group likely helps, or harms: a logarithm."""
+_LESSON_LIKELY: Final = math.log(80.0)
+"""The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LIARS: Final = 10
 """One in so many writers may lie, as often as they like, without leading to a wrong verdict."""
 
@@ -91,14 +88,14 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
     likely = likely_from(episodes)
-    start = np.where((log_harm >= likely[1]) & (log_harm > log_help), start, 0)
+    start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
     present = every.where(every.rank() >= STARTS[start][every.group]) if start.any() else every
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes.cluster, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
     least = shown_from(episodes, alpha=alpha)
     differs = missing_differs(episodes)
-    grade = _graded((log_help, log_harm), likely, least, made, differs)
+    grade = _graded(log_help, log_harm, likely, least, made, differs)
     return Review(
         standing=tuple(_WORDS[int(one)] for one in grade),
         basis=found.basis,
@@ -109,7 +106,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
         log_help=log_help,
         log_harm=log_harm,
         least=least,
-        more=more_needed(present, np.where(grade == 0, likely[0], least)),
+        more=more_needed(present, np.where(grade == 0, likely, least)),
         begun=_begun(episodes, present, start),
         differs=differs,
         scores=present,
@@ -126,17 +123,17 @@ _WORDS: Final[dict[int, Standing]] = {
 }
 
 
-def _graded(logs: Sides, likely: Sides, least: Floats, made: Effects, differs: Flags) -> Ints:
+def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects, differs: Flags) -> Ints:
     """-2 to 2 by unit. Where both sides say something, the later one, which is harm."""
-    helps, harms = ((log >= enough).astype(np.int64) + (log >= least) for log, enough in zip(logs, likely, strict=True))
+    helps = (log_help >= likely).astype(np.int64) + (log_help >= least)
+    harms = (log_harm >= likely).astype(np.int64) + (log_harm >= least)
     grade = np.where(harms > 0, -harms, helps)
     return np.where(differs | ~np.isfinite(made.estimate), 0, grade)
 
 
-def likely_from(episodes: Episodes, /) -> Sides:
-    """By unit: the logs of the e-values from which on it likely helps, and likely harms."""
-    is_lesson = episodes.level == LESSON_LEVEL
-    return np.where(is_lesson, _LESSON_HELPS, LIKELY), np.where(is_lesson, _LESSON_HARMS, LIKELY)
+def likely_from(episodes: Episodes, /) -> Floats:
+    """By unit: the log of the e-value, in one direction, from which on it likely helps, or harms."""
+    return np.where(episodes.level == LESSON_LEVEL, _LESSON_LIKELY, LIKELY)
 
 
 def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:

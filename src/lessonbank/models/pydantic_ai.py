@@ -126,7 +126,10 @@ class PydanticAIModel:
         """
         model = await self._here()
         history = _history(messages, cached=model.system in _TOLD_WHAT_TO_CACHE)
-        return self._completion(await self._request(model, history, temperature, schema))
+        response = await self._request(model, history, temperature, schema)
+        if response.state == "suspended":
+            raise ModelError(f"{self._name} answers later, in a batch: give it as Model(…, batch=True)")
+        return self._completion(response)
 
     async def ask(
         self,

@@ -63,9 +63,11 @@ def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> L
     from lessonbank.models.wrappers import Clipped, Retrying, standard
 
     bare = bare_model(choice, model.base_url, model.api_key, batch=model.batch)
-    if model.batch and store is not None:
+    if model.batch:
         from lessonbank.models.batched import Batched
 
+        if store is None:
+            raise UsageError("batch=True needs a bank, which keeps what was sent: leave it out here")
         if attribute(bare, "ask") is None:
             raise UsageError(f"batch=True needs a provider's model, such as 'openai:gpt-5-mini'; got {kind(choice)}")
         return Retrying(Clipped(Batched(cast("BatchModel", bare), store=store)))

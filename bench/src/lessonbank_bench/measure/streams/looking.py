@@ -108,11 +108,7 @@ def _units(bank: Pure, last: Looked) -> dict[str, Unit]:
     for unit in np.flatnonzero(counts >= _FEW):
         own, name = every.of(int(unit)), last.episodes.units[unit]
         when = task[own.row]
-        one = (
-            _said(own, when, (likely[HELP][unit], likely[HARM][unit]), least[unit])
-            if near[unit]
-            else Unit(draws=len(own))
-        )
+        one = _said(own, when, likely[unit], least[unit]) if near[unit] else Unit(draws=len(own))
         if bank.truth:
             adds = np.array([truth[n, name] for n in when])
             one = replace(one, **_compared(own, when, adds, bank, int(unit)))
@@ -148,14 +144,14 @@ def _looks(task: Ints) -> Ints:
     return at[at > 0]
 
 
-def _said(own: Scores, task: Ints, likely: tuple[float, float], least: float) -> Unit:
+def _said(own: Scores, task: Ints, likely: float, least: float) -> Unit:
     at = _looks(task)
     when, (helps, harms) = task[at - 1], both(own, at)
     enough = np.minimum(np.cumsum(own.shown), np.cumsum(~own.shown))[at - 1] >= ENOUGH
-    helping = enough & (harms < likely[HARM])
+    helping = enough & (harms < likely)
     return Unit(
         draws=len(own),
-        likely=(_first(when, helping & (helps >= likely[HELP])), _first(when, enough & (harms >= likely[HARM]))),
+        likely=(_first(when, helping & (helps >= likely)), _first(when, enough & (harms >= likely))),
         firm=(_first(when, helping & (helps >= least)), _first(when, enough & (harms >= least))),
     )
 
