@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -84,9 +85,9 @@ async def test_a_difference_reads_the_journal_once() -> None:
         store, read = bank.store, list[str]()
         journal = store.journal
 
-        def counted(*, scope: str, since: int = 0):
+        def counted(*, scope: str, **more: Any):
             read.append(scope)
-            return journal(scope=scope, since=since)
+            return journal(scope=scope, **more)
 
         store.journal = counted  # type: ignore[method-assign]
         entry = (await bank.history.list())[2]
