@@ -49,7 +49,8 @@ VIEWS = st.sampled_from(["full", "thoughts", "messages"])
 OURS = re.compile(
     r"\[(task|instructions the agent was given|final answer(: what the agent says in step \d+)?|what stopped the run"
     r"|not told whole: steps? [\d–, ]+|the record ends with step \d+[\w,: ]*|no answer apart from the steps: [\w ]+"
-    r"|step \d+(, in brief)?|step \d+ left out|steps \d+–\d+ left out|… [\d,]+ characters cut …)\]"
+    r"|step \d+(, in brief, [\d,]+ characters cut)?|step \d+ left out|steps \d+–\d+ left out"
+    r"|… [\d,]+ characters cut …)\]"
     r"|agent( thinks| calls)?:|(tool|user|environment)\b.*",
 )
 
@@ -149,12 +150,14 @@ def test_what_decides_survives_a_tight_budget(budget: int) -> None:
         assert fact in text
     if budget >= 4_000:
         assert "TypeError: no such order" in text
-        assert "[step 1]" in text or "[step 1, in brief]" in text
+        assert "[step 1]" in text or "[step 1, in brief, " in text
 
 
 def test_what_was_left_out_is_said_where_it_was_left_out() -> None:
     text = render(shop_run(steps=400, page="p" * 900), budget=2_000)
-    numbers = [int(n) for n in re.findall(r"^\[step (\d+)(?:, in brief)?\]$", text, re.MULTILINE)]
+    numbers = [
+        int(n) for n in re.findall(r"^\[step (\d+)(?:, in brief, [\d,]+ characters cut)?\]$", text, re.MULTILINE)
+    ]
     gaps = [(int(a), int(b)) for a, b in re.findall(r"^\[steps (\d+)–(\d+) left out\]$", text, re.MULTILINE)]
     told = sorted([*numbers, *(n for a, b in gaps for n in range(a, b + 1))])
     assert told == list(range(1, 401))
@@ -163,7 +166,7 @@ def test_what_was_left_out_is_said_where_it_was_left_out() -> None:
 
 def test_a_step_in_brief_keeps_its_calls_and_its_error() -> None:
     run = shop_run(steps=60, page="q" * 500 + "\nError: sold out\n" + "q" * 500)
-    brief = re.search(r"\[step 40, in brief\]\n(.*?)\n\n", render(run, budget=4_000), re.DOTALL)
+    brief = re.search(r"\[step 40, in brief, 1,\d+ characters cut\]\n(.*?)\n\n", render(run, budget=4_000), re.DOTALL)
     assert brief
     assert re.fullmatch(r'\| get_order \{"id": "W\d+"\}\n\| → Error: sold out', brief.group(1))
 

@@ -33,7 +33,8 @@ class Case:
     def __init__(self, folder: Path) -> None:
         self.folder, self.file = folder, folder / "bank.db"
         with opened(self.file) as bank:
-            self.shown = bank.lessons.add(title="Oil it", content="Oil the valve first.", task=TASK, by="Ana").id
+            words: Any = {"title": "Oil it", "content": "Oil the valve first.", "task": TASK, "by": "Ana"}
+            self.shown = bank.lessons.add(**words, kind="guardrail").id
             self.drawn = bank.learn(RUN, outcome="failure").lessons[0].id
             self.retired = bank.learn(OTHER, outcome="failure").lessons[0].id
             bank.lessons.retire(self.retired, reason="wrong")
@@ -58,6 +59,7 @@ DOORS: dict[str, Door] = {
     "lessons.add": lambda b, c: b.lessons.add(title="Kick it", content="Kick the valve.", task=TASK, by="Ana"),
     "lessons.edit": lambda b, c: b.lessons.edit(c.shown, content="Kick the valve.", by="Ana"),
     "lessons.narrow": lambda b, c: b.lessons.narrow(c.shown, to="valve", by="Ana"),
+    "lessons.merge": lambda b, c: b.lessons.merge(c.shown, c.drawn, title="t", content="c", by="Ana"),
     "lessons.approve": lambda b, c: b.lessons.approve(c.drawn, by="Ana"),
     "lessons.restore": lambda b, c: b.lessons.restore(c.retired, reason="r"),
     "lessons.retire": lambda b, c: b.lessons.retire(c.shown, reason="r"),
@@ -81,7 +83,12 @@ FREE = {
         *("writers", "reviewers", "storage"),
     },
 }
-"""Methods of the views that ask for no key: they change nothing that is shown. `split` has a test of its own."""
+"""Methods of the views that ask for no key: they change nothing that is shown."""
+APART: dict[str, Door] = {
+    "lessons.split": lambda b, c: b.lessons.split(c.drawn, "none", reason="r", by="Ana"),
+    "lessons.unmerge": lambda b, c: b.lessons.unmerge(c.drawn, reason="r", by="Ana"),
+}
+"""Doors behind which there is nothing to undo here."""
 
 
 def test_every_method_of_every_view_is_a_door_or_free(case: Case) -> None:
@@ -90,7 +97,7 @@ def test_every_method_of_every_view_is_a_door_or_free(case: Case) -> None:
             methods = {
                 name for name, _ in inspect.getmembers(getattr(bank, view), callable) if not name.startswith("_")
             } - {"aio"}
-            doors = {name.partition(".")[2] for name in (*DOORS, "lessons.split") if name.startswith(f"{view}.")}
+            doors = {name.partition(".")[2] for name in (*DOORS, *APART) if name.startswith(f"{view}.")}
             assert methods == doors | free, view
 
 
@@ -120,12 +127,13 @@ def test_a_writers_key_opens_no_door(case: Case) -> None:
             bank.scoped(writer="Ana", key=key).lessons.approve(case.drawn, by="Ana")
 
 
-def test_splitting_a_lesson_is_a_door(case: Case) -> None:
+@pytest.mark.parametrize("door", APART)
+def test_splitting_and_unmerging_are_doors(door: str, case: Case) -> None:
     with opened(case.file) as bank:
         with pytest.raises(NotAllowed):
-            bank.lessons.split(case.drawn, "none", reason="r", by="Ana")
-        with pytest.raises(NotFound):
-            bank.scoped(writer="Ana", key=case.key).lessons.split(case.drawn, "none", reason="r", by="Ana")
+            APART[door](bank, case)
+        with pytest.raises((NotFound, UsageError)):
+            APART[door](bank.scoped(writer="Ana", key=case.key), case)
 
 
 def test_a_backup_takes_the_place_of_a_bank_with_reviewers_only_with_the_key(case: Case) -> None:

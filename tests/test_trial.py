@@ -16,6 +16,7 @@ from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import FormatError, NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence import Holdout, Trial
 from lessonbank.evidence.groups import groups_of
+from lessonbank.evidence.trial_journal import read_trial
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Topic
 from lessonbank.types.ids import digest
@@ -566,12 +567,15 @@ async def test_an_interrupted_trial_goes_on_and_ends_as_if_nothing_had_happened(
         await ask(bank, tasks, Breaks({"a": 0.9}, before=10), resume=file)
     kept = file.read_text(encoding="utf-8")
     assert len(kept.splitlines()) == 10
+    far = read_trial(file)
+    assert (far.runs, far.pairs, far.most_runs, far.stopped, far.scope) == (9, 4, 32, None, whole.scope)
     assert TASK not in kept
     if torn:
         file.write_text(kept[:-20], encoding="utf-8")
     world = Breaks({"a": 0.9}, before=1000)
     told = await ask(bank, tasks, world, resume=file)
     assert untimed(told) == untimed(whole)
+    assert untimed(read_trial(file)) == untimed(whole)
     assert len(world.asked) == whole.runs - (8 if torn else 9)
     again = await ask(bank, tasks, Breaks({}, before=1), resume=file, max_runs=1000, rounds=2)
     assert (again.effect, again.runs) == (whole.effect, whole.runs)

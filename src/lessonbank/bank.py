@@ -779,9 +779,9 @@ class AsyncReasoningBank:
         costs = list[Usage]()
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            if known := await self.store.learned(result.ids, scope=self.scope):
-                return result.already_learned(known), None, None
             earlier = await self.store.holding(result.ids, scope=self.scope)
+            if earlier and (known := await self.store.learned(result.ids, scope=self.scope)):
+                return result.already_learned(known), None, None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
 

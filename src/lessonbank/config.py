@@ -118,6 +118,9 @@ class Model:
     """How many calls this process makes at once."""
     rate: float | None = None
     """How many calls this process begins in a minute at most, evenly spaced. `None`: as many as come."""
+    batch: bool = False
+    """Ask through the provider's batch API: it costs about half and answers within a day, so it is for workers.
+    `timeout`, `concurrency` and `rate` bound live calls only."""
 
     def __post_init__(self) -> None:
         a_count(self.concurrency, "Model(concurrency=)")

@@ -93,6 +93,34 @@ class LanguageModel(Protocol):
         ...
 
 
+class Owed(Record):
+    """An answer that a provider will give later."""
+
+    ticket: str
+    """What the provider is asked with for this answer, by any process."""
+    seconds: float
+    """How long to wait before asking."""
+
+
+class BatchModel(LanguageModel, Protocol):
+    """A language model whose provider answers many requests together, hours later."""
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        temperature: float = 0.0,
+        schema: type[BaseModel] | None = None,
+        ticket: str | None = None,
+    ) -> Completion | Owed:
+        """As `generate`, but it does not wait: the answer to `messages`, or what is to be asked with for it later.
+
+        With a `ticket` nothing is sent: the provider is asked whether the answer is there.
+        """
+        ...
+
+
 class Embedder(Protocol):
     """Turns texts into unit vectors of one named space."""
 

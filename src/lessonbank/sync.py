@@ -46,6 +46,8 @@ class Lessons(Waiting[AsyncLessons]):
     experience = _sync(AsyncLessons.experience)
     repeats = _sync(AsyncLessons.repeats)
     split = _sync(AsyncLessons.split)
+    merge = _sync(AsyncLessons.merge)
+    unmerge = _sync(AsyncLessons.unmerge)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
     narrow = _sync(AsyncLessons.narrow)

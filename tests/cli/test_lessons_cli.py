@@ -212,3 +212,18 @@ def test_a_lesson_that_came_again_is_shown_with_its_runs_and_split_off(tmp_path:
     assert lessonbank_cli(*split, cwd=tmp_path).returncode != 0
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         assert len(bank.lessons.list()) == 2
+
+
+@pytest.mark.full
+def test_two_lessons_are_merged_from_the_terminal_and_unmerged(tmp_path: Path) -> None:
+    first = json_of(tmp_path, "lessons", "add", *WORDS)
+    other = json_of(tmp_path, "lessons", "add", *WORDS, "--content", "Say it twice.")
+    told = ("--content", "Say it once.", "--title", "Say it")
+    merged = json_of(tmp_path, "lessons", "merge", first["id"], other["id"], *told)
+    assert (merged["title"], merged["description"]) == ("Say it", first["description"])
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert [lesson.id for lesson in bank.lessons.list()] == [merged["id"]]
+    done = lessonbank_cli("lessons", "unmerge", merged["id"], *WHERE, "--reason", "they differ", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("shown again: ")
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert {lesson.id for lesson in bank.lessons.list()} == {first["id"], other["id"]}

@@ -131,7 +131,8 @@ def test_a_recall_is_explained(folder: Path, made: tuple[bytes, str]) -> None:
     assert f"recall {made[1]}: its task ended as a failure; memory was withheld whole" in done.stdout
     assert "task: open the valve" in done.stdout
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("1 ")]
-    assert "likely helps" in row
+    assert "Evidence: no evidence yet" in row
+    assert "success +9" in row
     assert "memory was withheld whole (probability 0.5)" in row
 
 

@@ -11,7 +11,7 @@ import pytest
 import lessonbank
 from lessonbank import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import Caps
+from lessonbank.learning.consolidation import Caps, append
 from lessonbank.learning.consolidation import caps as room_for_time
 from lessonbank.testing.settings import grouped
 
@@ -95,6 +95,18 @@ async def test_the_beginning_of_an_hour_is_found_in_a_long_journal(monkeypatch: 
             assert sum(t < times[wanted] for t in times) >= found >= 0
             rest = [entry async for entry in bank.store.journal(scope="t", since=found)]
             assert {e.sequence for e in rest} >= {n for n, t in enumerate(times, 1) if t >= times[wanted]}
+
+
+async def test_what_comes_after_a_full_hour_is_not_read() -> None:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=None))) as bank:
+        for n in range(4):
+            await bank.learn(run(n), outcome="success")
+        adds = [entry.sequence for entry in await bank.history.list() if entry.entry.kind == "add"]
+        capped = room_for_time.CappedConsolidator(append, bank.store, Caps(hour=5))
+        one = (await bank.learn(run(5), outcome="success")).experience
+        assert one
+        await capped(one)
+        assert capped._seen["t"].read == sorted(adds)[1]
 
 
 async def test_a_cap_that_is_none_is_refused_in_one_sentence() -> None:

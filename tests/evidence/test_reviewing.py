@@ -14,7 +14,7 @@ from planted import SEEDS, episodes
 
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.report import report
-from lessonbank.evidence.review import ALPHA, LIKELY, review, shown_from
+from lessonbank.evidence.review import ALPHA, likely_from, review, shown_from
 
 pytestmark = pytest.mark.full
 
@@ -58,7 +58,8 @@ def test_there_are_two_grades_and_the_second_needs_more_the_more_lessons_there_a
         "helps",
     ]
     assert all(
-        (told.log_help[1] >= LIKELY) == (word != "no evidence yet") for told, word in zip(at, words, strict=True)
+        (told.log_help[1] >= likely_from(one)[1]) == (word != "no evidence yet")
+        for told, word in zip(at, words, strict=True)
     )
 
 

@@ -189,6 +189,13 @@ def test_the_values_of_the_task_become_placeholders_everywhere() -> None:
     assert "too late" not in lesson.content
 
 
+def test_the_number_of_a_release_becomes_a_version_and_a_price_an_amount() -> None:
+    steps = ("make changelog", "CHANGELOG.md updated"), ("make release", "released")
+    told = attempt(run(*steps, task="Publish release 1.4 and charge 3.50 for it"), "success")
+    (lesson,) = extract(told).lessons
+    assert lesson.title == "What worked: Publish release <version> and charge <amount> for it"
+
+
 def test_values_seen_only_in_this_run_become_what_the_page_calls_them() -> None:
     page = "[a17] button 'Order now', clickable\n[b2] link 'Help'\n" + "text " * 100
     done = Trajectory(

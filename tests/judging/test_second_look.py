@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Learning, Model, Step, Trajectory
+from lessonbank import Learning, Model, Observation, Step, Trajectory
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.learning.judging import LLMJudge, parse_verdict
 from lessonbank.protocols import Message
@@ -144,3 +144,20 @@ def test_the_steps_that_a_reply_names_are_read_from_any_form(said: str, steps: t
 def test_a_rendering_says_which_steps_it_does_not_show_whole() -> None:
     assert NUMBER in incomplete_steps(render(long_run(), budget=6_000))
     assert incomplete_steps(render(long_run(1), budget=60_000)) == ()
+
+
+async def test_a_step_of_a_web_run_that_is_told_by_what_changed_is_shown_whole_on_request() -> None:
+    fields = "\n".join(f"\t[a{n}] textbox 'Field {n}'" for n in range(12))
+
+    def page(state: str) -> Observation:
+        return Observation(text=f"RootWebArea 'Order'\n{fields}\n\t[b1] button 'Order Now' {state}", source="user")
+
+    run = Trajectory(
+        task="Order it",
+        steps=(Step(observations=(page(""),)), Step(action="```click('b1')```", observations=(page("disabled=True"),))),
+    )
+    model = ScriptedModel([first(2), SURE])
+    verdict = await LLMJudge(model)(run)
+    assert "Field 3" not in model.calls[0].messages[-1].content.partition("[step 2]")[2]
+    assert "Field 3" in model.calls[1].messages[-1].content
+    assert verdict.usage.requests == 2

@@ -64,7 +64,7 @@ def test_a_failure_teaches_a_guardrail(profile: Profile) -> None:
 def test_three_lessons_are_kept_of_one_run(profile: Profile) -> None:
     learned, model = extract(profile, reply=some_lessons(7))
     assert len(learned.lessons) == 3
-    assert re.search(r"at most 3 items|the usual number, 3 the most", model.calls[0].prompt)
+    assert re.search(r"at most 3 items|each separate \w+, 3 the most", model.calls[0].prompt)
 
 
 @claim("lesson-schema")
@@ -220,7 +220,7 @@ def test_several_runs_are_contrasted_in_one_call(profile: Profile) -> None:
 def test_five_lessons_are_kept_of_a_contrast(profile: Profile) -> None:
     learned, model = contrast(profile, some_lessons(9, evidence="run 1, step 2"))
     assert len(learned.lessons) == 5
-    assert re.search(r"at most 5 items|the usual number, 5 the most", model.calls[0].prompt)
+    assert re.search(r"at most 5 items|each separate \w+, 5 the most", model.calls[0].prompt)
     assert ("1 to 5 sentences" if profile == "paper" else "at most 60 words") in model.calls[0].prompt
 
 

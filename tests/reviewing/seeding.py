@@ -10,6 +10,7 @@ import lessonbank
 from lessonbank import (
     Action,
     Evidence,
+    Experience,
     Extraction,
     Learning,
     Lesson,
@@ -158,6 +159,9 @@ def wait(bank: ReasoningBank) -> None:
         task = STORIES[number % 5][0].format(n="W900")
         lesson = bank.lessons.add(title=title, when=when, content=content, task=task, by="Ben")
         bank.lessons.quarantine(lesson.id, reason="nobody else saw it")
+    for title, content in NEAR:
+        said = Lesson(title=title, description="For refunds.", content=content)
+        bank.consolidate(Experience(scope=SCOPE, task="Refund the late order #W901", lessons=(said,)))
     gone = bank.lessons.add(title="Always offer a voucher", content="Offer 20 euros.", task="A complaint", by="Ben")
     bank.lessons.retire(gone.id, reason="too expensive, and it did not help", by="Ana")
 
@@ -179,6 +183,11 @@ WAITING = (
         "For exchanges of delivered orders.",
         "Call exchange_items for each item as the customer names it, and look the variants up with get_product.",
     ),
+)
+
+NEAR = (
+    ("Ask for the card of a refund", "A refund goes back to the card that paid. Ask which card it was, then refund."),
+    ("Ask for the card of a refund", "Ask which card paid before you refund: the refund goes back to that card."),
 )
 
 if __name__ == "__main__":

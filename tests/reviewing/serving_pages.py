@@ -69,7 +69,9 @@ class Site:
 
 
 @contextmanager
-def serving(bank: Path | str, *, scope: str | None = None, name: str = "Ana") -> Generator[Site]:
+def serving(
+    bank: Path | str, *, scope: str | None = None, name: str = "Ana", trials: Path | None = None
+) -> Generator[Site]:
     """The pages of a bank, while the block runs."""
     ready: queue.Queue[str | BaseException] = queue.Queue()
     begun: queue.Queue[tuple[anyio.CancelScope, Any]] = queue.Queue()
@@ -80,7 +82,8 @@ def serving(bank: Path | str, *, scope: str | None = None, name: str = "Ana") ->
         with anyio.CancelScope() as cancel:
             begun.put((cancel, current_token()))
             try:
-                await serve(str(bank), scope=scope, name=name, ready=ready.put, settings={"embedder": "lexical"})
+                told: dict[str, Any] = {"settings": {"embedder": "lexical"}, "trials": trials}
+                await serve(str(bank), scope=scope, name=name, ready=ready.put, **told)
             except LessonbankError as error:
                 ready.put(error)
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from seeding import opened
-from serving_pages import Site
+from serving_pages import Site, serving
+
+from lessonbank import Trajectory
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -96,21 +98,47 @@ def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Pa
 @on_every_store
 def test_two_lessons_become_one_and_are_two_again(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
-    joined = page.locator("#chosen").inner_text()
-    page.get_by_role("link", name="Make one of the two").first.click()
-    page.get_by_role("heading", name="Make one lesson of two").wait_for()
+    other = page.locator("#chosen").inner_text()
+    page.keyboard.press("m")
+    page.get_by_role("heading", name="Merge two lessons").wait_for()
     kept = page.get_by_label("Title").input_value()
     page.get_by_label("What to do").fill("The words of both.")
-    page.get_by_role("button", name="Make them one").click()
-    page.get_by_role("status").get_by_text(f"Joined: “{joined}” into “{kept}”").wait_for()
+    page.get_by_role("button", name="Merge").click()
+    page.get_by_role("status").get_by_text(f"Merged: “{other}” and “{kept}”").wait_for()
     with opened(bank_file) as bank:
-        assert [one.content for one in bank.lessons.list(text="words of both")] == ["The words of both."]
-    assert joined in titles(bank_file, "retired")
+        (merged,) = bank.lessons.list(text="words of both")
+    assert {kept, other} <= set(titles(bank_file, "retired"))
     page.keyboard.press("u")
     page.get_by_role("status").get_by_text("Undone.").wait_for()
-    assert joined in titles(bank_file, "quarantined")
+    assert other in titles(bank_file, "quarantined")
     with opened(bank_file) as bank:
-        assert not bank.lessons.list(text="words of both")
+        assert bank.lessons.get(merged.id).retired
+
+
+@on_every_store
+def test_a_proposed_merge_is_made_with_single_keys_and_undone_on_the_page_of_its_lesson(
+    page: Page, bank_file: Path
+) -> None:
+    with opened(bank_file) as bank:
+        (proposal,) = [one for one in bank.lessons.proposals() if one.change == "merge"]
+    at(page, f"/inbox?state=proposed&at={proposal.lesson.id}")
+    assert page.get_by_text("merge it with another lesson").is_visible()
+    page.keyboard.press("m")
+    page.get_by_role("heading", name="Merge two lessons").wait_for()
+    page.get_by_label("What to do").fill("Name the card aloud.")
+    page.get_by_role("button", name="Merge").click()
+    page.get_by_text("Merged:").wait_for()
+    with opened(bank_file) as bank:
+        (merged,) = bank.lessons.list(text="Name the card aloud.")
+        assert proposal.lesson.id not in {one.lesson.id for one in bank.lessons.proposals()}
+    at(page, f"/lessons/{merged.id}")
+    page.get_by_role("heading", name="It stands for 2 lessons").wait_for()
+    page.get_by_role("button", name="Undo the merge").click()
+    page.get_by_text("Unmerged:").wait_for()
+    page.keyboard.press("u")
+    page.get_by_text("Undone.").wait_for()
+    with opened(bank_file) as bank:
+        assert [one.id for one in bank.lessons.list(text="Name the card aloud.")] == [merged.id]
 
 
 @on_every_store
@@ -194,20 +222,35 @@ def test_everything_can_be_read_and_decided_without_javascript(browser: Browser,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser: Browser, site: Site, scheme: str) -> None:
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
+    browser: Browser, bank_file: Path, tmp_path: Path, scheme: str
+) -> None:
     from pictures import PAGES
 
+    with opened(bank_file, holdout=None) as bank:
+        one, other, *_ = bank.lessons.list()
+        bank.trial("Cancel pending order #T1", _answers, verify=_is_done, resume=tmp_path / "trial.jsonl")
+    (tmp_path / "other.jsonl").write_text("no trial", encoding="utf-8")
+    drawn = {"merge": f"/merge?keep={one.id}&other={other.id}", "trials": "/trials"}
     context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})  # type: ignore[arg-type]
-    page = context.new_page()
-    page.goto(site.link)
-    found = {}
-    for name, where in PAGES.items():
-        at(page, where)
-        problems = violations(page)
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        found[name] = problems + ([f"{wide} pixels wide"] if wide > 360 else [])
+    page, found = context.new_page(), dict[str, list[str]]()
+    with serving(bank_file, trials=tmp_path) as site:
+        page.goto(site.link)
+        for name, where in {**PAGES, **drawn}.items():
+            at(page, where)
+            problems = violations(page)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            found[name] = problems + ([f"{wide} pixels wide"] if wide > 360 else [])
     context.close()
     assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def _answers(task: str, memory: str) -> Trajectory:
+    return Trajectory(task=task, instructions=memory, answer="done" if memory else "no")
+
+
+def _is_done(run: Trajectory) -> bool:
+    return run.answer == "done"
 
 
 def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Browser, site: Site, tmp_path: Path) -> None:

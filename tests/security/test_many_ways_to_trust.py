@@ -313,6 +313,8 @@ READS: dict[str, Callable[[ReasoningBank, dict[str, Any]], object]] = {
     "lessons.get": lambda bank, of: bank.lessons.get(of["lesson"]),
     "lessons.approve": lambda bank, of: bank.lessons.approve(of["lesson"], by="Eve"),
     "lessons.narrow": lambda bank, of: bank.lessons.narrow(of["lesson"], to="refund", by="Eve"),
+    "lessons.merge": lambda bank, of: bank.lessons.merge(of["lesson"], "mine", by="Eve", title="x", content="x"),
+    "lessons.unmerge": lambda bank, of: bank.lessons.unmerge(of["lesson"], by="Eve", reason="x"),
     "lessons.edit": lambda bank, of: bank.lessons.edit(of["lesson"], by="Eve", content="x"),
     "lessons.retire": lambda bank, of: bank.lessons.retire(of["lesson"], reason="x"),
     "lessons.list after": lambda bank, of: bank.lessons.list(after=of["lesson"]),

@@ -62,6 +62,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("template") / "bank.db"
     with lessonbank.connect(path, scope="acme", embedder="lexical") as bank:
         bank.lessons.add(title="Check the order", content="Look at the order first.", task="Cancel order W1", by="Ana")
+        bank.lessons.add(title="Weigh it", content="Weigh the parcel.", task="Ship a parcel", by="Ana")
         recall = bank.retrieve("Cancel order W1")
         bank.learn(MESSAGES, recall=recall, outcome="success")
         bank.learn([{"role": "user", "content": "Refund W2"}, {"role": "assistant", "content": "Hm."}])
@@ -146,6 +147,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "backup": {"path": folder / "copy.db"},
         "sync": {"path": folder / "CLAUDE.md"},
         "edit": {"title": "New"},
+        "merge": {"ids": tuple(lesson.id for lesson in bank.lessons.list())},
         "narrow": {"to": "order"},
     }
     for name, function in _methods(bank):
@@ -262,7 +264,8 @@ def test_every_call_works_with_what_is_meant_for_it(bank: lessonbank.ReasoningBa
     calls = list(_calls(bank, folder))
     assert len(calls) > 50
     for call in calls:
-        if call.name not in ("lessons.split", "reflect"):  # nothing came again here, and there is no model to ask
+        # Nothing came again or was merged here, and there is no model to ask.
+        if call.name not in ("lessons.split", "lessons.unmerge", "reflect"):
             with suppress(Conflict, NotFound):  # such as restoring a lesson that is not retired
                 call()
 

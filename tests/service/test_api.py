@@ -81,7 +81,7 @@ def test_each_role_may_do_what_the_table_says_and_nothing_else(http: httpx2.Clie
 
 
 def test_an_agent_never_approves_edits_imports_or_purges() -> None:
-    names = ("approve", "edit", "narrow", "add", "quarantine", "retire", "restore", "split")
+    names = ("approve", "edit", "narrow", "add", "quarantine", "retire", "restore", "split", "merge", "unmerge")
     never = {*(f"lessons.{name}" for name in names), "runs.correct", "consolidate", "history.rollback"}
     never |= {name for name in OPERATIONS if name.startswith("admin.") and name != "admin.counts"}
     assert never <= OPERATIONS.keys()

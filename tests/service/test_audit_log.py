@@ -65,6 +65,10 @@ class Office:
         self.ask("lessons.retire", ids=[id], reason="old")
         return id
 
+    def merged(self) -> str:
+        told = {"ids": [self.lesson(), self.lesson("Knock.")], "title": "A", "content": "B", "by": "Ana"}
+        return self.ask("lessons.merge", **told).json()["id"]
+
     def run(self) -> str:
         source = {"task": f"Ship parcel {next(self.numbers)}", "id": f"run-{next(self.numbers)}"}
         self.ask("learn", source=source, outcome="success")
@@ -101,6 +105,8 @@ def arguments(office: Office, name: str) -> dict[str, Any]:
         "lessons.retire": lambda: {id: [office.lesson()], "reason": "old", **by},
         "lessons.restore": lambda: {id: [office.retired()], "reason": "new", **by},
         "lessons.edit": lambda: {"id": office.lesson(), "content": "Knock.", **by},
+        "lessons.merge": lambda: {id: [office.lesson(), office.lesson("Knock.")], "title": "A", "content": "B", **by},
+        "lessons.unmerge": lambda: {"id": office.merged(), "reason": "two", **by},
         "lessons.narrow": lambda: {"id": office.lesson(), "to": ["at night"], **by},
         "runs.retry": lambda: {id: [office.given_up()]},
         "runs.correct": lambda: {"id": office.run(), "outcome": "failure", **by},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,38 @@ def test_the_copied_files_of_the_image_exist() -> None:
     for names in re.findall(r"^COPY (?!--from)(.*) \S+$", docker, re.M):
         for name in names.split():
             assert (DEPLOY.parent / name).exists(), name
+
+
+def broken(name: str, folder: Path, old: str, new: str) -> Path:
+    """A copy of a file with one mistake in it."""
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+    return folder / name
+
+
+def checked(tool: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """What a tool of the group `deploy` says."""
+    path = shutil.which(tool, path=str(Path(sys.executable).parent))
+    if path is None:
+        pytest.skip(f"needs {tool}: pip install --group deploy")
+    return subprocess.run([path, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+CHECKS: dict[str, tuple[str, list[str], str, str]] = {
+    "compose.yaml": ("check-jsonschema", ["--builtin-schema", "vendor.compose-spec"], "read_only:", "readonly:"),
+    "kubernetes.yaml": ("kubernetes-validate", ["--strict"], "runAsNonRoot:", "runAsNotRoot:"),
+    "Dockerfile": ("hadolint", ["--no-color"], "USER 10001:10001", "USER root"),
+}
+"""For each file who checks it, and a mistake that must be found."""
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_what_the_files_say_is_what_their_schemas_and_the_linter_know(name: str, tmp_path: Path) -> None:
+    tool, options, old, new = CHECKS[name]
+    told = checked(tool, *options, DEPLOY / name)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert checked(tool, *options, broken(name, tmp_path, old, new)).returncode != 0
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

@@ -10,10 +10,13 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +25,12 @@ import pytest
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
+from anyio.from_thread import start_blocking_portal
 
-from lessonbank.service.serving import Running
+import lessonbank
+from lessonbank.service.application import ProxyUsers, application
+from lessonbank.service.serving import Running, listening, server_of
+from lessonbank.testing.bank_contract import SETTINGS
 
 pytestmark = pytest.mark.full
 
@@ -52,10 +59,11 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     return made
 
 
-def nginx(folder: Path, port: int, server: int, certificate: Certificate) -> list[str]:
+def nginx(folder: Path, port: int, server: int, certificate: Certificate, file: str = "nginx.conf") -> list[str]:
     """Its command, for our file inside the smallest configuration around it."""
-    text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+    text = (DEPLOY / file).read_text(encoding="utf-8")
     text = text.replace("443", str(port)).replace(SITE, "localhost").replace("8787", str(server))
+    text = text.replace("people.example.com", "localhost")
     text = re.sub(r"ssl_certificate [^;]+", f"ssl_certificate {certificate.cert}", text)
     text = re.sub(r"ssl_certificate_key [^;]+", f"ssl_certificate_key {certificate.key}", text)
     text = text.replace("/var/log/nginx", str(folder))
@@ -95,9 +103,20 @@ def front(
     """A client that asks the server through a proxy, encrypted."""
     if shutil.which(str(request.param)) is None:
         pytest.skip(f"needs {request.param} (apt-get install {request.param})")
-    with closing(socket.create_server(("127.0.0.1", 0))) as found:
-        port = found.getsockname()[1]
+    port = free_port()
     command = PROXIES[request.param](tmp_path, port, int(server.url.rpartition(":")[2]), certificate)
+    with started(command, port, tmp_path, certificate) as client:
+        yield client
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as found:
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def started(command: list[str], port: int, tmp_path: Path, certificate: Certificate) -> Generator[httpx2.Client]:
+    """A proxy that listens, and a client that trusts its certificate."""
     home = {**os.environ, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     with (tmp_path / "told").open("w") as told, subprocess.Popen(command, stdout=told, stderr=told, env=home) as proxy:
         try:
@@ -199,3 +218,65 @@ def test_the_header_that_names_people_never_reaches_the_server(
     headers = [*keys["agent"].items(), ("X-Forwarded-User", "ana"), ("x-forwarded-user", "ben")]
     assert front.get("/v1", headers=headers).status_code == 200
     assert seen == [[]]
+
+
+class SignIn(BaseHTTPRequestHandler):
+    """Stands in for oauth2-proxy: who has a session is named by his address, or not at all."""
+
+    def do_GET(self) -> None:
+        who = re.findall(r"session=(\w+)", self.headers.get("cookie") or "")
+        if self.path != "/oauth2/auth":
+            return self._said(403, {}, b"sign in here")
+        named = {"X-Auth-Request-Email": f"{who[0]}@example.com"} if who and who[0] != "nobody" else {}
+        return self._said(202 if who else 401, named, b"")
+
+    def _said(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def people(tmp_path: Path, certificate: Certificate) -> Generator[httpx2.Client]:
+    """A browser before nginx, which asks who is signed in, before a server that believes nginx."""
+    if shutil.which("nginx") is None:
+        pytest.skip("needs nginx (apt-get install nginx)")
+    users = ProxyUsers("X-Forwarded-User", proxies=["127.0.0.1"], scope="acme", role="reader")
+    open_bank = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", **SETTINGS)
+    sign_in = ThreadingHTTPServer(("127.0.0.1", 0), SignIn)
+    threading.Thread(target=sign_in.serve_forever, args=(0.01,), daemon=True).start()
+    with start_blocking_portal() as portal, closing(listening("127.0.0.1", 0)) as listener:
+        server = server_of(application(portal.call(open_bank), users=users, close=True))
+        serving = portal.start_task_soon(partial(server.serve, sockets=[listener]))
+        port = free_port()
+        command = nginx(tmp_path, port, listener.getsockname()[1], certificate, "nginx-people.conf")
+        file = tmp_path / "nginx.conf"
+        told = file.read_text(encoding="utf-8").replace("4180", str(sign_in.server_port))
+        file.write_text(told, encoding="utf-8")
+        try:
+            with started(command, port, tmp_path, certificate) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            serving.result()
+            sign_in.shutdown()
+            sign_in.server_close()
+
+
+def test_a_person_who_is_signed_in_is_named_by_nginx_and_nobody_names_himself(people: httpx2.Client) -> None:
+    ana, forged = {"Cookie": "session=ana"}, {"X-Forwarded-User": "ben@example.com", "X-Auth-Request-Email": "ben"}
+    assert people.get("/v1", headers=ana).json()["name"] == "ana@example.com"
+    assert people.get("/v1", headers={**ana, **forged}).json()["name"] == "ana@example.com"
+    assert people.get("/v1/lessons", headers=ana).json() == []
+    for nobody in ({}, forged, {"Authorization": "Bearer lb_x"}):
+        answer = people.get("/v1/lessons", headers=nobody)
+        assert (answer.status_code, answer.text) == (403, "sign in here")
+    unnamed = people.get("/v1/lessons", headers={"Cookie": "session=nobody", **forged})
+    assert (unnamed.status_code, unnamed.json()["code"]) == (401, "unauthenticated"), "signed in, but as whom?"
+    assert people.get("/oauth2/auth", headers=ana).status_code == 404, "only nginx asks it"
+    assert people.get("/metrics", headers=ana).status_code == 404

@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from lessonbank.stores._listing import Asked
+from lessonbank.stores._listing import Asked, may_hold
+from lessonbank.stores._records import dumped
 from lessonbank.stores.sqlite import SqliteStore, _listing
 from lessonbank.testing.store_samples import MINE, START, experience, lesson, trajectory
-from lessonbank.types import Add, Recall
+from lessonbank.text.bm25 import words
+from lessonbank.types import Add, Experience, Lesson, Recall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
@@ -104,3 +108,19 @@ async def test_the_lessons_of_a_state_are_read_in_the_order_of_an_index(bank: Pa
     (only,) = [row[3] for row in plan]
     assert only.startswith("SEARCH lessons USING")
     assert only.endswith("INDEX items_by_state (scope=? AND state=?)")
+
+
+TEXTS = st.text(min_size=1).filter(str.strip)
+CHANGING = st.text(
+    st.sampled_from('aZ_9 \n\t"\\/\x00\x1f\u0301\u0338\u0345ßẞİıﬁſＡ①½Σς漢가\u1100\u1161\ud800'), min_size=1
+).filter(str.strip)
+"""What JSON writes in another way, or what changes as it is normalized and folded."""
+
+
+@given(TEXTS, CHANGING)
+@example("ＡＢＣ ﬁrst", 'a\nword "quoted"\\and\tmore')
+async def test_a_record_that_is_passed_over_unread_lacks_a_word(title: str, content: str) -> None:
+    said = Lesson(title=title, description=content[::-1], content=content)
+    clean, text = dumped(Experience(scope=MINE, task="t", lessons=(said,)))
+    assert may_hold(text.encode(), frozenset(words(clean.lessons[0].text)))
+    assert not may_hold(text.encode(), frozenset({"qxqxqx"}))

@@ -95,3 +95,12 @@ def test_a_worker_needs_a_bank_that_is_there(tmp_path: Path) -> None:
 
 def test_the_example_leaves_learning_to_a_worker() -> None:
     assert load("leave_learning_to_workers").main() == 4
+
+
+def test_batches_need_a_model_that_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    submitted(path, 1)
+    for more in (["--batch"], ["--batch", "--model", "qwen3", "--base-url", "http://127.0.0.1:9/v1"]):
+        done = subprocess.run(command("worker", path, *more), capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "batch" in done.stderr

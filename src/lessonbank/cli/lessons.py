@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,7 +96,8 @@ def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = 
     """List what waits for your decision.
 
     A lesson that the evidence shows to harm: `retire` it, or `approve` it again. What somebody wrote into a file:
-    `approve` does what it proposes, `retire` rejects it.
+    `approve` does what it proposes, `retire` rejects it. Two lessons that say nearly the same: `merge` them, or
+    `approve` the newer one to keep both.
     """
     with opened(bank, scope) as memory:
         found = memory.lessons.proposals()
@@ -187,6 +189,50 @@ def edit(
         lessons = reviewing(memory, by, key_file).lessons
         lesson = lessons.edit(old.id, title=new.title, content=new.content, when=new.when, by=by, reason=reason)
     _tell(lesson, f"lesson {short(lesson.id)} is changed; its evidence starts again", as_json=as_json)
+
+
+@app.command()
+def merge(
+    ids: Ids,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    title: Title = None,
+    content: Content = None,
+    when: When = None,
+    reason: options.Why = "",
+    key_file: KeyFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Keep one lesson for several that say nearly the same. These are retired; `unmerge` undoes it.
+
+    Without --title and --content your editor opens ($VISUAL or $EDITOR) with the first lesson in it.
+    """
+    with opened(bank, scope) as memory:
+        whole = lesson_ids(memory, ids)
+        first = memory.lessons.get(whole[0])
+    draft = Draft(title=title or first.title, when=first.description if when is None else when, content=content or "")
+    if title is None or content is None:
+        draft = written(replace(draft, content=content or first.content), missing="--title and --content")
+    with draft.kept_on_error(), opened(bank, scope) as memory:
+        lessons = reviewing(memory, by, key_file).lessons
+        lesson = lessons.merge(*whole, title=draft.title, content=draft.content, when=draft.when, by=by, reason=reason)
+    _tell(lesson, f"lesson {lesson.id} stands for {len(set(whole))}; its evidence starts anew", as_json=as_json)
+
+
+@app.command()
+def unmerge(
+    id: Id,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+    key_file: KeyFile = None,
+) -> None:
+    """Undo a merge: the lesson is retired, and those that it stands for are shown again."""
+    with opened(bank, scope) as memory:
+        lessons = reviewing(memory, by, key_file).lessons.unmerge(lesson_id(memory, id), by=by, reason=reason)
+    console.print(f"shown again: {', '.join(short(lesson.id) for lesson in lessons)}", markup=False)
 
 
 @app.command()
@@ -328,10 +374,17 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
     warn_of_more([one.id for one in found], limit)
 
 
-_PROPOSED = {"add": "proposed", "edit": "edit proposed", "retire": "retirement proposed"}
+_PROPOSED = {
+    "add": "proposed",
+    "edit": "edit proposed",
+    "retire": "retirement proposed",
+    "merge": "merge proposed",
+}
 
 
 def _does(proposal: Proposal) -> str:
+    if proposal.change == "merge":
+        return f"merge with {short(proposal.of or '')}"
     if proposal.origin == "evidence":
         return "retire"
     return f"approve: {proposal.change}{f' {short(proposal.of)}' if proposal.of else ''}"

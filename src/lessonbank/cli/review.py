@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import webbrowser
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -30,6 +31,10 @@ def review(
     ] = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
+    trials: Annotated[
+        Path | None,
+        typer.Option("--trials", exists=True, file_okay=False, help="Show the trials whose files lie in this folder."),
+    ] = None,
     embedder: options.Embedder = None,
 ) -> None:
     """Open the browser on pages that show what was learned, beside its evidence, and let you decide.
@@ -48,4 +53,4 @@ def review(
             webbrowser.open(address)
 
     name = by or getpass.getuser()
-    anyio.run(partial(serve, bank, scope=scope, name=name, port=port, ready=ready, settings=settings))
+    anyio.run(partial(serve, bank, scope=scope, name=name, port=port, ready=ready, settings=settings, trials=trials))

@@ -24,7 +24,15 @@ def worker(
     ],
     model: options.Model = None,
     base_url: options.BaseUrl = None,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Learn from so many runs at once.")] = 4,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency", min=1, help="Learn from so many runs at once.", show_default="4, or 500 by batch"
+        ),
+    ] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Ask by the provider's batch API: about half the price, within a day.")
+    ] = False,
     rate: Annotated[
         float | None,
         typer.Option("--rate", min=0.001, help="Calls of the model a minute, at most.", show_default=False),
@@ -52,16 +60,21 @@ def worker(
     SIGTERM or Ctrl+C ends it: runs under way have 25 seconds, then they are given back. Exit code 3: a run failed.
     """
     from lessonbank import Learning, Model
+    from lessonbank.errors import UsageError
     from lessonbank.workers import Budget
 
     needs_bank(bank)
+    if batch and model is None:
+        raise UsageError("--batch needs a provider's model: give --model, such as openai:gpt-5-mini")
     options.model_of(model, base_url)
     logging.basicConfig(format="lessonbank: %(message)s")
-    named = Model(model, base_url=base_url, timeout=timeout, concurrency=2 * concurrency, rate=rate) if model else None
+    at_once = concurrency or (500 if batch else 4)
+    how: dict[str, Any] = {"timeout": timeout, "concurrency": 2 * at_once, "rate": rate, "batch": batch}
+    named = Model(model, base_url=base_url, **how) if model else None
     learning = Learning(domain=cast("Any", domain), submit="worker")
     settings = {"model": named, "learning": learning, "profile": profile, "embedder": embedder}
     budget = Budget(tokens=tokens, cost=cost) if tokens or cost else None
-    about = {"concurrency": concurrency, "tries": tries, "budget": budget}
+    about = {"concurrency": at_once, "tries": tries, "budget": budget}
     worked = asyncio.run(_work(bank, settings, about, drain=drain))
     if as_json:
         show_json(worked.model_dump())

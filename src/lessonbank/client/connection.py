@@ -35,6 +35,10 @@ _PAUSE: Final = 0.2
 """Seconds before the second try; each further pause is twice as long."""
 _CONNECTING: Final = 3.0
 """Seconds in which a connection is made, or is not."""
+_PREPARING: Final = 1800.0
+"""Seconds in which a server begins to answer with a file, or has read the one that it was sent."""
+_QUIET: Final = 60.0
+"""Seconds without a piece after which a stream that began has ended. A server that is alive sends one every 15."""
 _AGAIN: Final = frozenset({429, 502, 503, 504})
 _MEANS: Final = {401: "unauthenticated", 403: "not_allowed", 413: "too_large", 429: "rate_limited"}
 """What an answer means that a proxy before the server wrote."""
@@ -99,14 +103,23 @@ class Connection:
         query: Mapping[str, str],
         body: AsyncIterator[bytes] | None = None,
     ) -> AsyncGenerator[httpx2.Response]:
-        """A file that comes, or one that goes; once, because nobody keeps it for a second try."""
+        """A file or events that come, or a file that goes; once, because nobody keeps it for a second try.
+
+        Raises StoreUnavailable, also where the server falls silent in the middle.
+        """
         told = {**headers, "Content-Type": "application/octet-stream"}
+        limits = httpx2.Timeout(_QUIET, connect=_CONNECTING, read=_PREPARING)
         try:
-            request = self._pool().stream(method, self.url + path, headers=told, params=query, content=body)
+            request = self._pool().stream(
+                method, self.url + path, headers=told, params=query, content=body, timeout=limits
+            )
             async with request as answer:
+                answer.stream = _Pieces(cast("httpx2.AsyncByteStream", answer.stream))
                 if answer.is_error:
                     await answer.aread()
                 yield self._checked(answer)
+        except _Silent:
+            raise StoreUnavailable(f"the server at {self.url} sent nothing for {_QUIET:g} seconds") from None
         except (httpx2.HTTPError, OSError) as error:
             raise self._unreachable(error) from None
 
@@ -136,6 +149,32 @@ class Connection:
         if answer.is_success:
             return answer
         raise _error(answer, self.url)
+
+
+class _Silent(Exception):  # noqa: N818
+    """Nothing came for too long."""
+
+
+class _Pieces(httpx2.AsyncByteStream):
+    """The pieces of an answer, each in its time."""
+
+    def __init__(self, pieces: httpx2.AsyncByteStream, /) -> None:
+        self._pieces = pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        coming = aiter(self._pieces)
+        while True:
+            try:
+                with anyio.fail_after(_QUIET):
+                    piece = await anext(coming, None)
+            except TimeoutError:
+                raise _Silent from None
+            if piece is None:
+                return
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
 
 
 def unreadable(error: ValidationError, answer: httpx2.Response, /) -> VersionMismatch:

@@ -10,7 +10,7 @@ from lessonbank.types.record import Moment
 from .lift_words import in_words
 
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
-"""Two grades. "Likely" is printed of about 2 % of lessons that change nothing; of at most 5 % of banks is any "helps"
+"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing; of at most 5 % of banks is any "helps"
 or "harms" ever wrong, however often one looks."""
 
 

@@ -14,7 +14,7 @@ MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
     "At most one in twenty banks ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong for "
-    "about two in a hundred lessons without effect."
+    "about one in a hundred lessons without effect."
 )
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."

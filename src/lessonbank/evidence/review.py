@@ -11,7 +11,7 @@ import numpy as np
 from lessonbank.guard.identity import one_of_many
 
 from ._bets import STARTS, restarted, tally
-from .episodes import Episodes, Flags, Floats, Ints
+from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
 from .lift import Standing
 from .sequences import (
@@ -31,6 +31,9 @@ _SHARES: Final = (0.4, 0.3, 0.2)
 """Of it for memory as a whole, for groups, for lessons. The rest is for differences between tasks: `splits.ALPHA`."""
 _SLOW: Final = 20.0
 LIKELY: Final = math.log(40.0)
+"""From what evidence on memory as a whole or a group likely helps, or harms: a logarithm."""
+_LESSON_LIKELY: Final = math.log(80.0)
+"""The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LIARS: Final = 10
 """One in so many writers may lie, as often as they like, without leading to a wrong verdict."""
 
@@ -72,7 +75,7 @@ class Review:
 
 
 def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) -> Review:
-    """What is known of each unit. Two grades: "likely" at an e-value of 40 in its direction, and shown.
+    """What is known of each unit. Two grades: "likely" (see `likely_from`), and shown.
 
     Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
     divided among the levels, and inside of a level each unit has a share of it that is fixed when it arrives; all
@@ -84,14 +87,15 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
     won = tally(every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
-    start = np.where((log_harm >= LIKELY) & (log_harm > log_help), start, 0)
+    likely = likely_from(episodes)
+    start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
     present = every.where(every.rank() >= STARTS[start][every.group]) if start.any() else every
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes.cluster, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
     least = shown_from(episodes, alpha=alpha)
     differs = missing_differs(episodes)
-    grade = _graded(log_help, log_harm, least, made, differs)
+    grade = _graded(log_help, log_harm, likely, least, made, differs)
     return Review(
         standing=tuple(_WORDS[int(one)] for one in grade),
         basis=found.basis,
@@ -102,7 +106,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
         log_help=log_help,
         log_harm=log_harm,
         least=least,
-        more=more_needed(present, np.where(grade == 0, LIKELY, least)),
+        more=more_needed(present, np.where(grade == 0, likely, least)),
         begun=_begun(episodes, present, start),
         differs=differs,
         scores=present,
@@ -119,12 +123,17 @@ _WORDS: Final[dict[int, Standing]] = {
 }
 
 
-def _graded(log_help: Floats, log_harm: Floats, least: Floats, made: Effects, differs: Flags) -> Ints:
+def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects, differs: Flags) -> Ints:
     """-2 to 2 by unit. Where both sides say something, the later one, which is harm."""
-    helps = (log_help >= LIKELY).astype(np.int64) + (log_help >= least)
-    harms = (log_harm >= LIKELY).astype(np.int64) + (log_harm >= least)
+    helps = (log_help >= likely).astype(np.int64) + (log_help >= least)
+    harms = (log_harm >= likely).astype(np.int64) + (log_harm >= least)
     grade = np.where(harms > 0, -harms, helps)
     return np.where(differs | ~np.isfinite(made.estimate), 0, grade)
+
+
+def likely_from(episodes: Episodes, /) -> Floats:
+    """By unit: the log of the e-value, in one direction, from which on it likely helps, or harms."""
+    return np.where(episodes.level == LESSON_LEVEL, _LESSON_LIKELY, LIKELY)
 
 
 def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:

@@ -141,7 +141,9 @@ async def try_again(
         notes=tuple(_notes(made, design, given)),
     )
     trial = _digest(about, arms, design, agent, verify)
-    journal = await to_thread.run_sync(partial(Journal, resume, trial=trial))
+    asked = {"level": design.level, "min_effect": design.min_effect, "seed": design.seed}
+    begin = partial(Journal, resume, trial=trial, about=about.model_copy(update=asked))
+    journal = await to_thread.run_sync(begin)
     return await _Play(_Runner(agent, verify, journal, threads=design.concurrency), arms, about, design, progress).run()
 
 

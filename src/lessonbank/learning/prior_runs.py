@@ -65,7 +65,9 @@ async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope:
     others = [run for id in apart if (run := await if_there(store.trajectory(id, scope=scope)))]
     named = experience.metadata.get(RECALL) if experience else None
     recall = await if_there(store.recall(named, scope=scope)) if isinstance(named, str) else None
-    return PriorRuns(runs, others, experience, recall, frozenset(await store.learned([*ids, *apart], scope=scope)))
+    # What is learned is an experience's: where none holds the runs, nothing of them is.
+    learned = await store.learned([*ids, *apart], scope=scope) if experience else ()
+    return PriorRuns(runs, others, experience, recall, frozenset(learned))
 
 
 async def own_receipt(

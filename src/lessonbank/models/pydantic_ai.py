@@ -22,11 +22,12 @@ from lessonbank.errors import (
 )
 from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted, words_of
-from lessonbank.protocols import Completion, Message
+from lessonbank.protocols import Completion, Message, Owed
 from lessonbank.types import Usage
 
 try:
     import httpx2
+    from pydantic_ai.capabilities import BatchModelRequests
     from pydantic_ai.direct import model_request
     from pydantic_ai.exceptions import (
         ModelAPIError,
@@ -38,6 +39,7 @@ try:
     from pydantic_ai.messages import (
         CachePoint,
         ModelMessage,
+        ModelMessagesTypeAdapter,
         ModelRequest,
         ModelResponse,
         SystemPromptPart,
@@ -74,13 +76,22 @@ class PydanticAIModel:
         model: `provider:model` (or `provider/model`), or a ready pydantic-ai `Model`.
         base_url: an OpenAI-compatible server (Chat Completions). The model is then named as that server names it.
         api_key: instead of the provider's environment variable (with `base_url`: of `OPENAI_API_KEY`).
+        batch: send requests to the provider's batch API. They are then made with `ask`.
 
     Raises:
-        UsageError: no such provider, no key or a blank one, or a name without a provider.
+        UsageError: no such provider, no key or a blank one, a name without a provider, or a model without a batch API.
         MissingExtra: the provider's SDK is not installed.
     """
 
-    def __init__(self, model: str | Model, /, *, base_url: str | None = None, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str | Model,
+        /,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        batch: bool = False,
+    ) -> None:
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             shown = base_url.split("@")[-1].split("?")[0]  # without a name, a password or a key
             raise UsageError(f"`base_url` must begin with http:// or https://, got {shown!r}")
@@ -89,6 +100,7 @@ class PydanticAIModel:
         self._source = _model_id(model, base_url) if isinstance(model, str) else model
         self._base_url = base_url
         self._api_key = api_key
+        self._batches = BatchModelRequests() if batch else None
         # Built here so that a wrong name fails now. The first loop takes it; another loop, or a forked child, gets its
         # own: pooled connections must not be shared by two of them.
         built = self._build()
@@ -115,6 +127,31 @@ class PydanticAIModel:
         model = await self._here()
         history = _history(messages, cached=model.system in _TOLD_WHAT_TO_CACHE)
         response = await self._request(model, history, temperature, schema)
+        if response.state == "suspended":
+            raise ModelError(f"{self._name} answers later, in a batch: give it as Model(…, batch=True)")
+        return self._completion(response)
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        temperature: float = 0.0,
+        schema: type[BaseModel] | None = None,
+        ticket: str | None = None,
+    ) -> Completion | Owed:
+        """One request of a batch, or, with a `ticket`, a look for its answer. Raises what `generate` does."""
+        model = await self._here()
+        history = _history(messages, cached=model.system in _TOLD_WHAT_TO_CACHE)
+        if ticket is not None:
+            history += ModelMessagesTypeAdapter.validate_json(ticket)
+        response = await self._request(model, history, temperature, schema)
+        if response.state != "suspended":
+            return self._completion(response)
+        owed = ModelMessagesTypeAdapter.dump_json([response]).decode()
+        return Owed(ticket=owed, seconds=model.continuation_delay(response) or 0.0)
+
+    def _completion(self, response: ModelResponse) -> Completion:
         return Completion(
             text=(response.text or "").encode("utf-8", "replace").decode("utf-8"),
             usage=_usage(response),
@@ -136,7 +173,8 @@ class PydanticAIModel:
             raise ModelError(_unreadable(self._name, error)) from error
         except Exception as error:  # an SDK may raise anything
             raise ModelError(f"{self._name} failed: {_said(error)}") from error
-        return await self._request(model, history, temperature, schema)
+        asked = [one for one in history if not (isinstance(one, ModelResponse) and one.state == "suspended")]
+        return await self._request(model, asked, temperature, schema)
 
     async def _here(self) -> Model:
         try:
@@ -150,9 +188,9 @@ class PydanticAIModel:
 
     def _build(self) -> Model:
         if not isinstance(self._source, str):
-            return self._source
+            return self._batched(self._source)
         try:
-            return infer_model(self._source, provider_factory=self._provider)
+            return self._batched(infer_model(self._source, provider_factory=self._provider))
         except ImportError as error:
             raise _missing(self._source, error) from error
         except (UserError, ValueError) as error:
@@ -161,6 +199,17 @@ class PydanticAIModel:
             raise
         except Exception as error:  # an SDK may raise anything
             raise UsageError(f"the model {self._source!r} cannot be used: {_said(error)}") from error
+
+    def _batched(self, model: Model) -> Model:
+        if self._batches is None:
+            return model
+        try:
+            return self._batches.get_wrapper_model(model) or model  # None: it is one already
+        except UserError as error:
+            raise UsageError(
+                f"batch=True needs a model with a batch API, such as one of openai, anthropic or google: "
+                f"{_first_sentence(error)}"
+            ) from error
 
     def _provider(self, name: str) -> Provider[Any]:
         if self._base_url is None and self._api_key is None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,8 +18,7 @@ from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.types import Json, Record
 from lessonbank.types.ids import mended
 
-_FENCE = re.compile(r"<<<(?:end )?[^\n<>]{1,80} ([0-9a-f]{8})>>>")
-_PLACEHOLDER = re.compile(r"\bnonce-(\d{1,6})\b")
+from ._nonces import key_of, nonces_of, numbered, request_of, restored
 
 
 class _Exchange(Record):
@@ -91,18 +87,15 @@ class Recorded:
         Raises:
             ModelError: replaying, and this request was never recorded, or failed then.
         """
-        nonces = _nonces(messages)
-        request = {
-            "messages": [{"role": m.role, "content": _numbered(m.content, nonces)} for m in messages],
-            "schema": schema.__name__ if schema is not None else None,
-        }
-        key = _key(self._name, request)
+        nonces = nonces_of(messages)
+        request = request_of(messages, nonces, schema)
+        key = key_of(self._name, request)[:16]
         completion = self._next(key)
         if completion is None:
             completion = await self._record(key, {**request, "temperature": temperature}, messages, nonces, schema)
         if isinstance(completion, str):
             raise ModelError(completion)
-        return completion.model_copy(update={"text": _restored(completion.text, nonces)})
+        return completion.model_copy(update={"text": restored(completion.text, nonces)})
 
     def _next(self, key: str) -> Completion | str | None:
         answers, turn = self._answers.get(key, []), self._served.get(key, 0)
@@ -131,7 +124,7 @@ class Recorded:
                 told: str = mended(str(error))
                 await self._keep(_Broken(key=key, name=self._name, request=asked, error=told), told)
             raise
-        kept = completion.model_copy(update={"text": mended(_numbered(completion.text, nonces))})
+        kept = completion.model_copy(update={"text": mended(numbered(completion.text, nonces))})
         await self._keep(_Exchange(key=key, name=self._name, request=asked, response=kept), kept)
         return kept
 
@@ -140,30 +133,6 @@ class Recorded:
         answers = self._answers.setdefault(exchange.key, [])
         answers.append(answer)
         self._served[exchange.key] = len(answers)
-
-
-def _key(name: str, request: Mapping[str, Any], /) -> str:
-    return hashlib.sha256(json.dumps([name, request], sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _nonces(messages: Sequence[Message], /) -> list[str]:
-    """Every fence nonce, in order of first appearance."""
-    found = (match[1] for message in messages for match in _FENCE.finditer(message.content))
-    return list(dict.fromkeys(found))
-
-
-def _numbered(text: str, nonces: Sequence[str], /) -> str:
-    for position, nonce in enumerate(nonces, start=1):
-        text = text.replace(nonce, f"nonce-{position}")
-    return text
-
-
-def _restored(text: str, nonces: Sequence[str], /) -> str:
-    def nonce(match: re.Match[str]) -> str:
-        position = int(match[1])
-        return nonces[position - 1] if 1 <= position <= len(nonces) else match[0]
-
-    return _PLACEHOLDER.sub(nonce, text)
 
 
 def _read(cassette: Path, /) -> list[_Exchange | _Broken]:

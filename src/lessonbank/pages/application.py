@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
@@ -25,8 +26,8 @@ from . import (
     history,
     home,
     inbox,
-    joining,
     lessons,
+    merging,
     near,
     queue,
     runs,
@@ -35,6 +36,7 @@ from . import (
     why,
 )
 from . import keys as keys_page
+from . import trials as trials_page
 from .rendering import environment
 from .security import Guarded, Refused, form_of
 from .sessions import Door, Guest, Session, Sessions
@@ -51,6 +53,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/helps", home.helps),
     ("/taken-back", home.taken_back),
     ("/evidence", home.evidence),
+    ("/trials", trials_page.page),
     ("/lessons", lessons.listing),
     ("/lessons/{id}", lessons.one),
     ("/lessons/{id}/versions", lessons.versions),
@@ -63,7 +66,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/topics", topics.page),
     ("/inbox", inbox.page),
     ("/inbox/proposed", inbox.proposed),
-    ("/join", joining.page),
+    ("/merge", merging.page),
     ("/why", why.page),
     ("/why/try", why.trying),
     ("/why/{id}", why.one),
@@ -83,7 +86,8 @@ _FORMS: Final[tuple[tuple[str, Page], ...]] = (
     ("/lessons/{id}/edit", decisions.edit),
     ("/lessons/{id}/narrow", decisions.narrow),
     ("/runs/{id}/correct", decisions.correct),
-    ("/join", joining.join),
+    ("/merge", merging.merge),
+    ("/lessons/{id}/unmerge", merging.unmerge),
     ("/undo", decisions.undo),
     ("/history/rollback", history.rollback),
     ("/purge", administration.purge),
@@ -113,6 +117,7 @@ def application(
     prefix: str = "",
     door: Door | None = None,
     keys: KeyRing | None = None,
+    trials: Path | None = None,
 ) -> Starlette:
     """The pages of a bank, for a server that speaks ASGI.
 
@@ -120,11 +125,11 @@ def application(
     asked for, such as `127.0.0.1:8790`; `origins`: where their forms come from (`http://` and each host). `sessions`
     lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already. `prefix`:
     where a server mounts the pages, such as `/review`. `door` says whom a key lets in, which people give on a page;
-    `keys`: the server's keys, for its admins.
+    `keys`: the server's keys, for its admins. `trials`: a folder of files that `bank.trial(resume=…)` keeps.
     """
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
     lower = frozenset(one.lower() for one in where)
-    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys)
+    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, trials)
     pages = [Route(at, _shown(site, page), methods=["GET"]) for at, page in _ROUTES]
     forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(

@@ -22,7 +22,7 @@ _MOST: Final = 200
 """Lessons that are decided on at once."""
 _REMEMBERED: Final = 50
 """Decisions of a session that can be undone."""
-_UNDO: Final = "undone on the page"
+UNDO: Final = "undone on the page"
 _DONE: Final = {"approve": "Approved", "retire": "Retired", "quarantine": "Quarantined", "restore": "Restored"}
 
 
@@ -65,7 +65,7 @@ async def edit(visit: Visit) -> Response:
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=_UNDO, **before)
+        return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=UNDO, **before)
 
     await visit.bank.lessons.edit(lesson.id, by=visit.session.name, reason=first(fields, "reason"), **told)
     remember(visit, f"Edited: “{lesson.title}”", (), back)
@@ -79,7 +79,7 @@ async def narrow(visit: Visit) -> Response:
     only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=_UNDO)
+        return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=UNDO)
 
     await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason"))
     remember(visit, f"Narrowed: “{lesson.title}”", (), back)
@@ -96,7 +96,7 @@ async def correct(visit: Visit) -> Response:
     by, before = visit.session.name, run.verdict
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.runs.correct(run.trajectory.id, outcome=before.outcome, by=by, reason=_UNDO)
+        return await bank.runs.correct(run.trajectory.id, outcome=before.outcome, by=by, reason=UNDO)
 
     told = cast("Outcome", outcome)
     if (before.source, before.outcome) != ("human", told):
@@ -117,7 +117,7 @@ async def undo(visit: Visit) -> Response:
     elif await visit.bank.history.list(after=done.sequence, limit=1):
         raise Conflict("other changes came after this decision: the page History shows them and the way back")
     else:
-        await visit.bank.history.rollback(to=done.sequence - 1, reason=_UNDO, by=visit.session.name)
+        await visit.bank.history.rollback(to=done.sequence - 1, reason=UNDO, by=visit.session.name)
     del visit.session.done[place]
     return back_to(visit, {**fields, "told": [f"Undone. {done.told}"]})
 
@@ -162,14 +162,14 @@ async def _way_back(visit: Visit, do: str, lessons: Sequence[Lesson]) -> Back | 
     """The call that is exactly the opposite, where there is one."""
     ids, by = [lesson.id for lesson in lessons], visit.session.name
     if do == "retire":
-        return lambda bank: bank.lessons.restore(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.restore(*ids, reason=UNDO, by=by)
     if do == "restore":
-        return lambda bank: bank.lessons.retire(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.retire(*ids, reason=UNDO, by=by)
     plain = [target_of(await visit.bank.lessons.experience(id)) is None for id in ids]
     if do == "approve" and all(plain) and all(lesson.state == "quarantined" for lesson in lessons):
-        return lambda bank: bank.lessons.quarantine(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.quarantine(*ids, reason=UNDO, by=by)
     if do == "quarantine" and all(lesson.approved for lesson in lessons):
-        return lambda bank: bank.lessons.approve(*ids, reason=_UNDO, by=by)
+        return lambda bank: bank.lessons.approve(*ids, reason=UNDO, by=by)
     return None
 
 

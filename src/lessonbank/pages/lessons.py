@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.evidence.lift_words import points, said_of
+from lessonbank.learning.consolidation import sources_of
 from lessonbank.reports.forest import Forest
 from lessonbank.reports.html import minus
 from lessonbank.reports.lift_units import numbers
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
 _RECALLS: Final = 10
+_SOURCES: Final = 20
+"""Lessons that a merged lesson stands for, as far as its page names them."""
 RUNS: Final = 3
 """Runs of a lesson that are read for its page."""
 
@@ -82,6 +85,7 @@ async def one(visit: Visit) -> Response:
         "steps": deciding_steps(lesson, runs),
         "recalls": await visit.bank.recalls.list(lesson=id, limit=_RECALLS),
         "repeats": await visit.bank.lessons.repeats(id),
+        "merged": [await if_there(visit.bank.lessons.get(one)) for one in sources_of(owner).get(id, ())[:_SOURCES]],
         "editing": visit.query("do"),
     }
     return visit.page("lesson.html", told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -32,17 +33,19 @@ async def serve(
     port: int = 0,
     ready: Callable[[str], object],
     settings: Mapping[str, Any],
+    trials: Path | None = None,
 ) -> None:
     """Serve the pages of the bank at `where` until the process is interrupted.
 
     `scope`: the one that is shown first; without, the one that holds most. `name`: who decides, for the journal.
-    `ready` gets the address with its one-time token. Raises UsageError (the port is taken), StoreError.
+    `trials`: a folder of the files of trials. `ready` gets the address with its one-time token. Raises UsageError (the
+    port is taken), StoreError.
     """
     async with await _opened(where, scope, settings) as bank:
         with closing(_bound(port)) as listener:
             at = listener.getsockname()[1]
             sessions = Sessions(name=name)
-            app = application(bank, hosts=[f"{HOST}:{at}", f"localhost:{at}"], sessions=sessions)
+            app = application(bank, hosts=[f"{HOST}:{at}", f"localhost:{at}"], sessions=sessions, trials=trials)
             server = server_of(app, log_level="warning", ws="none", lifespan="off", timeout_graceful_shutdown=2)
             ready(f"{address(listener)}/open?token={sessions.new_token()}")
             await _running(server, listener)

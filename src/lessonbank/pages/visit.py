@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment
@@ -52,6 +53,8 @@ class Site:
     """What stands before the address of each page."""
     door: Door | None = None
     keys: KeyRing | None = None
+    trials: Path | None = None
+    """The folder in which trials keep their files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ _HOW = (
     "once. The wider one stays right however often you look and whenever you stop.",
     "“No evidence yet” is not “no effect”: nothing is shown so far. The effect to be expected is the best single guess "
     "for a lesson as one of many. While its own evidence is thin, it is close to that of its group.",
-    "The e-value says how strong the evidence is. From 40 on a lesson likely helps or likely harms. “Helps” and "
-    "“harms” ask for more, and the later a lesson or group came, the more. Looking often does not wear it out.",
+    "The e-value says how strong the evidence is. From 40 on memory or a group likely helps or harms, from 80 on a "
+    "lesson. “Helps” and “harms” ask for more, and the later a lesson or group came, the more. Looking often does not "
+    "wear it out.",
 )
 
 

@@ -26,6 +26,12 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "lessons.retire": {"ids": ["0190c0ffee0a7b3c8d4e5f60718293a4"], "reason": "The shop has another system."},
     "lessons.restore": {"ids": ["0190c0ffee0a7b3c8d4e5f60718293a4"], "reason": "The old system is back."},
     "lessons.edit": {"content": "Read the state of an order twice.", "by": "Ana"},
+    "lessons.merge": {
+        "ids": ["0190c0ffee0a7b3c8d4e5f60718293a4", "0190c0ffee0a7b3c8d4e5f60718293a5"],
+        "title": "Read the order first",
+        "content": "Read the state of an order before you change it.",
+        "by": "Ana",
+    },
     "lessons.narrow": {"to": ["cancel order"], "by": "Ana"},
     "runs.correct": {"outcome": "failure", "by": "Ana", "reason": "The order was not cancelled."},
     "history.rollback": {"to": 12, "reason": "A bad import.", "by": "Ana"},

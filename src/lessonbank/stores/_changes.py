@@ -192,10 +192,12 @@ class Draft:
     def check_wordings(self, changes: Iterable[Change], /) -> None:
         """Refuse lessons in words that are new to them and that another lesson has. Raises Conflict."""
         told = list(changes)
-        brought = [lesson for c in told if isinstance(c, Add | Replace) for lesson in c.experience.lessons]
-        new = {lesson.id: wording_of(lesson) for lesson in brought if self._present.owner(lesson.id) is None}
+        merged = {id for c in told if isinstance(c, Merge) for id in c.source_lesson_ids}  # it may keep their words
+        brought = [lesson for c in told if isinstance(c, Add | Replace | Merge) for lesson in c.experience.lessons]
+        new = {i.id: wording_of(i) for i in brought if self._present.owner(i.id) is None and i.id not in merged}
         new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
-        held = [(w, id) for w, id in self._present.worded(set(new.values())) if self._owner(id) is not None]
+        same = self._present.worded(set(new.values()))
+        held = [(w, id) for w, id in same if id not in merged and self._owner(id) is not None]
         first = dict(reversed(held))
         for id, wording in new.items():
             if (wording, id) not in held and (other := first.setdefault(wording, id)) != id:

@@ -135,6 +135,17 @@ class BankContract:
         kinds = [entry.entry.kind for entry in bank.history.list(lesson=lesson.id)]
         assert kinds == ["add", "trust", "edit", "edit", "trust", "trust", "retire", "restore"]
 
+    def test_two_lessons_are_merged_and_unmerged(self, bank: ReasoningBank) -> None:
+        one = bank.lessons.add(title="Weigh", content="Weigh it first.", task=_TASK, by="Ana")
+        other = bank.lessons.add(title="Weigh it", content="Weigh it once.", task=_TASK, by="Ana")
+        merged = bank.lessons.merge(one.id, other.id, title="Weigh", content="Weigh it once, first.", by="Ana")
+        assert bank.lessons.list() == (merged,)
+        assert set(bank.history.lineage(merged.id).sources) == {one.id, other.id}
+        with pytest.raises(UsageError):
+            bank.lessons.merge(merged.id, title="Weigh", content="Weigh it.", by="Ana")
+        assert bank.lessons.unmerge(merged.id, reason="they differ", by="Ana") == (one, other)
+        assert set(bank.lessons.list()) == {one, other}
+
     def test_topics_proposals_and_repeats_are_told(self, bank: ReasoningBank) -> None:
         lesson = _taught(bank)
         assert bank.lessons.proposals() == ()

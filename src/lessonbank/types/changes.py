@@ -189,16 +189,18 @@ class Proposal(Record):
 
     The evidence proposes to retire a lesson that a person approved: `retire` it, or `approve` it again. A file that
     somebody edited proposes to `add`, `edit` or `retire` a lesson: `approve` does so, `retire` rejects the proposal.
+    Of two lessons that say nearly the same, the bank proposes to `merge` them: `lessons.merge` does so, `approve` keeps
+    both.
     """
 
     lesson: Lesson
     """The lesson to be retired; or, from a file, the proposal itself: a lesson in quarantine, in the words proposed."""
     reason: str
     """The evidence, or where it was read, in one sentence."""
-    change: Literal["add", "edit", "retire"] = "retire"
+    change: Literal["add", "edit", "retire", "merge"] = "retire"
     origin: Literal["evidence", "file"] = "evidence"
     of: str | None = None
-    """From a file: the id of the lesson that would be edited or retired."""
+    """The id of the lesson that would be edited or retired, as a file proposes, or merged with this one."""
 
 
 FILE: Final = "file"

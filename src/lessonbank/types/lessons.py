@@ -113,6 +113,8 @@ class Lesson(Record):
     """The field or message that shows it, in words of the lesson. Empty: nobody said."""
     against: Against | None = None
     """The lessons that it competes with."""
+    near: str | None = None
+    """The id of a lesson that it nearly repeats: a person is asked to merge the two."""
     only: tuple[str, ...] = ()
     """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
     created_at: Moment = Field(default_factory=now)

@@ -221,7 +221,7 @@ def edited(lesson: Lesson, change: Edit, /) -> Lesson:
     provenance = lesson.provenance.model_copy(update={"method": "human", "writer": change.by})
     said = {"title": change.title, "description": change.description, "content": change.content, "only": change.only}
     if (change.title, change.description, change.content) != (lesson.title, lesson.description, lesson.content):
-        said |= {"applies_to": None, "choice": None, "rests_on": ""}  # they repeat words that may be gone
+        said |= {"applies_to": None, "choice": None, "rests_on": "", "near": None}  # they repeat words that may be gone
     return lesson.model_copy(update={**said, "version": lesson.version + 1, "provenance": provenance})
 
 

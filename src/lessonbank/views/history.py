@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from anyio import to_thread
 
+from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.text.bm25 import scores, words
-from lessonbank.types import Experience, Found, JournalEntry, Match, Rollback
+from lessonbank.types import Add, Experience, Found, JournalEntry, Match, Merge, Rollback
 from lessonbank.types.repeats import shown_with
 from lessonbank.types.timeline import Diff, Lineage, State, about, diff, lineage, state_at
 
@@ -25,6 +26,14 @@ from .handle import Handle
 
 Moment: TypeAlias = int | datetime
 """The sequence of a change (0: before the first), or a time with its zone: after the last change until then."""
+
+
+_DESCENT: Final = frozenset({"merge", "restore", "rollback"})
+"""What says which lessons were merged from which."""
+_SKEW: Final = timedelta(seconds=10)
+"""By how much the clocks of two machines may differ."""
+_FEW: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollback", "trust", "verdict"})
+"""The kinds of entries that speak of lessons, without those that every task adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,7 @@ class AsyncHistory:
         after, limit = a_count(after, "after=", least=0), maybe_count(limit)
         if lesson is None and experience is None:
             return await self._entries(after, limit)
-        entries = await self._entries(0, None)
+        entries = await (self._entries(0, None) if lesson is None else self._perhaps_about(lesson))
         story = await to_thread.run_sync(partial(about, entries, lesson=lesson, experience=experience))
         return tuple(entry for entry in story if entry.sequence > after)[:limit]
 
@@ -92,17 +101,51 @@ class AsyncHistory:
 
     async def lineage(self, lesson_id: str, /) -> Lineage:
         """Which lessons a lesson was merged from, and which it became, through every merge still in force."""
-        return lineage(await self._entries(0, None), an_id(lesson_id))
+        return lineage(await self._entries(0, None, kinds=_DESCENT), an_id(lesson_id))
 
-    async def _entries(self, after: int, limit: int | None) -> tuple[JournalEntry, ...]:
+    async def _entries(
+        self, after: int, limit: int | None, *, kinds: Collection[str] | None = None
+    ) -> tuple[JournalEntry, ...]:
         found: list[JournalEntry] = []
-        journal = self._of.store.journal(scope=self._of.scope, since=after)
-        async with aclosing(cast("AsyncGenerator[JournalEntry]", journal)) as entries:
+        async with self._journal(after, kinds) as entries:
             async for entry in entries:
                 found.append(entry)
                 if limit is not None and len(found) >= limit:
                     break
         return tuple(found)
+
+    def _journal(self, after: int, kinds: Collection[str] | None) -> aclosing[AsyncGenerator[JournalEntry]]:
+        journal = self._of.store.journal(scope=self._of.scope, since=after, kinds=kinds)
+        return aclosing(cast("AsyncGenerator[JournalEntry]", journal))
+
+    async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
+        """The entries among which the story of a lesson is, in their order: of the many that add, only its own.
+
+        A rollback can make a lesson come twice: then every entry is read.
+        """
+        few = await self._entries(0, None, kinds=_FEW)
+        owner = await if_there(self._of.store.owner(lesson, scope=self._of.scope))
+        if owner is None or any(isinstance(entry.entry, Rollback) for entry in few):
+            return await self._entries(0, None)
+        if any(isinstance(entry.entry, Merge) and entry.entry.experience.id == owner.id for entry in few):
+            return few
+        async with self._journal(await self._before(owner.created_at - _SKEW), {"add"}) as added:
+            async for entry in added:
+                if isinstance(entry.entry, Add) and entry.entry.experience.id == owner.id:
+                    return sorted((*few, entry), key=lambda one: one.sequence)
+        return await self._entries(0, None)
+
+    async def _before(self, moment: datetime) -> int:
+        """A sequence after which everything later than `moment` was written, if clocks went forward."""
+        low, high = 0, (await self._of.store.counts(scope=self._of.scope)).changes
+        while low < high:
+            middle = (low + high) // 2
+            (entry, *_) = await self._entries(middle, 1) or (None,)
+            if entry is not None and entry.at < moment:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     async def _states(self, *moments: Moment) -> Sequence[State]:
         """The scope at each of the moments, from one reading of its journal."""

@@ -22,6 +22,7 @@ from lessonbank.arguments import (
 )
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.learning.consolidation.lineage import descent, in_common, merging, sources_of, unmerge
 from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState, Vectors
 from lessonbank.retrieving.trusted import task_words
@@ -45,7 +46,7 @@ from lessonbank.types import (
 from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
-from .proposals import accepting, opposed, proposed
+from .proposals import accepting, compared, proposed
 
 _LONGEST: Final = 200
 """Characters of what names a task."""
@@ -147,6 +148,49 @@ class AsyncLessons:
         change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
         await self._of.apply(change, by=by, vectors=vectors, unchanged=[experience])
         return checked.lessons
+
+    async def merge(self, *ids: str, title: str, content: str, by: str, when: str = "", reason: str = "") -> Lesson:
+        """Keep one lesson, in a person's words, for several that say nearly the same. These are retired.
+
+        It is a new lesson, approved and shown at once, which the tasks of all of them find. Its evidence starts from
+        nothing. `unmerge` undoes it. `when`: when to use it, and when not. `by`: the person's name. Raises UsageError
+        (fewer than two lessons, or a strategy and a guardrail), NotFound, Conflict (one is retired, or another lesson
+        has these words).
+        """
+        await self._of.reviewed("merge", by=by)
+        writer, named = person(by), tuple(dict.fromkeys(a_list_of_ids(ids, "merge")))
+        if len(named) < 2:
+            raise UsageError("merge takes at least two lessons, as in merge(lesson.id, other.id, title=…, …)")
+        sources = [(_lesson(owner, id), owner) for id in named for owner in [await self.experience(id)]]
+        lesson = Lesson(
+            title=a_text(title, "title=", blank=False),
+            description=a_text(when, "when="),
+            content=a_text(content, "content=", blank=False),
+            **in_common([lesson for lesson, _ in sources]),
+            provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
+        )
+        again = [one for id in named for one in await self._of.store.repeating(id, scope=self._of.scope)]
+        why = a_text(reason, "reason=") or f"merged by {writer}"
+        merge = merging(lesson, sources, again=again, reason=why)
+        safe = await self._of.intake.experience(merge.experience)
+        vectors, _ = await self._of.index([safe])
+        change = merge.model_copy(update={"experience": safe})
+        owners = list({owner.id: owner for _, owner in sources}.values())
+        vouched = _approval((lesson.id,), writer, why)
+        await self._of.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
+        return await self.get(lesson.id)
+
+    async def unmerge(self, id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
+        """Undo a merge: its lesson is retired, and those that it stands for are shown again, as they were.
+
+        Raises UsageError (no merge made this lesson, or it is retired), NotFound, Conflict (one of the others was
+        restored already).
+        """
+        await self._of.reviewed("unmerge", by=by)
+        owner = await self.experience(id)
+        changes = unmerge(owner, reason=a_text(reason, "reason=", blank=False))
+        await self._of.apply(*changes, by=by)
+        return tuple([await self.get(source) for source in sources_of(owner).get(id, ())])
 
     async def add(
         self,
@@ -251,13 +295,14 @@ class AsyncLessons:
 
     async def proposals(self) -> tuple[Proposal, ...]:
         """What a person is asked to decide: approved lessons that the evidence shows to harm, what files propose, and
-        lessons that contradict each other.
+        lessons that contradict each other or say nearly the same.
 
         A lesson that is shown to harm is shown until you decide: `retire` takes it back, `approve` again keeps it. What
-        somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it.
+        somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it. Of two lessons that
+        say nearly the same, `merge` makes one, and `approve` keeps both.
         """
         evidence = await self._of.ledger.proposals(scope=self._of.scope)
-        return (*evidence, *await proposed(self._of), *await opposed(self._of))
+        return (*evidence, *await proposed(self._of), *await compared(self._of))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.

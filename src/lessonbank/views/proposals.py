@@ -26,9 +26,27 @@ async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
     return tuple([one async for lesson in _waiting(of) if (one := await _proposal(of, lesson))])
 
 
-async def opposed(of: Handle, /) -> tuple[Proposal, ...]:
-    """Both sides of every contradiction among the newest lessons, until one is retired or approved."""
+async def compared(of: Handle, /) -> tuple[Proposal, ...]:
+    """What the newest lessons contradict or nearly repeat, until a person decides."""
     page = await of.store.list_lessons(scope=of.scope, limit=_LATEST)
+    return (*await _opposed(of, page), *await _near(of, page))
+
+
+async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
+    """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
+    found: list[Proposal] = []
+    for lesson in page:
+        if lesson.near is None or lesson.hidden or lesson.approved:
+            continue
+        older = await _target(of, lesson.near)
+        if older and not older.hidden:
+            why = f"it says nearly the same as {older.id}: merge the two, or approve it to keep both"
+            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
+    return found
+
+
+async def _opposed(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
+    """Both sides of every contradiction, until one is retired or approved."""
     told = [
         (one, id)
         for one in page
@@ -42,7 +60,7 @@ async def opposed(of: Handle, /) -> tuple[Proposal, ...]:
             for one, other in ((newer, older), (older, newer)):
                 why = f"the lesson {other.id} says otherwise: approve one of the two, or retire one"
                 found.append(Proposal(lesson=one, reason=why))
-    return tuple(found)
+    return found
 
 
 async def _waiting(of: Handle) -> AsyncIterator[Lesson]:

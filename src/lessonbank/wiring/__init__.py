@@ -139,7 +139,7 @@ async def connect_async(
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
-    roles = resolve_models(model)
+    roles = resolve_models(model, lambda: store)
     intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:

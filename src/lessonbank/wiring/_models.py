@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 from lessonbank.arguments import attribute, is_a, kind, shown
 from lessonbank.config import Model
 from lessonbank.errors import UsageError
-from lessonbank.protocols import LanguageModel
+from lessonbank.protocols import BatchModel, LanguageModel, Store
 
 OneModel: TypeAlias = str | LanguageModel | Callable[..., Any]
 ModelChoice: TypeAlias = OneModel | Mapping[str, OneModel] | None
@@ -35,8 +35,10 @@ class Roles:
         return ", ".join(f"{role} {name}" for role, name in names.items())
 
 
-def resolve(model: Model | None, /) -> Roles:
+def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) -> Roles:
     """The models of each role, each with a time limit, retries and a limit on calls at once.
+
+    `store` gives the store, once it is open: requests to a batch API are kept there until they are answered.
 
     Raises:
         UsageError: an unknown role or provider, a function of no usable signature, or a timeout that is not above 0.
@@ -50,31 +52,40 @@ def resolve(model: Model | None, /) -> Roles:
             raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor and contrast")
         if not {"judge", "extractor"} & set(named):
             raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast is optional")
-        made = {role: _one(one, model) for role, one in named.items()}
+        made = {role: _one(one, model, store) for role, one in named.items()}
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
         return Roles(**made)
-    one = _one(choice, model)
+    one = _one(choice, model, store)
     return Roles(judge=one, extractor=one, contrast=one)
 
 
-def _one(choice: OneModel, model: Model) -> LanguageModel:
-    from lessonbank.models.wrappers import standard
+def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:
+    from lessonbank.models.wrappers import Clipped, Retrying, standard
 
+    bare = bare_model(choice, model.base_url, model.api_key, batch=model.batch)
+    if model.batch:
+        from lessonbank.models.batched import Batched
+
+        if store is None:
+            raise UsageError("batch=True needs a bank, which keeps what was sent: leave it out here")
+        if attribute(bare, "ask") is None:
+            raise UsageError(f"batch=True needs a provider's model, such as 'openai:gpt-5-mini'; got {kind(choice)}")
+        return Retrying(Clipped(Batched(cast("BatchModel", bare), store=store)))
     return standard(
-        bare_model(choice, model.base_url, model.api_key),
+        bare,
         seconds=model.timeout,
         concurrency=model.concurrency,
         rate=model.rate,
     )
 
 
-def bare_model(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:
+def bare_model(choice: OneModel, base_url: str | None, api_key: str | None, *, batch: bool = False) -> LanguageModel:
     """What a choice names, without a time limit or retries. Raises UsageError, MissingExtra."""
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         from lessonbank.models.pydantic_ai import PydanticAIModel
 
-        return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
+        return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch)
     if attribute(choice, "generate") is not None:
         if not is_a(attribute(choice, "name"), str):
             raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
@@ -82,7 +93,7 @@ def bare_model(choice: OneModel, base_url: str | None, api_key: str | None) -> L
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.models.pydantic_ai import PydanticAIModel
 
-        return PydanticAIModel(cast("Any", choice))
+        return PydanticAIModel(cast("Any", choice), batch=batch)
     if callable(choice):
         from lessonbank.models.function import FunctionModel
 

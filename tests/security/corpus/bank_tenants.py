@@ -179,6 +179,11 @@ async def _add(t: BankTenant, chance: random.Random) -> Any:
     )
 
 
+async def _merge(t: BankTenant, chance: random.Random) -> Any:
+    ids = [await t.lesson(chance), await t.lesson(chance)]
+    return await t.handle.lessons.merge(*ids, title="Merged", content=f"What {t.mark} know.", by=t.mark)
+
+
 async def _close(t: BankTenant, chance: random.Random) -> Any:
     await t.bank.close()
     return await t.handle.admin.counts()
@@ -268,6 +273,8 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     ),
     "lessons.repeats": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.repeats(id)),
     "lessons.split": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.split(id, id, reason=t.mark)),
+    "lessons.merge": _merge,
+    "lessons.unmerge": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.unmerge(id, reason=t.mark)),
     "lessons.topics": lambda t, c: t.handle.lessons.topics(),
     "lessons.narrow": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.narrow(id, to=t.mark, by=t.mark)),
     "lessons.retire": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.retire(id, reason=t.mark)),

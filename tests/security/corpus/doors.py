@@ -144,6 +144,11 @@ DOORS: dict[str, Door] = {
     "lessons.list_after": Door("lesson", lambda b, s, i: b.scoped(s).lessons.list(after=i.lesson)),
     "lessons.search_after": Door("lesson", lambda b, s, i: b.scoped(s).lessons.search("order", after=i.lesson)),
     "lessons.narrow": Door("lesson", lambda b, s, i: b.scoped(s).lessons.narrow(i.lesson, to="refund", by="ana")),
+    "lessons.merge": Door(
+        "lesson",
+        lambda b, s, i: b.scoped(s).lessons.merge("own-lesson", i.lesson, title="Ours", content="Now.", by="ana"),
+    ),
+    "lessons.unmerge": Door("lesson", lambda b, s, i: b.scoped(s).lessons.unmerge(i.lesson, reason="r")),
     "lessons.edit": Door("lesson", lambda b, s, i: b.scoped(s).lessons.edit(i.lesson, title="Ours now", by="ana")),
     "lessons.retire": Door("lesson", lambda b, s, i: b.scoped(s).lessons.retire("own-lesson", i.lesson, reason="r")),
     "lessons.restore": Door("lesson", lambda b, s, i: b.scoped(s).lessons.restore(i.lesson, reason="r")),

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-Kind = Literal["name", "address", "e-mail", "phone", "amount", "date", "number", "id"]
+Kind = Literal["name", "address", "e-mail", "phone", "amount", "version", "date", "number", "id"]
 
 
 class LookAlike(NamedTuple):
@@ -106,6 +106,7 @@ _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:T[\d:.]+Z?)?|\d{1,2}[-/.]\d
 _MONEY = r"[$€£¥₹₽₩]|(?i:usd|eur|gbp|jpy|chf|inr|cny|cad|aud|dollars?|euros?|pounds?|cents?|francs?|yen|rupees?)"
 _AMOUNT = re.compile(rf"(?:{_MONEY})\s?-?\d[\d.,]*(?<![.,])|(?<![\w.,])-?\d[\d.,]*(?<![.,])\s?(?:{_MONEY})(?!\w)")
 _NUMBERED = re.compile(r"#?\w*\d\w*(?:[-.,:+@'’]\w+)*|#?[^\W\d]+(?:[-.:+@]\w+)+")
+_VERSION_AFTER = re.compile(r"(?i)\b(?:release|version|v\.?|ver\.)\s$")
 _DATE_SLASHED = re.compile(r"(?<![\w/.])\d{1,2}/\d{1,2}/\d{2,4}(?![\w/])|(?<![\w/.])\d{4}/\d\d/\d\d(?![\w/])")
 _COMMON_FORMS = re.compile(
     r"(?i)(?:utf|iso|rfc|sha|http|tls|pep|python|x)[-/ ]?\d[\d.-]*"
@@ -178,7 +179,8 @@ def _numbered(text: str) -> Iterator[LookAlike]:
     kind_of = cache(_kind_of_number)
     for found in _NUMBERED.finditer(text):
         if (kind := kind_of(found[0])) is not None:
-            yield LookAlike(*found.span(), kind)
+            is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
+            yield LookAlike(*found.span(), "version" if is_version else kind)
 
 
 def _kind_of_number(word: str) -> Kind | None:
@@ -255,6 +257,8 @@ def _is_capitalised(word: str) -> bool:
     """Whether it is written as names are: `Jane`, `O'Brien`, `McDonald`, the initial `J`; not `JSON`, not `GitHub`."""
     if not word[0].isupper():
         return False
+    if word[1:].islower():  # most are
+        return True
     rest = re.sub(r"['’-].|^(?:Mc|Mac|De|Di|La|Le|Van|Fitz)(?=[A-Z])", "", word[1:] if word[1:2] in "'’" else word)
     return len(word) == 1 or rest[1:] == rest[1:].lower()
 

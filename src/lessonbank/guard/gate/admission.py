@@ -130,7 +130,7 @@ def _forged(lesson: Lesson) -> str:
     """Why the form of a text says that it is an order: its words do not."""
     if imitates_a_turn(lesson.text, quoting=not _quotes(lesson)):
         return "it imitates a turn of a chat, a marker or a call"
-    return "it hides what it recommends behind lookalike letters" if is_disguised(lesson.text) else ""
+    return "it hides what it recommends behind lookalike letters" if is_disguised(_read_aloud(lesson)) else ""
 
 
 def _quotes(lesson: Lesson) -> bool:
@@ -185,5 +185,9 @@ def doubt(lesson: Lesson, /) -> str | None:
 
     Words cannot tell whether a risk is recommended or warned of.
     """
-    text = f"{lesson.title}.\n{lesson.description}.\n{lesson.content}"
-    return mark_of(text) or (NO_LESSON if is_talk(lesson.title, lesson.content) else None)
+    return mark_of(_read_aloud(lesson)) or (NO_LESSON if is_talk(lesson.title, lesson.content) else None)
+
+
+def _read_aloud(lesson: Lesson) -> str:
+    """Its words, each field a sentence of its own. Every question about how it sounds reads this one text, once."""
+    return f"{lesson.title}.\n{lesson.description}.\n{lesson.content}"

@@ -449,7 +449,7 @@ def _stands_out(text: str, found: LookAlike) -> bool:
         return "+" in value or "(" in value
     if found.kind in ("date", "number", "id"):
         return digits >= 5 and "/" not in value
-    return found.kind != "amount" or any(sign in value for sign in "$€£")
+    return found.kind not in ("amount", "version") or any(sign in value for sign in "$€£")
 
 
 def _looks_private(text: str, read: Sequence[str], key: str) -> bool:

@@ -62,22 +62,25 @@ class CappedConsolidator:
             counts = await self.store.counts(scope=scope)
             room = min(room, self.caps.scope - (counts.lessons - counts.retired - counts.quarantined))
         if self.caps.hour is not None:
-            room = min(room, self.caps.hour - await self._lately(scope))
+            room = min(room, self.caps.hour - await self._lately(scope, self.caps.hour))
         return max(0, room)
 
-    async def _lately(self, scope: str) -> int:
+    async def _lately(self, scope: str, most: int) -> int:
+        """Lessons added in the last hour. What comes after `most` of them is not read: there is no room for more."""
         since = now() - _SPAN
         seen = self._seen.get(scope)
         if seen is None:
             seen = self._seen[scope] = _Lately(await _before(self.store, scope, since))
-        async with aclosing(_journal(self.store, scope, seen.read)) as journal:
-            async for entry in journal:
-                seen.read = entry.sequence
-                if isinstance(entry.entry, Add | Merge):
-                    seen.added.append((entry.at, len(entry.entry.experience.lessons)))
         while seen.added and seen.added[0][0] < since:
             seen.added.popleft()
-        return sum(count for _, count in seen.added)
+        told = sum(count for _, count in seen.added)
+        async with aclosing(_journal(self.store, scope, seen.read)) as journal:
+            while told < most and (entry := await anext(journal, None)) is not None:
+                seen.read = entry.sequence
+                if isinstance(entry.entry, Add | Merge) and entry.at >= since:
+                    seen.added.append((entry.at, count := len(entry.entry.experience.lessons)))
+                    told += count
+        return told
 
 
 def _over(title: str, content: str) -> Rejected:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import MERGE, MERGED
@@ -12,10 +13,16 @@ LONGEST_TASK = 2_000
 _LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")
 
 
-def merging(merged: Lesson, sources: Sequence[tuple[Lesson, Experience]], /, *, reason: str) -> Merge:
-    """The change that keeps `merged` for `sources`, in an experience of its own about the tasks of them all."""
+def merging(
+    merged: Lesson, sources: Sequence[tuple[Lesson, Experience]], /, *, reason: str, again: Sequence[Experience] = ()
+) -> Merge:
+    """The change that keeps `merged` for `sources`, in an experience of its own about the tasks of them all.
+
+    `again`: experiences that taught a source again. Their tasks find it, too.
+    """
     ids = tuple(lesson.id for lesson, _ in sources)
-    tasks = list(dict.fromkeys(line for _, e in sources for line in e.task.splitlines() if line.strip()))
+    found_by = [*(experience for _, experience in sources), *again]
+    tasks = list(dict.fromkeys(line for e in found_by for line in e.task.splitlines() if line.strip()))
     share = max(80, LONGEST_TASK // max(1, len(tasks)))
     experience = Experience(
         scope=sources[0][1].scope,
@@ -41,6 +48,19 @@ def descent(sources: Sequence[Lesson], /) -> Provenance:
         verdict_source=next(s for s in _LEAST_SURE_FIRST if any(o.verdict_source == s for o in origins)),
         evidence=tuple(f"lesson {lesson.id}" for lesson in sources),
     )
+
+
+def in_common(sources: Sequence[Lesson], /) -> dict[str, Any]:
+    """What a lesson in other words takes from its sources: their kind, the topic of the first, and their narrowing.
+
+    Raises:
+        UsageError: a strategy and a guardrail, which no lesson can stand for at once.
+    """
+    if len({lesson.kind for lesson in sources}) > 1:
+        raise UsageError("a strategy and a guardrail are not merged: edit one of them, or retire it")
+    narrow = all(lesson.only for lesson in sources)
+    only = tuple(dict.fromkeys(task for lesson in sources for task in lesson.only)) if narrow else ()
+    return {"kind": sources[0].kind, "topic": sources[0].topic, "only": only}
 
 
 def sources_of(merged: Experience, /) -> dict[str, tuple[str, ...]]:

@@ -26,7 +26,7 @@ from ._sentences import Reading, bases, read
 from ._words import NEGATIONS, PROTECTED
 from .duplicates import compare, overlap
 from .lineage import descent, merging
-from .recognise import LONGEST, as_shown, close, held, sift
+from .recognise import LONGEST, Pair, as_shown, close, held, sift, with_near
 
 GROWTH: Final = 1.5
 """A merged lesson is at most this much longer than the longer of its sources."""
@@ -39,6 +39,7 @@ STRANGE: Final = 0.2
 """The share of a merged lesson's words that neither source has, at most."""
 
 _REPLY: Final = 20_000
+_APART: Final = "the model keeps them apart"
 _OBJECT: Final = re.compile(r"\{.*\}", re.S)
 
 
@@ -86,14 +87,16 @@ class MergeSimilar:
         told = await gather([partial(self._propose, pair) for pair in pairs], limit=4)
         refused: dict[str, Json] = {}
         merges: list[Change] = []
-        kept = sifted.of(new)
+        apart = set[Pair]()
         for pair, (proposal, _) in zip(pairs, told, strict=True):
             if isinstance(proposal, str):
                 refused[pair.new.id] = {"with": pair.held.id, "why": proposal}
+                apart |= {(pair.new.id, pair.held.id)} if proposal == _APART else set()
             else:
                 merges.append(
                     merging(proposal, [(pair.new, new), (pair.held, pair.owner)], reason="one lesson for two")
                 )
+        kept = with_near(sifted.of(new), [lesson for lesson, _ in known.values()], apart=apart)
         if refused:
             kept = kept.model_copy(update={"metadata": {**kept.metadata, "not_merged": refused}})
         usage = sum((cost for _, cost in told), Usage())
@@ -147,7 +150,7 @@ def parse_merged(reply: str, /) -> dict[str, str] | str:
     found = _OBJECT.search(reply[:_REPLY])
     fields = _fields(found[0]) if found else {}
     if fields.get("merge") is False:
-        return "the model keeps them apart"
+        return _APART
     texts = {key: fields.get(key) or "" for key in ("title", "description", "content")}
     if not all(isinstance(text, str) for text in texts.values()):
         return "the model's reply has a field that is no text"

@@ -34,7 +34,11 @@ class OneWording:
 async def same_wording(
     store: Store, lessons: Sequence[Lesson], /, *, scope: str
 ) -> Sequence[tuple[Lesson, Experience]]:
-    """The lessons of the scope, in any state, that have the words of one of `lessons`; each with its experience."""
+    """The lessons of the scope, in any state, that have the words of one of `lessons`; each with its experience.
+
+    Retired ones come first: a merged lesson can have the words of a source.
+    """
     asked = {wording_of(lesson) for lesson in lessons}
     owners = await store.worded(sorted(asked), scope=scope) if asked else ()
-    return [(lesson, owner) for owner in owners for lesson in owner.lessons if wording_of(lesson) in asked]
+    found = [(lesson, owner) for owner in owners for lesson in owner.lessons if wording_of(lesson) in asked]
+    return sorted(found, key=lambda pair: not pair[0].retired)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -30,8 +30,10 @@ REARRANGED: Final = 2 / 3
 often the opposite. No model is asked."""
 _REPLY: Final = 2_000
 
-Cosines = dict[tuple[str, str], float]
-"""New lesson id and held lesson id to the cosine of their embeddings."""
+Pair = tuple[str, str]
+"""The id of a new lesson and that of a held one."""
+Cosines = dict[Pair, float]
+"""The cosine of the embeddings of each pair."""
 
 
 class Same(BaseModel):
@@ -47,6 +49,9 @@ class Recognise:
     `duplicates.compare` decides what is the same without a model. Where there is a model, it is asked one yes-or-no
     question about the nearest held lesson that words and embeddings call `near`, that may be shown, and that lacks no
     number or name of the new one. Anything but a clear yes means no. A contradiction is never asked about.
+
+    A lesson that is near a held one, and of which no model said that it is another, names it: `Lesson.near`. A person
+    may merge the two.
 
     The old lesson keeps its words. The experience's metadata names it and has what came again, whole where the words
     differ: `{"repeats": {lesson id: [{"title", "evidence", "why", "lesson"}]}}`.
@@ -72,7 +77,7 @@ class Recognise:
         known = [lesson for lesson, owner in found.values() if self.imported or _is_own(lesson, owner)]
         kept = sift(new.lessons, known).of(new)
         if self.model is None or not kept.lessons:
-            return Decision([Add(experience=kept)])
+            return Decision([Add(experience=with_near(kept, known))])
         return await self._asked(kept, known, self.model)
 
     async def _asked(self, new: Experience, known: Sequence[Lesson], model: LanguageModel) -> Decision:
@@ -88,7 +93,8 @@ class Recognise:
                 joined[lesson.id] = known_as, why
             elif why:
                 failed[lesson.id] = {"with": known_as.id, "why": why}
-        said = sifted_by(new.lessons, joined).of(new)
+        apart = {(lesson.id, one.id) for lesson, one in near if lesson.id not in failed}
+        said = with_near(sifted_by(new.lessons, joined).of(new), known, cosines, apart=apart)
         if failed:
             said = said.model_copy(update={"metadata": {**said.metadata, NOT_RECOGNISED: failed}})
         return Decision([Add(experience=said)], usage=sum((cost for *_, cost in answers), Usage()))
@@ -168,6 +174,23 @@ def sifted_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], 
     return Sifted(tuple(lesson for lesson in lessons if lesson.id not in joined), repeats)
 
 
+def with_near(
+    new: Experience, known: Sequence[Lesson], cosines: Cosines | None = None, /, *, apart: Collection[Pair] = ()
+) -> Experience:
+    """`new`, each of its lessons with the known one that it nearly repeats. A person may merge the two.
+
+    `apart`: new and held lesson, by id, that a model told apart.
+    """
+    shown = [lesson for lesson in known if not lesson.hidden]
+    lessons = list[Lesson]()
+    for lesson in new.lessons:
+        near = [] if lesson.hidden else _near(lesson, shown, cosines or {})
+        left = [(common, one) for common, one in near if (lesson.id, one.id) not in apart]
+        best = max(left, key=lambda found: found[0])[1].id if left else None
+        lessons.append(lesson.model_copy(update={"near": best}) if best else lesson)
+    return new.model_copy(update={"lessons": tuple(lessons)})
+
+
 async def close(embedder: Embedder | None, lessons: Sequence[Lesson], others: Sequence[Lesson], /) -> Cosines:
     """The cosines of lessons with others; empty without an embedder, or where it fails: words decide then."""
     if embedder is None or not lessons or not others:
@@ -197,13 +220,18 @@ def _is_own(lesson: Lesson, found_with: Experience) -> bool:
 def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:
     if lesson.hidden:  # what is quarantined must not come out in other words
         return None
-    near = [
+    near = _near(lesson, known, cosines)
+    asked = [(common, one) for common, one in near if common <= REARRANGED and not _would_be_lost(lesson, one)]
+    return max(asked, key=lambda found: found[0])[1] if asked else None
+
+
+def _near(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> list[tuple[float, Lesson]]:
+    """The lessons that are near by their words, or by these with their cosine; each with its share of common words."""
+    return [
         (overlap(read(lesson), read(one)), one)
         for one in known
         if compare(lesson, one, similarity=cosines.get((lesson.id, one.id))).level == "near"
     ]
-    asked = [(common, one) for common, one in near if common <= REARRANGED and not _would_be_lost(lesson, one)]
-    return max(asked, key=lambda found: found[0])[1] if asked else None
 
 
 def _would_be_lost(new: Lesson, kept: Lesson) -> bool:

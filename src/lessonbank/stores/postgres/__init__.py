@@ -400,7 +400,7 @@ class PostgresStore:
             told = await self._write(where, _purge.purge_scope, by, why)
         else:
             told = (await self._write(where, _purge.purge, [(what, encodable(id))], by, why))[0]
-        await self._sweep()
+        await self._sweep(where)
         return told
 
     async def purge_many(
@@ -412,21 +412,23 @@ class PostgresStore:
         if not erased:
             return []
         told = await self._write(where, _purge.purge, erased, by, why)
-        await self._sweep()
+        await self._sweep(where)
         return told
 
     async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
         """See `Store.forget`."""
-        told = await self._write(check_scope(scope), _purge.forget_old, before, encodable(writer))
+        where = check_scope(scope)
+        told = await self._write(where, _purge.forget_old, before, encodable(writer))
         if told.runs or told.recalls:
-            await self._sweep()
+            await self._sweep(where)
         return told
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Each scope in a transaction of its own; then every table is written anew."""
         for scope in await self.scopes():
             await self._write(scope, _rebuild.rebuild)
-        await self._sweep(full=True)
+        written_anew = [f"VACUUM (FULL) lessonbank.{table}" for table in _purge.TABLES]
+        await _result(self._database.call(self._database.outside, *written_anew))
         await self.index_vectors()
 
     async def index_vectors(self) -> Sequence[str]:
@@ -469,10 +471,9 @@ class PostgresStore:
         """See `Store.close`. Waits for calls under way."""
         await to_thread.run_sync(self._database.close)
 
-    async def _sweep(self, *, full: bool = False) -> None:
-        """Give the room of rows that are gone to others; `full` writes every table anew, while nobody reads it."""
-        kind = "VACUUM (FULL)" if full else "VACUUM"
-        statements = [f"{kind} lessonbank.{table}" for table in _purge.TABLES]
+    async def _sweep(self, scope: str) -> None:
+        """Give the room of a scope's rows that are gone to others. Other scopes' tables are left alone."""
+        statements = [f"VACUUM {table}" for table in await self._read(scope, _purge.tables_of)]
         await _result(self._database.call(self._database.outside, *statements))
 
     async def _write(self, scope: str, work: Callable[..., T], *arguments: Any, lock: Lock = "alone") -> T:

@@ -41,7 +41,7 @@ def row(connection: Connection, sql: str, *values: object) -> tuple[Any, ...] | 
 
 
 def do(connection: Connection, sql: str, *values: object) -> int:
-    """Execute a statement; how many rows it changed."""
+    """Execute a statement; how many rows it changed, unless it goes with others and is not waited for (`pipeline`)."""
     return _executed(connection, sql, values).rowcount
 
 

@@ -9,6 +9,7 @@ from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
     Where,
+    asked_words,
     checked_limit,
     no_such,
     recall_texts,
@@ -59,16 +60,18 @@ def lessons(
         f"SELECT l.experience, l.place FROM lessonbank.lessons l{joined}"
         f" WHERE {where} ORDER BY l.created_at DESC, l.experience DESC, l.place DESC"
     )
-    found = _lessons(connection, asked.scope, sql, where.values)
+    found = _lessons(connection, asked, sql, where.values)
     if topics is not None:
         found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
     return asked.first(found, lambda lesson: (lesson.text,))
 
 
-def _lessons(connection: Connection, scope: str, sql: str, values: Sequence[object]) -> Iterator[Lesson]:
+def _lessons(connection: Connection, asked: Asked, sql: str, values: Sequence[object]) -> Iterator[Lesson]:
+    """The lessons at these places, without most of those that lack one of the words."""
+    words = asked_words(asked.text)
     for places in _pages(connection, sql, values):
-        held = experiences_at(connection, scope, {experience for experience, _ in places})
-        yield from (held[experience].lessons[place - 1] for experience, place in places)
+        held = experiences_at(connection, asked.scope, {experience for experience, _ in places}, words)
+        yield from (held[experience].lessons[place - 1] for experience, place in places if experience in held)
 
 
 def runs(connection: Connection, asked: Asked, /, *, outcome: Outcome | None, status: RunStatus | None) -> list[Run]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -26,7 +28,7 @@ from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
-from ._database import Connection, do, many, rows
+from ._database import Connection, do, many, row, rows
 from ._derived import derive, recount, refresh_shown, settle_pending, stale_places, underive
 from ._postings import unindex_words
 from ._read import counts, setting
@@ -71,30 +73,74 @@ def _empty_journal(connection: Connection, scope: str, *, by: int) -> None:
 
 
 def purge(
-    connection: Connection, scope: str, these: Iterable[tuple[Erasure, str]], writer: str, reason: str, /
+    connection: Connection, scope: str, these: Sequence[tuple[Erasure, str]], writer: str, reason: str, /
 ) -> list[JournalEntry]:
     """Erase lessons, runs and recalls, each with what is derived from it.
 
     Raises:
         NotFound: neither the scope nor its past knows one of them.
     """
-    told = [_purge(connection, scope, Erasing(what, id), writer, reason) for what, id in these]
+    past = _past(connection, scope, [Erasing(what, id) for what, id in these])
+    told = [_purge(connection, scope, past, Erasing(what, id), writer, reason) for what, id in these]
     _finish(connection, scope)
     return told
 
 
-def _purge(connection: Connection, scope: str, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
-    while erasing.read(entry_of(text) for _, text in _named(connection, _ENTRIES, scope, erasing.ids)):
+def _purge(connection: Connection, scope: str, past: _Past, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
+    while erasing.read(entry_of(text) for _, text in _naming(sorted(past.entries.items()), erasing.ids)):
         pass
     runs = do(connection, "DELETE FROM lessonbank.trajectories WHERE scope = %s AND id = %s", scope, erasing.trajectory)
     receipts = _delete_recalls(connection, scope, [erasing.receipt])
+    for number in receipts:
+        past.recalls.pop(number, None)
     if not runs and not receipts and not erasing.found:
         raise unknown(erasing)
-    _scrub_experiences(connection, scope, erasing)
-    entries = _scrub_journal(connection, scope, erasing, by=find_scope(connection, scope).sequence + 1)
-    recalls = receipts + _scrub_recalls(connection, scope, erasing)
+    _scrub_experiences(connection, scope, past.experiences, erasing)
+    by = find_scope(connection, scope).sequence + 1
+    entries = _scrub_journal(connection, scope, past.entries, erasing, by=by)
+    recalls = len(receipts) + _scrub_recalls(connection, scope, past.recalls, erasing)
     tombstone = erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
     return _append(connection, scope, writer, tombstone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """The records of a scope that name what goes, as JSON by number. What is changed in the tables is changed here."""
+
+    entries: dict[int, bytes]
+    experiences: dict[int, bytes]
+    recalls: dict[int, bytes]
+
+
+def _past(connection: Connection, scope: str, probes: Sequence[Erasing]) -> _Past:
+    """Every table is read once for all that goes; of the journal a part again, if it told of more that goes."""
+    entries, upto = dict[int, bytes](), _END
+    while upto:
+        more = _read_entries(connection, scope, probes, entries, upto)
+        upto = (more if upto == _END else _END) if more else 0
+    ids = {id for probe in probes for id in probe.ids}
+    shown = {id for probe in probes for id in (*probe.lessons, *probe.recalls)}
+    experiences = _naming(_texts(connection, _EXPERIENCES, scope), ids)
+    return _Past(entries, dict(experiences), dict(_naming(_texts(connection, _RECALLS, scope), shown)))
+
+
+def _read_entries(
+    connection: Connection, scope: str, probes: Sequence[Erasing], entries: dict[int, bytes], upto: int
+) -> int:
+    """Take in the entries before `upto` that name what goes; the last one that told of more, or 0.
+
+    Told one entry at a time, `probes` take in too much: what other runs share is known only at the end.
+    """
+    marks, last = _marks(id for probe in probes for id in probe.ids), 0
+    for number, text in _texts(connection, _ENTRIES, scope, upto):
+        if marks.isdisjoint(_STRING.findall(text)):
+            continue
+        entries[number], entry = text, entry_of(text)
+        for probe in probes:
+            if probe.read([entry]):
+                marks |= _marks(probe.ids)
+                last = number
+    return last
 
 
 def forget_old(connection: Connection, scope: str, before: datetime, writer: str, /) -> Forgotten:
@@ -120,12 +166,12 @@ def _forget_recalls(connection: Connection, scope: str, end: int) -> int:
     return len(old)
 
 
-def _delete_recalls(connection: Connection, scope: str, ids: Sequence[str | None]) -> int:
+def _delete_recalls(connection: Connection, scope: str, ids: Sequence[str | None]) -> list[int]:
     sql = "DELETE FROM lessonbank.recalls WHERE scope = %s AND id = ANY(%s::text[]) RETURNING number"
     gone = [number for (number,) in rows(connection, sql, scope, list(ids))]
     if gone:
         do(connection, "DELETE FROM lessonbank.shown WHERE scope = %s AND recall = ANY(%s)", scope, gone)
-    return len(gone)
+    return gone
 
 
 def _put_recalls(connection: Connection, scope: str, recalls: Sequence[Recall]) -> None:
@@ -144,39 +190,55 @@ def _finish(connection: Connection, scope: str) -> None:
     do(connection, sql, [told_key(scope), REFUSED + scope])
 
 
-_ENTRIES: Final = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
+_ENTRIES: Final = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND sequence < %s ORDER BY sequence"
 _EXPERIENCES: Final = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s"
 _RECALLS: Final = "SELECT number, record FROM lessonbank.recalls WHERE scope = %s"
+_END: Final = 1 << 62
+_AT_ONCE: Final = 1000
+"""Rows that are fetched together."""
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+"""A text in JSON, with its quotes."""
 
 
-def _named(connection: Connection, sql: str, scope: str, ids: Iterable[str]) -> Iterator[tuple[int, bytes]]:
-    """Number and JSON of the records that name one of the ids."""
-    marks = [json.dumps(id, ensure_ascii=False).encode() for id in ids]
-    with connection.cursor("named", binary=True) as cursor:
-        for number, blob in cursor.execute(sql.encode(), (scope,)):
-            text = unpacked(blob)
-            if any(mark in text for mark in marks):
-                yield number, text
+def _texts(connection: Connection, sql: str, *values: object) -> Iterator[tuple[int, bytes]]:
+    """Number and JSON of records."""
+    with connection.cursor("texts", binary=True) as cursor:
+        cursor.itersize = _AT_ONCE
+        for number, blob in cursor.execute(sql.encode(), values):
+            yield number, unpacked(blob)
 
 
-def _scrub_journal(connection: Connection, scope: str, erasing: Erasing, *, by: int) -> int:
-    entries = [(number, entry_of(text)) for number, text in _named(connection, _ENTRIES, scope, erasing.ids)]
-    scrubbed = [(number, entry, erasing.entry(entry, by=by)) for number, entry in entries]
-    changed = [
-        (left.kind, packed(left.model_dump_json()), scope, n) for n, entry, left in scrubbed if left is not entry
-    ]
+def _naming(texts: Iterable[tuple[int, bytes]], ids: Iterable[str]) -> Iterator[tuple[int, bytes]]:
+    """Those that name one of the ids."""
+    marks = _marks(ids)
+    return ((number, text) for number, text in texts if not marks.isdisjoint(_STRING.findall(text)))
+
+
+def _marks(ids: Iterable[str]) -> set[bytes]:
+    return {json.dumps(id, ensure_ascii=False).encode() for id in ids}
+
+
+def _scrub_journal(connection: Connection, scope: str, entries: dict[int, bytes], erasing: Erasing, *, by: int) -> int:
+    read = [(number, entry_of(text)) for number, text in _naming(sorted(entries.items()), erasing.ids)]
+    scrubbed = [(number, left) for number, entry in read if (left := erasing.entry(entry, by=by)) is not entry]
+    texts = {number: left.model_dump_json() for number, left in scrubbed}
+    changed = [(left.kind, packed(texts[number]), scope, number) for number, left in scrubbed]
     many(connection, "UPDATE lessonbank.journal SET kind = %s, entry = %s WHERE scope = %s AND sequence = %s", changed)
+    entries.update((number, text.encode()) for number, text in texts.items())
     return len(changed)
 
 
-def _scrub_experiences(connection: Connection, scope: str, erasing: Erasing) -> None:
+def _scrub_experiences(connection: Connection, scope: str, experiences: dict[int, bytes], erasing: Erasing) -> None:
     """Present ones and those that a rollback took out."""
-    found = {n: loaded(Experience, text) for n, text in _named(connection, _EXPERIENCES, scope, erasing.ids)}
+    found = {number: loaded(Experience, text) for number, text in _naming(experiences.items(), erasing.ids)}
     left = {number: erasing.experience(experience) for number, experience in found.items()}
     doomed = [number for number, kept in left.items() if kept is None]
     kept = {number: one for number, one in left.items() if one is not None and one is not found[number]}
     put_back(connection, scope, {number: found[number] for number in kept}, kept)
+    experiences.update((number, one.model_dump_json().encode()) for number, one in kept.items())
     if doomed:
+        for number in doomed:
+            del experiences[number]
         for table in ("lessons", "repeats", "attempts", "vectors"):
             do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s AND experience = ANY(%s)", scope, doomed)
         unindex_words(connection, scope, {number: found[number].task for number in doomed})
@@ -202,9 +264,17 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
     refresh_shown(connection, scope, there)
 
 
-def _scrub_recalls(connection: Connection, scope: str, erasing: Erasing) -> int:
-    found = _named(connection, _RECALLS, scope, (*erasing.lessons, *erasing.recalls))
-    every = [loaded(Recall, text) for _, text in found]
-    changed = [left for recall in every if (left := erasing.recall(recall)) is not recall]
-    _put_recalls(connection, scope, changed)
+def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes], erasing: Erasing) -> int:
+    named = _naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
+    every = [(number, loaded(Recall, text)) for number, text in named]
+    changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
+    _put_recalls(connection, scope, list(changed.values()))
+    recalls.update((number, left.model_dump_json().encode()) for number, left in changed.items())
     return len(changed)
+
+
+def tables_of(connection: Connection, scope: str, /) -> list[str]:
+    """The tables that hold a scope's rows: its part of each."""
+    sql = "SELECT tableoid::regclass::text FROM lessonbank.journal WHERE scope = %s LIMIT 1"
+    part = row(connection, sql, scope)
+    return [part[0].replace("journal", table) for table in TABLES] if part else []

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.stores._listing import may_hold
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.types import Experience
@@ -51,19 +52,31 @@ def _scope(connection: Connection, name: str) -> ScopeRow | None:
     return ScopeRow(name, *found) if found else None
 
 
-def drawn(connection: Connection, scope: str, count: int, /) -> range:
-    """Numbers for so many new experiences. Whoever draws has the scope alone, so that later ones are greater."""
-    sql = "UPDATE lessonbank.scopes SET numbers = numbers + %s WHERE scope = %s RETURNING numbers"
-    (last,) = row(connection, sql, count, scope) or (count,)
+def drawn(connection: Connection, scope: str, count: int, /, *, documents: int = 0, words: int = 0) -> range:
+    """Numbers for so many new experiences, and the running sums with what they add to them.
+
+    Whoever draws has the scope alone, so that later numbers are greater.
+    """
+    sql = (
+        "UPDATE lessonbank.scopes SET numbers = numbers + %s, documents = documents + %s, words = words + %s"
+        " WHERE scope = %s RETURNING numbers"
+    )
+    (last,) = row(connection, sql, count, documents, words, scope) or (count,)
     return range(last - count + 1, last + 1)
 
 
-def experiences_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
-    """Experiences by number, in the order of `numbers`."""
+def experiences_at(
+    connection: Connection, scope: str, numbers: Collection[int], words: frozenset[str] = frozenset(), /
+) -> dict[int, Experience]:
+    """Experiences by number, in the order of `numbers`, without those that cannot hold all of `words`."""
     if not numbers:
         return {}
     sql = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
-    found = {number: experience_of(record) for number, record in rows(connection, sql, scope, list(numbers))}
+    found = {
+        number: experience_of(record)
+        for number, record in rows(connection, sql, scope, list(numbers))
+        if not words or may_hold(unpacked(record), words)
+    }
     return {number: found[number] for number in numbers if number in found}
 
 

@@ -52,16 +52,17 @@ def _best(
     connection: Connection, here: ScopeRow, sums: np.ndarray, *, limit: int, left_out: Collection[int]
 ) -> dict[int, int]:
     """Those that can be among the best and may be shown; the time of each."""
-    most, found = limit + _MORE, int(np.count_nonzero(sums))
+    most, found = limit + _MORE, np.flatnonzero(sums)
     sql = (
-        "SELECT number, created_at FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
+        "SELECT number, created_at FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s::bigint[])"
         " AND shown AND NOT gone"
     )
     while True:
-        top = np.argpartition(-sums, most)[:most] if most < found else np.flatnonzero(sums)
+        top = found[np.argpartition(-sums[found], most)[:most]] if most < len(found) else found
         least = sums[top].min()
-        ages = {n: at for n, at in rows(connection, sql, here.name, top.tolist()) if n not in left_out}
-        if most >= found or (len(ages) >= limit and sorted(sums[list(ages)])[-limit] > least + _MARGIN):
+        numbers = "{" + ",".join(map(str, top.tolist())) + "}"  # the driver takes longer for a list than the database
+        ages = {n: at for n, at in rows(connection, sql, here.name, numbers) if n not in left_out}
+        if most >= len(found) or (len(ages) >= limit and sorted(sums[list(ages)])[-limit] > least + _MARGIN):
             return ages
         most *= 4
 

@@ -130,8 +130,13 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         unchanged=batch.unchanged,
         one_wording=batch.one_wording,
     )
+    with connection.pipeline():  # from here on little is asked: the network is waited for a few times, and not twenty
+        return _applied(connection, scope, batch, draft)
+
+
+def _applied(connection: Connection, scope: ScopeRow, batch: Batch, draft: Draft) -> Sequence[JournalEntry]:
     numbers = write(connection, scope, Written.of(draft, scope)) if draft.written else {}
-    if any(isinstance(change, Edit) for change in changes):
+    if any(isinstance(change, Edit) for change in batch.changes):
         do(connection, "DELETE FROM lessonbank.settings WHERE key = %s", told_key(batch.scope))
     if batch.vectors:
         place(connection, scope.name, batch.vectors, batch.space, numbers=numbers)
@@ -173,20 +178,25 @@ def _parted(touched: Mapping[int, bool]) -> tuple[list[int], list[int]]:
 def record(connection: Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
     ((recall, blob),) = packed_records([receipt])
-    make_scope(connection, recall.scope)
-    new = row(
-        connection,
-        "INSERT INTO lessonbank.recalls (scope, id, created_at, tags, record) VALUES (%s, %s, %s, %s, %s)"
-        " ON CONFLICT DO NOTHING RETURNING number",
-        recall.scope,
-        recall.id,
-        microseconds(recall.created_at),
-        list(tags(recall.metadata)),
-        blob,
-    )
-    if new:
-        note_shown(connection, {new[0]: recall}, scope=recall.scope)
-    return new is not None
+    told = {
+        "scope": recall.scope,
+        "id": recall.id,
+        "created_at": microseconds(recall.created_at),
+        "tags": list(tags(recall.metadata)),
+        "record": blob,
+        "shown": sorted({candidate.lesson_id for candidate in recall.candidates if candidate.shown}),
+    }
+    return row(connection, _RECORD, told) is not None
+
+
+_RECORD: Final = (  # one statement: each recall waits for it
+    "WITH made AS (INSERT INTO lessonbank.scopes (scope) VALUES (%(scope)s) ON CONFLICT DO NOTHING),"
+    " new AS (INSERT INTO lessonbank.recalls (scope, id, created_at, tags, record)"
+    " VALUES (%(scope)s, %(id)s, %(created_at)s, %(tags)s, %(record)s) ON CONFLICT DO NOTHING RETURNING number),"
+    " seen AS (INSERT INTO lessonbank.shown (scope, lesson, recall)"
+    " SELECT %(scope)s, lesson, number FROM new, unnest(%(shown)s::text[]) lesson)"
+    " SELECT number FROM new"
+)
 
 
 def note_shown(connection: Connection, recalls: Mapping[int, Recall], /, *, scope: str) -> None:
@@ -224,8 +234,8 @@ def set_setting(connection: Connection, key: str, value: str | None, /) -> None:
 
 
 def _settle(connection: Connection, scope: str, recall_id: str, sequence: int) -> None:
-    sql = "UPDATE lessonbank.recalls SET settled = %s WHERE scope = %s AND id = %s"
-    if not do(connection, sql, sequence, scope, recall_id):
+    sql = "UPDATE lessonbank.recalls SET settled = %s WHERE scope = %s AND id = %s RETURNING id"
+    if row(connection, sql, sequence, scope, recall_id) is None:
         raise NotFound(f"no recall {recall_id!r} in this scope")
 
 
@@ -260,8 +270,10 @@ def write(connection: Connection, scope: ScopeRow, written: Written, /) -> dict[
     old = _old(connection, scope.name, every)
     numbers = {id: one.number for id, one in old.items()}
     new = [id for id in every if id not in old]
-    numbers.update(zip(new, drawn(connection, scope.name, len(new)), strict=True))
     lengths = {id: len(words(e.task)) for id, e in every.items()}
+    more = sum(lengths.values()) - sum(one.words for id, one in old.items() if id not in written.added)
+    fresh = drawn(connection, scope.name, len(new), documents=len(written.added), words=more)
+    numbers.update(zip(new, fresh, strict=True))
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     _put(connection, scope.name, written, numbers, old=old, lengths=lengths)
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})
@@ -274,9 +286,6 @@ def write(connection: Connection, scope: ScopeRow, written: Written, /) -> dict[
     again |= {lesson.id for e in every.values() for lesson in e.lessons}
     refresh_shown(connection, scope.name, numbers.values(), lessons=again, new=not old)
     settle_pending(connection, scope.name, trajectories | {a.trajectory_id for e in every.values() for a in e.attempts})
-    before = sum(one.words for id, one in old.items() if id not in written.added)
-    sql = "UPDATE lessonbank.scopes SET documents = documents + %s, words = words + %s WHERE scope = %s"
-    do(connection, sql, len(written.added), sum(lengths.values()) - before, scope.name)
     return numbers
 
 

@@ -10,6 +10,7 @@ from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
     Where,
+    asked_words,
     no_such,
     recall_texts,
     run_of,
@@ -32,7 +33,7 @@ from lessonbank.types import (
 
 from ._derived import EXPERIENCE, RECALL, RUN
 from ._read import FAILED, PENDING, holding, trajectory
-from ._rows import ScopeRow, experience_at, find_scope
+from ._rows import ScopeRow, find_scope, lessons_at
 
 
 def lessons(
@@ -59,7 +60,7 @@ def lessons(
     _add_tags(where, "experience", EXPERIENCE, asked.metadata)
     rows = [_of_state(connection, scope, state, where) for state in states]
     places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
-    found = _lessons(connection, places)
+    found = _lessons(connection, places, asked_words(asked.text))
     if topics is not None:
         found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
     return asked.first(found, lambda lesson: (lesson.text,))
@@ -81,12 +82,16 @@ def _of_state(
     return (row for row in rows)  # `merge` closes what can be closed, maybe after the connection was
 
 
-def _lessons(connection: sqlite3.Connection, places: Iterator[tuple[int, int, int]]) -> Iterator[Lesson]:
+def _lessons(
+    connection: sqlite3.Connection, places: Iterator[tuple[int, int, int]], words: frozenset[str]
+) -> Iterator[Lesson]:
+    """The lessons at these places, without most of those that lack one of `words`."""
     number, lessons = 0, tuple[Lesson, ...]()
     for _, experience, place in places:
         if experience != number:
-            number, lessons = experience, experience_at(connection, experience).lessons
-        yield lessons[place - 1]
+            number, lessons = experience, lessons_at(connection, experience, words)
+        if lessons:
+            yield lessons[place - 1]
 
 
 def runs(

@@ -10,6 +10,7 @@ from typing import Final
 
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import entry_of as entry_of
+from lessonbank.stores._listing import may_hold
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.stores._vectors import PARTS as PARTS
@@ -104,6 +105,15 @@ _RECORD: Final = "SELECT e.record, j.entry FROM experiences e LEFT JOIN journal 
 def experience_at(connection: sqlite3.Connection, number: int, /) -> Experience:
     """The experience in that row."""
     return experience_of(*connection.execute(f"{_RECORD} WHERE e.number = ?", (number,)).fetchone())
+
+
+def lessons_at(connection: sqlite3.Connection, number: int, words: frozenset[str], /) -> tuple[Lesson, ...]:
+    """The lessons of the experience in that row; none where it cannot hold all of `words`."""
+    record, entry = connection.execute(f"{_RECORD} WHERE e.number = ?", (number,)).fetchone()
+    packed = entry if record is None else record
+    if words and packed is not None and not may_hold(unpacked(packed), words):
+        return ()
+    return experience_of(record, entry).lessons
 
 
 def experience_of(record: bytes | None, entry: bytes | None, /) -> Experience:

@@ -31,6 +31,8 @@ _INSTALL = re.compile(
 _LIST = re.compile(r"^\W*(?:\w+\W+)?(?:cd \S+ && )?(?:ls|find|tree|pwd|git (?:log|status))\b")
 _TEST = re.compile(r"pytest|unittest|\btox\b|nosetests|runtests|manage\.py test|(?:npm|go|cargo|make|mvn|bin/)\s*test")
 _RUN = re.compile(r"\b(?:python3?|node|ruby|go run|cargo run)\s+\S|\./\S+")
+_SHOWN = re.compile(r"\bcat\s+\S*(?:patch|diff)\S*\s*$|\bgit diff\b[^>|]*$")
+"""Commands that show the change, perhaps an earlier form of it."""
 _SUMMARY = re.compile(
     r"\d+ (?:passed|failed|errors?|deselected|xfailed)\b|^Ran \d+ tests?|^OK\b|^FAILED\b|^FAIL:|^ERROR:"
     r"|^(?:E  |AssertionError)"
@@ -111,7 +113,7 @@ def _ranked(scene: Scene, change: _Change, /) -> Scene:
     elif _LIST.search(acts):
         scene = scene.seen(lambda block: block.ranked(lambda line: max(line.rank, Rank.OLD)))
     scene = scene.seen(lambda block: block.ranked(_without_noise))
-    return scene.seen(with_result) if _TEST.search(acts) or _RUN.search(acts) else scene
+    return scene.seen(with_result) if any(kind.search(acts) for kind in (_TEST, _RUN, _SHOWN)) else scene
 
 
 def _unwrapped(block: Block, /) -> Block:

@@ -11,8 +11,9 @@ from ._scenes import Block, Line, Rank, Scene
 
 _MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
 _FRAME = 28  # bytes of a step's heading and of the blank lines around it
+_BRIEF_CUT = 20  # bytes more where it says how much of the step was cut
 _GAP = 44  # bytes of a note about steps left out
-_DEEDS = 0.45  # the share of the room that the one-line forms of the actions may take before what decides
+_DEEDS = 0.48  # the share of the room that the one-line forms of the actions may take before what decides
 _RESULTS = 0.1  # the share that the results of commands may take next, in steps that are told
 _START = 2  # steps at the start that count as near the end
 _BRIEF = 2  # lines beside the action itself that a step told in brief may have
@@ -99,11 +100,15 @@ def _chosen(scenes: Sequence[Scene], room: int, /) -> Selection:
         if not line.hidden and line.rank < Rank.NOISE
     )
     deeds = sum(
-        _FRAME + _cost(line) for scene in scenes for one in scene.blocks for line in one.lines if line.rank == Rank.MUST
+        _FRAME + _BRIEF_CUT + _cost(line)
+        for scene in scenes
+        for one in scene.blocks
+        for line in one.lines
+        if line.rank == Rank.MUST
     )
     all_told = deeds <= room * _DEEDS
     left, opened = room if all_told else int(room * _DEEDS), dict[int, bool]()
-    frame = _FRAME + (0 if all_told else _GAP)
+    frame = _FRAME + _BRIEF_CUT + (0 if all_told else _GAP)
     left = _fill(selection, [spot for spot in order if spot[0] == Rank.MUST], left, opened, frame)
     left += 0 if all_told else room - int(room * _DEEDS)
     results = [spot for spot in order if spot[0] == Rank.RESULT and spot[2] in opened]
@@ -170,7 +175,7 @@ def _told(selection: Selection, /, *, gaps: bool) -> Iterator[str]:
         expected = scene.number + 1
         lost = sum(_lost(one, own) for one, own in zip(scene.blocks, kept, strict=True))
         yield (told := _step(scene, kept, shown, lost=lost))
-        if lost > _NOTED and ", in brief]" not in told.partition("\n")[0]:
+        if lost > _NOTED and ", in brief," not in told.partition("\n")[0]:
             cut.append((lost, scene.number))
     if gaps:
         yield from _gap(expected, last)
@@ -182,7 +187,7 @@ def _is_shown(scene: Scene, shown: set[int], /) -> bool:
 
 
 def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int) -> str:
-    """The step under its heading; where little of it is told, in brief: without labels and marks."""
+    """The step under its heading; where little of it is told, in brief: without labels, one mark for all."""
     texts = list(zip(scene.blocks, kept, strict=True))
     beyond = [
         line
@@ -191,7 +196,7 @@ def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int
         if told and line.rank > Rank.RESULT
     ]
     if lost and len(beyond) <= _BRIEF and all(line.rank > Rank.DECIDES for line in beyond):
-        return "\n".join((f"[step {scene.number}, in brief]", *_briefly(texts)))
+        return "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(texts, shown)))
     told = [f"[step {scene.number}]"]
     label = ""
     for one, own in texts:
@@ -203,12 +208,19 @@ def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int
     return "\n".join(told)
 
 
-def _briefly(texts: Sequence[tuple[Block, list[bool]]], /) -> Iterator[str]:
+def _briefly(texts: Sequence[tuple[Block, list[bool]]], shown: set[int], /) -> Iterator[str]:
     for one, own in texts:
-        arrow = "→ " if one.kind == "seen" else ""
-        for line, told in zip(one.lines, own, strict=True):
-            if told and line.text.strip():
-                yield f"| {arrow}{line.text.strip() if arrow else line.text}"
+        if one.twin in shown:
+            yield one.label
+        told: list[str] = []
+        after = False  # whether the line before is told
+        for line, kept in zip(one.lines, own, strict=True):
+            if line.joined and after and told:
+                told[-1] += line.text if kept else "…"
+            elif kept and line.text.strip():
+                told.append(f"| → {line.text.strip()}" if one.kind == "seen" else f"| {line.text}")
+            after = kept
+        yield from told
 
 
 def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:

@@ -34,9 +34,12 @@ _CHOICES = {"radio", "checkbox", "switch", "menuitemcheckbox", "menuitemradio"}
 _ACTIVE = {"button", "link", "textbox", "combobox", "searchbox", "tab", "menuitem", "listbox", "spinbutton", *_CHOICES}
 _TEXTS = {"StaticText", "text", "InlineTextBox", "paragraph", "LabelText", "strong", "emphasis"}
 _GROUPS = {"row", "region", "form", "dialog", "alertdialog", "alert", "status", "RootWebArea", "table", "tablist"}
+_CELLS = {"cell", "gridcell", "columnheader", "rowheader"}
 _AROUND = {"navigation", "banner", "contentinfo", "complementary"}
 _OTHERS = "not selected:"
 _LONG = 200
+_CELL = 120
+"""Characters of a table's cell that are told in the line of its row."""
 _DEPTH = 6
 _GONE = 6
 
@@ -71,6 +74,8 @@ class Page:
     nodes: list[Node] = field(default_factory=list[Node])
     names: dict[str, str] = field(default_factory=dict[str, str])
     """What each element is, by the id that actions use."""
+    rows: list[tuple[int, list[str]]] = field(default_factory=list[tuple[int, list[str]]])
+    """Where the line of each row of a table stands, and the row's cells."""
 
 
 @dataclass(slots=True)
@@ -79,6 +84,9 @@ class _Open:
     name: str
     shown: bool
     around: bool
+    row: list[str] | None = None
+    """The cells of the table row that it is or that it stands in."""
+    cell: bool = False
 
 
 def is_page(text: str, /) -> bool:
@@ -99,6 +107,11 @@ def read_page(lines: Sequence[str], /) -> Page:
         elif line.strip() and not line.startswith("#"):
             page.nodes.append(Node(" ".join(line.split())))
     _flush(page, others, above)
+    for at, cells in page.rows:
+        if cells:
+            text = f"row {' | '.join(cells)}"
+            page.nodes[at] = replace(page.nodes[at], name=text, telling=bool(_TELLING.search(text)))
+    page.nodes = [node for node in page.nodes if node.name]
     return page
 
 
@@ -118,12 +131,40 @@ def _take(page: Page, match: re.Match[str], above: list[_Open], others: list[str
         page.title = f"{page.title} / {name}"
     around = role in _AROUND or (bool(above) and above[-1].around)
     state = _state(role, given)
+    if not around and _tabled(page, indent, role, name, state, above):
+        return
     told = _told(role, name, state, above)
     if told and not (around and not state) and not (role in _ACTIVE and not state and told in known):
         known.add(told)
         telling = bool(state) or role in _LOUD or bool(_TELLING.search(name))
         page.nodes.append(Node(told, state, telling, role in _ACTIVE, _depth(above)))
-    above.append(_Open(indent, name if told else "", bool(told), around))
+    near = above[-1] if above else None
+    row, cell = (near.row, near.cell) if near else (None, False)
+    above.append(_Open(indent, name if told else "", bool(told), around, row, cell))
+
+
+def _tabled(page: Page, indent: int, role: str, name: str, state: str, above: list[_Open], /) -> bool:
+    """Takes a row of a table, or what one of its cells says: a row is told on one line."""
+    if role == "row":
+        told = f"row {_short(name)!r}" if 0 < len(name) <= 2 * _LONG else "row" if state else ""
+        page.rows.append((len(page.nodes), cells := list[str]()))
+        page.nodes.append(Node(told, state, bool(state), depth=_depth(above)))
+        above.append(_Open(indent, "", bool(told), around=False, row=cells))
+        return True
+    near = above[-1] if above else None
+    if near is None or near.row is None:
+        return False
+    if role in _CELLS and len(name) > _CELL:  # a part of the page that is laid out as a table: it is told by its lines
+        near.row.append(f"{name[: _CELL // 2] + '…'!r} {state}".rstrip())
+        above.append(_Open(indent, "", shown=False, around=False))
+        return True
+    said = not name or any(name in one.name for one in above[-4:])
+    if role in _CELLS or (near.cell and role in _TEXTS):
+        near.row.extend([] if said else [f"{name!r} {state}".rstrip()])
+    elif not (near.cell and role == "link" and name == near.name and not state):
+        return False
+    above.append(_Open(indent, name, shown=False, around=False, row=near.row, cell=True))
+    return True
 
 
 def _told(role: str, name: str, state: str, above: Sequence[_Open], /) -> str:

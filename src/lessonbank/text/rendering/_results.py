@@ -45,9 +45,11 @@ def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
     if level >= _LEVELS or len(whole) < _SHORT or not isinstance(value, dict | list):
         yield from _cut(f"{name}{whole}", near)
     elif isinstance(value, dict):
-        short = {key: part for key, part in value.items() if len(as_json(part)) < _FIELD}
-        if short:  # what a record is: the fields that rules ask for are short
-            yield from _cut(f"{name}{as_json(short)}", Rank.CHANGE)
+        sizes = {key: len(as_json(part)) for key, part in value.items()}
+        short = {key: part for key, part in value.items() if sizes[key] < _FIELD}
+        long = {key: _announced(part, sizes[key]) for key, part in value.items() if key not in short}
+        # What a record is: the fields that rules ask for are short; the lines of the long ones may be left out.
+        yield from _cut(f"{name}{as_json({**short, **long})}", Rank.CHANGE)
         for key, part in value.items():
             if key not in short:
                 yield from _rows(part, f"{name}{key}: ", near, level + 1)
@@ -57,6 +59,11 @@ def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
         for i, row in enumerate(value):
             rank = Rank.CONTEXT if i in best else max(near, Rank.SAID)
             yield from _cut(f"  {as_json(row)}", rank)
+
+
+def _announced(value: Json, size: int, /) -> str:
+    """What stands for a long field in its record, so that a reader misses it where its own lines are left out."""
+    return f"… {len(value)} rows, {size:,} characters" if isinstance(value, list) else f"… {size:,} characters"
 
 
 def _cut(text: str, rank: Rank, /) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from lessonbank.types import Trajectory
 from lessonbank.types.tools import tools_of
@@ -29,7 +29,9 @@ INSTRUCTIONS = 2_500
 """Tokens of an agent's instructions that are shown."""
 _SPANS = r"steps? ([\d–]+(?:, [\d–]+)*)"
 _UNTOLD = re.compile(rf"^\[(?:not told whole: {_SPANS}|{_SPANS} left out)\]$", re.MULTILINE)
-_BRIEF = re.compile(r"^\[step (\d+), in brief\]$", re.MULTILINE)
+_BRIEF = re.compile(r"^\[step (\d+), in brief(?:, [\d,]+ characters cut)?\]$", re.MULTILINE)
+_HEADING = re.compile(r"\[step (\d+)\]")
+_COMPARED = re.compile(r"\w[^\n]* \((?:the same page|another page|the page as in step \d+).*\):?")
 _BREAK = 2
 
 
@@ -81,12 +83,25 @@ def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS
 
 
 def incomplete_steps(rendered: str, /) -> tuple[int, ...]:
-    """The numbers of the steps that a rendered run leaves out, tells in brief or cuts: those worth a second look."""
+    """The numbers of the steps that a rendered run leaves out, tells in brief, cuts or tells by what changed.
+
+    A second look shows these more fully.
+    """
     numbers = {int(number) for number in _BRIEF.findall(rendered)}
     for cut, gone in _UNTOLD.findall(rendered):
         for first, _, last in (span.partition("–") for span in (cut or gone).split(", ")):
             numbers.update(range(int(first), int(last or first) + 1))
-    return tuple(sorted(numbers))
+    return tuple(sorted(numbers | set(_compared(rendered))))
+
+
+def _compared(rendered: str, /) -> Iterator[int]:
+    """The steps whose page is told by what changed."""
+    number = 0
+    for line in rendered.split("\n"):
+        if heading := _HEADING.fullmatch(line):
+            number = int(heading[1])
+        elif _COMPARED.fullmatch(line):
+            yield number
 
 
 def _whole(run: Trajectory, room: int, /, *, instructions: bool) -> str:

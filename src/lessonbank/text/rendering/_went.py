@@ -10,6 +10,8 @@ from ._scenes import Block, Line, Rank
 
 _MOST = 100
 """Characters that are kept of such a line."""
+_SHORT = 3
+"""Lines of an output that is kept whole."""
 _COUNTED = re.compile(
     r"\b\d+ (?:passed|failed|errors?|passing|failing)\b|^Ran \d+ tests?\b|^(?:OK|FAILED)(?: \(|\s*$)|\bno tests ran\b"
     r"|^test result: |^(?:Tests|Test Suites): |^(?:ok|FAIL)\t"
@@ -24,7 +26,8 @@ _SAID = re.compile(r"\w")
 def with_result(block: Block, /) -> Block:
     """It, with the lines ranked first that say how the command went.
 
-    These are the counts of a test run and the names of what failed; else the last error; else the last line.
+    These are the counts of a test run and the names of what failed; else the last error; else the last line, or all of
+    a short output.
     """
     places = frozenset(_telling(block.lines))
     lines = (part for at, line in enumerate(block.lines) for part in (_start(line) if at in places else (line,)))
@@ -48,4 +51,5 @@ def _telling(lines: Sequence[Line], /) -> Iterator[int]:
         yield from [at for at in places if _FAILED.match(lines[at].text)][:2]
         return
     raised = [at for at in places if _RAISED.match(lines[at].text)]
-    yield from (raised or [at for at in places if _SAID.search(lines[at].text)])[-1:]
+    said = [at for at in places if _SAID.search(lines[at].text)]
+    yield from raised[-1:] or said[0 if len(said) <= _SHORT else -1 :]

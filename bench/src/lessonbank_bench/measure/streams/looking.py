@@ -14,7 +14,7 @@ import numpy as np
 
 from lessonbank.evidence._bets import LOG_PRIOR, LOG_STARTS, STAKES, STARTS
 from lessonbank.evidence.estimates import ENOUGH
-from lessonbank.evidence.review import LIKELY, shown_from
+from lessonbank.evidence.review import likely_from, shown_from
 from lessonbank.evidence.sequences import Scores, outcomes, scores
 
 from .playing import BEGAN, Played
@@ -25,6 +25,8 @@ _EVERY = 10
 _FEW = 12
 """A unit with fewer draws is not looked at between reviews."""
 _SAFE, _LITTLE = 0.9, 1e-9
+_COVER = float(np.log(40.0))
+"""An interval at 95 % ends where the evidence on a side reaches 2 / .05: a logarithm."""
 NEVER = 1 << 40
 HELP, HARM = 0, 1
 _WORDS = ("helps", "likely helps", "likely harms", "harms")
@@ -101,12 +103,12 @@ def _units(bank: Pure, last: Looked) -> dict[str, Unit]:
     every = scores(last.episodes, outcomes(last.episodes))
     task = np.round((last.episodes.at - BEGAN.timestamp()) / 60).astype(np.int64)
     truth = {(n, change.unit): change.adds for n, told in bank.changes.items() for change in told if bank.truth}
-    least, near = shown_from(last.episodes), _near(bank, last)
+    least, likely, near = shown_from(last.episodes), likely_from(last.episodes), _near(bank, last)
     counts, made = np.bincount(every.group, minlength=every.groups), dict[str, Unit]()
     for unit in np.flatnonzero(counts >= _FEW):
         own, name = every.of(int(unit)), last.episodes.units[unit]
         when = task[own.row]
-        one = _said(own, when, float(least[unit])) if near[unit] else Unit(draws=len(own))
+        one = _said(own, when, likely[unit], least[unit]) if near[unit] else Unit(draws=len(own))
         if bank.truth:
             adds = np.array([truth[n, name] for n in when])
             one = replace(one, **_compared(own, when, adds, bank, int(unit)))
@@ -127,13 +129,13 @@ def _with_reviews(one: Unit, name: str, bank: Pure) -> Unit:
 
 
 def _near(bank: Pure, last: Looked) -> Flags:
-    """By unit: whether any review found a third of the evidence that a verdict needs, as a logarithm. Between reviews
+    """By unit: whether any review found a third of the least evidence for a verdict, as a logarithm. Between reviews
     nothing is looked for in the others."""
     most = np.full(len(last.episodes.units), -np.inf)
     for look in bank.reviews:
         known = len(look.episodes.units)
         most[:known] = np.maximum(most[:known], np.maximum(look.found.log_help, look.found.log_harm))
-    return most > LIKELY / 3
+    return most > _COVER / 3
 
 
 def _looks(task: Ints) -> Ints:
@@ -142,14 +144,14 @@ def _looks(task: Ints) -> Ints:
     return at[at > 0]
 
 
-def _said(own: Scores, task: Ints, least: float) -> Unit:
+def _said(own: Scores, task: Ints, likely: float, least: float) -> Unit:
     at = _looks(task)
     when, (helps, harms) = task[at - 1], both(own, at)
     enough = np.minimum(np.cumsum(own.shown), np.cumsum(~own.shown))[at - 1] >= ENOUGH
-    helping = enough & (harms < LIKELY)
+    helping = enough & (harms < likely)
     return Unit(
         draws=len(own),
-        likely=(_first(when, helping & (helps >= LIKELY)), _first(when, enough & (harms >= LIKELY))),
+        likely=(_first(when, helping & (helps >= likely)), _first(when, enough & (harms >= likely))),
         firm=(_first(when, helping & (helps >= least)), _first(when, enough & (harms >= least))),
     )
 
@@ -216,7 +218,7 @@ def _held(own: Scores, at: Ints, adds: Floats) -> bool:
     moved = np.cumsum(own.scale * adds)[at - 1][:, None] * STAKES
     above = _total(won[at] + LOG_PRIOR - moved, np.minimum.accumulate(own.lowest)[at - 1])
     below = _total(lost[at] + LOG_PRIOR + moved, -np.maximum.accumulate(own.highest)[at - 1])
-    return bool(max(above.max(), below.max()) < LIKELY)
+    return bool(max(above.max(), below.max()) < _COVER)
 
 
 def _sums(own: Scores) -> tuple[Floats, Floats]:

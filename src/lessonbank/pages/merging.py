@@ -1,0 +1,59 @@
+"""Makes one lesson of two: a person sees how they differ and words the one that stands for both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from lessonbank.errors import UsageError
+
+from .decisions import UNDO, as_seen, back_to, first, remember
+from .visit import Visit
+
+if TYPE_CHECKING:
+    from lessonbank import AsyncReasoningBank
+
+
+async def page(visit: Visit) -> Response:
+    """Both lessons, what is different, and a form for the words of the merged one."""
+    keep, other = visit.query("keep"), visit.query("other")
+    if not keep or not other or keep == other:
+        raise UsageError("say which two lessons: the inbox names those near a lesson")
+    lessons = visit.bank.lessons
+    told: dict[str, Any] = {"keep": await lessons.get(keep), "other": await lessons.get(other)}
+    return visit.page("merge.html", {**told, "back": visit.query("back") or visit.link("inbox")})
+
+
+async def merge(visit: Visit) -> Response:
+    """Keep one lesson for two, in the words of the form."""
+    fields = await visit.form()
+    pair = [
+        await as_seen(visit, first(fields, name), version=first(fields, f"{name}_version"))
+        for name in ("keep", "other")
+    ]
+    words = {name: first(fields, name) for name in ("title", "when", "content", "reason")}
+    merged = await visit.bank.lessons.merge(*(one.id for one in pair), by=visit.session.name, **words)
+
+    async def back(bank: AsyncReasoningBank) -> object:
+        return await bank.lessons.unmerge(merged.id, reason=UNDO, by=visit.session.name)
+
+    remember(visit, f"Merged: “{pair[1].title}” and “{pair[0].title}”", (), back)
+    return back_to(visit, fields)
+
+
+async def unmerge(visit: Visit) -> Response:
+    """Show again what a lesson stands for, and retire it."""
+    fields = await visit.form()
+    by = visit.session.name
+    lesson = await visit.bank.lessons.get(visit.id)
+    if not lesson.retired:
+        why = first(fields, "reason") or f"unmerged by {by}"
+        ids = [one.id for one in await visit.bank.lessons.unmerge(lesson.id, reason=why, by=by)]
+
+        async def back(bank: AsyncReasoningBank) -> object:
+            await bank.lessons.retire(*ids, reason=UNDO, by=by)
+            return await bank.lessons.restore(lesson.id, reason=UNDO, by=by)
+
+        remember(visit, f"Unmerged: “{lesson.title}”", (), back)
+    return back_to(visit, fields)

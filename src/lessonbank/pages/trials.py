@@ -1,0 +1,60 @@
+"""The trials whose files lie in a folder: how far each is, and what it found so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from anyio import to_thread
+from starlette.responses import Response
+
+from lessonbank.errors import LessonbankError, NotFound
+from lessonbank.evidence import Trial
+from lessonbank.evidence.trial_journal import read_trial
+
+from .visit import Visit
+
+_MOST: Final = 50
+_LARGEST: Final = 20_000_000
+"""Bytes of a file that is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file of a trial."""
+
+    name: str
+    at: datetime
+    """When it was written last."""
+    trial: Trial | None
+    problem: str = ""
+    """Why it cannot be read."""
+
+
+async def page(visit: Visit) -> Response:
+    """The trials of the scope, the last one first."""
+    folder = visit.site.trials
+    if folder is None:
+        raise NotFound("these pages know no folder of trials: start them with --trials FOLDER")
+    kept = await to_thread.run_sync(_kept, folder)
+    shown = [one for one in kept if one.trial is None or one.trial.scope == visit.scope]
+    return visit.page("trials.html", {"kept": shown})
+
+
+def _kept(folder: Path) -> Sequence[Kept]:
+    files = [(file.stat(), file) for file in folder.glob("*.jsonl") if file.is_file()]
+    latest = sorted(files, key=lambda one: one[0].st_mtime, reverse=True)[:_MOST]
+    return [_read(file, stat.st_mtime, stat.st_size) for stat, file in latest]
+
+
+def _read(file: Path, at: float, size: int) -> Kept:
+    moment = datetime.fromtimestamp(at, UTC)
+    if size > _LARGEST:
+        return Kept(file.name, moment, None, f"it has {size:,} bytes, and at most {_LARGEST:,} are read")
+    try:
+        return Kept(file.name, moment, read_trial(file))
+    except LessonbankError as error:
+        return Kept(file.name, moment, None, str(error))
