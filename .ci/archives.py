@@ -10,7 +10,9 @@ import time
 import tomllib
 import zipfile
 from collections import Counter
+from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 MAX_BYTES = 1_000_000
@@ -61,6 +63,45 @@ def interpreter(extra: str) -> str:
     needed = re.findall(r"python_version >= '([\d.]+)'", " ".join(extras()[extra]))
     enough = all(sys.version_info >= tuple(map(int, one.split("."))) for one in needed)
     return sys.executable if enough else f"python{needed[0]}"
+
+
+def megabytes_of(extra: str) -> float:
+    """What the extra adds to lessonbank alone: the files of the packages that it brings, without bytecode."""
+    brought = _needed("lessonbank", {extra}) - _needed("lessonbank", set())
+    files = [file.locate() for name in brought for file in distribution(name).files or () if file.suffix != ".pyc"]
+    return sum(Path(str(file)).stat().st_size for file in files if Path(str(file)).is_file()) / 1e6
+
+
+def _needed(name: str, chosen: set[str]) -> set[str]:
+    """The installed packages that a package needs with some of its extras, and what they need."""
+    found, waiting = set[tuple[str, frozenset[str]]](), [(name, frozenset(chosen))]
+    while waiting:
+        one = waiting.pop()
+        with suppress(PackageNotFoundError):  # it is for other platforms
+            lines = distribution(one[0]).requires or ()
+            more = [needed for line in lines if (needed := _requirement(line, one[1]))]
+            waiting += [needed for needed in more if needed not in found]
+            found |= {one, *more}
+    return {name for name, _ in found if _is_installed(name)}
+
+
+def _requirement(line: str, chosen: frozenset[str]) -> tuple[str, frozenset[str]] | None:
+    """What a line of the metadata asks for, unless it is for an extra that was not chosen."""
+    asked, _, marker = line.partition(";")
+    for_extra = re.findall(r"extra *== *['\"]([^'\"]+)", marker)
+    name, extras = re.findall(r"^([\w.-]+)(?:\[(.*?)\])?", asked.strip())[0]
+    wanted = frozenset(one.strip() for one in extras.split(",") if one.strip())
+    return None if for_extra and not chosen & set(for_extra) else (_normal(name), wanted)
+
+
+def _is_installed(name: str) -> bool:
+    with suppress(PackageNotFoundError):
+        return bool(distribution(name))
+    return False
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def seconds_to_import(extra: str) -> float:
@@ -126,7 +167,11 @@ def main() -> int:
     parser.add_argument("place", type=Path, nargs="?", help="the folder of archives")
     parser.add_argument("--extras", type=Path, help="print the names of the extras in this pyproject.toml")
     parser.add_argument("--python", help="print the Python that this extra needs")
-    parser.add_argument("--import", dest="extra", help="import what this extra brings, and print the seconds")
+    parser.add_argument(
+        "--import",
+        dest="extra",
+        help="import what this extra brings, and print its cost",
+    )
     told = parser.parse_args()
     if told.extras:
         print("\n".join(extras(told.extras)))
@@ -135,7 +180,8 @@ def main() -> int:
         print(interpreter(told.python))
         return 0
     if told.extra:
-        print(f"{seconds_to_import(told.extra):.2f}")
+        seconds = seconds_to_import(told.extra)
+        print(f"{megabytes_of(told.extra):.0f} MB {seconds:.2f} s")
         return 0
     found = problems(told.place, Path(__file__).parents[1] / "src" / "lessonbank")
     print("\n".join(found) or "the archives hold what they should")
