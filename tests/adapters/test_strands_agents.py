@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,11 +20,12 @@ pytest.importorskip("strands", reason="strands-agents is not installed")
 
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent
+from strands.memory import MemoryManager
 from strands.models.model import Model
 from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
 
-from lessonbank.adapters.strands_agents import ReasoningBankPlugin
+from lessonbank.adapters.strands_agents import ReasoningBankPlugin, ReasoningBankStore
 
 pytestmark = pytest.mark.full
 
@@ -98,6 +100,7 @@ class Program:
 
     def __init__(self, model: ScriptedAgentModel, plugins: list[Any]) -> None:
         self._model, self._plugins = Scripted(model), plugins
+        self.plugin: Any = plugins[0] if plugins else None
         self.stored: list[Any] = []
 
     def agent(self, **options: Any) -> Agent:
@@ -299,6 +302,28 @@ class TestStrands(AdapterContract):
     def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
         (shown,) = load("strands_agent").main()
         assert "make changelog" in shown
+
+    @pytest.mark.parametrize(("user", "found"), [("ana", 1), ("bob", 0)])
+    async def test_an_agent_searches_the_lessons_of_its_own_user_with_the_tool_of_the_memory_manager(
+        self, tmp_path: Path, user: str, found: int
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            asked = Calls("search_memory", {"query": TASK})
+            model = ScriptedAgentModel({TASK: [asked, asked, Says("three rows")]})
+            program = self.program(bank, model)
+            manager = MemoryManager(stores=[ReasoningBankStore(program.plugin)], injection=False)
+            await program.agent(plugins=[program.plugin, manager]).invoke_async(TASK, invocation_state={"user": user})
+            results = [text for role, text in model.requests[TASK][2].messages if role == "tool"]
+            assert [text.count(LESSON) for text in results] == [found, found]
+            assert [len(set(re.findall("<<<lessons [0-9a-f]+>>>", "".join(results))))] == [found]
+
+    async def test_a_search_outside_of_a_run_has_the_memory_of_the_bank_or_none(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            for plugin in (ReasoningBankPlugin(bank.scoped(scope_of("acme", "ana"))), ReasoningBankPlugin(bank)):
+                found = await ReasoningBankStore(plugin).search(TASK)
+                assert [entry.content.count(LESSON) for entry in found] == [1] * (plugin.runs.bank is not bank)
+            by_user = ReasoningBankPlugin(bank.scoped(scope_of("acme", "ana")), scope=lambda _: scope_of("acme", "ana"))
+            assert await ReasoningBankStore(by_user).search(TASK) == []
 
     async def test_a_structured_answer_is_part_of_the_run(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:
