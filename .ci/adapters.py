@@ -75,7 +75,7 @@ def version(python: Path, extra: str) -> str:
 def cost(extra: str, python: Path) -> dict[str, str]:
     """Megabytes that the extra adds to lessonbank, and seconds of CPU to import the adapter: the better of two."""
     command = [str(python), str(ROOT / ".ci" / "archives.py"), "--import", extra]
-    took = [subprocess.run(command, check=True, capture_output=True, text=True) for _ in range(2)]
+    took = [subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     size, _, seconds, _ = min((run.stdout.split()[-4:] for run in took), key=lambda told: float(told[2]))
     return {"test_added by the extra, MB": size, "test_import of the adapter, s of CPU": seconds}
 

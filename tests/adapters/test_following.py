@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hypothesis import given
@@ -110,8 +111,8 @@ def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.Reasonin
 )
 def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningBank, tool: object) -> None:
     run = RunFollower(bank, source="mine").begin_waiting("Count")
-    run.can_call([tool])
-    run.can_call([tool, {"type": "web_search"}])
+    run.can_call(lambda: [tool])
+    run.can_call(lambda: [tool, {"type": "web_search"}])
     run.finish(SAID)
     (only,) = kept(bank)
     assert tools_of(only.trajectory.metadata) == ("count(page: integer) - Counts.", "web_search()")
@@ -121,11 +122,11 @@ def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningB
 def test_tools_that_cannot_be_read_do_not_cost_the_run(
     bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture, where: str
 ) -> None:
-    def broken(*_: object) -> object:
+    def broken(*_: object) -> NoReturn:
         raise OSError("there is no such tool")
 
     run = RunFollower(bank, source="mine").begin_waiting("Count")
-    run.can_call(map(broken, "x") if where == "now" else [Tool("count", "Counts.", broken)])
+    run.can_call(broken if where == "now" else lambda: [Tool("count", "Counts.", broken)])
     run.finish(SAID)
     (only,) = kept(bank)
     assert only.trajectory.answer == "Three"

@@ -142,7 +142,7 @@ class ReasoningBankPlugin(BasePlugin):
         if found is None:
             return
         found.instructions[_instructions(llm_request)] = None
-        found.run.can_call(_declarations(llm_request))
+        found.run.can_call(lambda: _declarations(llm_request))
         if found.run.text:
             shown = Content(role="user", parts=[Part(text=found.run.text)])
             llm_request.contents.insert(_place(llm_request.contents, callback_context.user_content), shown)

@@ -78,7 +78,7 @@ class ReasoningBankAgent:
         if run is None:
             scope = self.runs.scoped(self._scope, obs)
             run = self.last = self.runs.begin_waiting(_goal(obs), scope=scope, parent=current_run())
-            run.can_call(_actions(self.agent))
+            run.can_call(lambda: _actions(self.agent))
             self._steps = [Step(observation=_page(obs))]
         self._see(obs)
         try:
@@ -190,7 +190,7 @@ def _summary(experiment: Any) -> dict[str, Any]:
 
 def _actions(agent: Any) -> list[str]:
     """What BrowserGym's own sets of actions say of each."""
-    named = getattr(agent.action_set, "action_set", None)
+    named = getattr(getattr(agent, "action_set", None), "action_set", None)
     return [str(one.signature) for one in cast("dict[str, Any]", named).values()] if isinstance(named, dict) else []
 
 

@@ -181,7 +181,7 @@ class Session:
         if prompt.startswith(_NOTICE):
             return {}
         run = await self._runs.begin(prompt, scope=self._scope, parent=self._parent)
-        run.can_call(self._tools)
+        run.can_call(lambda: self._tools)
         self._turns.append(_Open(run, id, [{"role": "user", "content": prompt}]))
         return _context("UserPromptSubmit", run.text)
 
@@ -224,7 +224,7 @@ class Session:
         elif isinstance(message, SystemMessage) and message.subtype == "init":
             self._tools = message.data.get("tools") or ()
             for turn in self._turns:
-                turn.run.can_call(self._tools)
+                turn.run.can_call(lambda: self._tools)
         elif isinstance(message, ResultMessage) and self._turns:
             turn = self._turns[0]
             turn.result = message

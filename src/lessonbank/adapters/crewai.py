@@ -59,7 +59,7 @@ class _Open:
 
     def note(self, agent: Any) -> None:
         """Take over what an attempt left in the agent's executor, which the next attempt clears."""
-        self.run.can_call(getattr(agent.agent_executor, "original_tools", None) or ())
+        self.run.can_call(lambda: getattr(agent.agent_executor, "original_tools", None))
         told: list[object] = [*(getattr(agent.agent_executor, "messages", None) or ())]
         if told == self._noted:
             return

@@ -14,7 +14,7 @@ from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
 
 try:
     from dspy.adapters.base import Adapter
@@ -86,8 +86,7 @@ class ReasoningBankModule(Module):
 
 @contextmanager
 def _followed(run: FollowedRun, program: Any) -> Generator[list[Any]]:
-    with harmless("the tools of a program"):
-        run.can_call(_tools(program), Tool.format_as_litellm_function_call)
+    run.can_call(lambda: _tools(program), Tool.format_as_litellm_function_call)
     adapter = settings.adapter or ChatAdapter()
     shown = _WithLessons(adapter, run.text) if run.text else settings.adapter
     ended: list[Any] = []

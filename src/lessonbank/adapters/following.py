@@ -124,13 +124,16 @@ class FollowedRun:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
 
-    def can_call(self, tools: Iterable[object], define: Callable[[Any], object] | None = None, /) -> None:
+    def can_call(
+        self, tools: Callable[[], Iterable[object] | None], define: Callable[[Any], object] | None = None, /
+    ) -> None:
         """Note the tools of a request: objects with a name. Their signatures are kept with the run.
 
-        `define` makes a definition of such an object. It is called when the run is over.
+        `tools` is called at once, and where it fails the run goes on. `define` makes a definition of such an object. It
+        is called when the run is over.
         """
         with harmless("the tools of a request"):
-            self._tools |= {tool_name(tool) or id(tool): (tool, define) for tool in tools}
+            self._tools |= {tool_name(tool) or id(tool): (tool, define) for tool in tools() or ()}
 
     def finish(
         self,

@@ -113,7 +113,7 @@ class ReasoningBankMemory:
         ended = [state]
 
         def over() -> Any:
-            run.can_call(_tools(earlier))
+            run.can_call(partial(_tools, earlier))
             return _hidden(ended[-1], shown)
 
         try:

@@ -2,7 +2,7 @@
 
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
-# pyright: reportMissingTypeStubs=false, reportInvalidTypeForm=false
+# pyright: reportMissingTypeStubs=false, reportInvalidTypeForm=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def _shown(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any]
     if not found:
         return None
     found.instructions = request.system_prompt or ""
-    found.run.can_call(request.tools, convert_to_openai_tool)
+    found.run.can_call(lambda: request.tools, convert_to_openai_tool)
     found.is_answered = False
     found.see(request.state["messages"])
     if not found.run.text:

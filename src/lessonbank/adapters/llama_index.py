@@ -86,7 +86,7 @@ class ReasoningBankAgent:
                 run.observe(*(_message(one) for one in llm_input if one.role == "system"))
                 run.observe({"role": "user", "content": run.task})
             await self.runs.begin(run.task, run=run.id)
-            run.can_call([tool.metadata for tool in tools], _definition)
+            run.can_call(lambda: [tool.metadata for tool in tools], _definition)
             output = await take(ctx, _with_text(llm_input, run), tools, memory)
             run.observe(_message(output.response, output.tool_calls))
             return output

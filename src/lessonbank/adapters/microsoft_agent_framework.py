@@ -1,6 +1,7 @@
 """Puts a bank into Microsoft Agent Framework: `Agent(client, middleware=[ReasoningBankMiddleware(bank)])`."""
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -158,7 +159,7 @@ class _Requests(ChatMiddleware):
         open.messages, open.requests = context.messages[place:], open.requests + 1
         options = context.options or {}
         open.instructions = str(options.get("instructions") or "")
-        open.run.can_call(options.get("tools") or ())
+        open.run.can_call(lambda: options.get("tools"))
         if open.run.text:
             shown = Message("user", [open.run.text])
             context.messages = [*context.messages[:place], shown, *context.messages[place:]]

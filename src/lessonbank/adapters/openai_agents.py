@@ -167,7 +167,7 @@ class _Record:
         if start is None and self._is_part:  # the request of an agent below this one
             return told
         self._instructions[told.instructions or ""] = None
-        run.can_call(tools)
+        run.can_call(lambda: tools)
         if start is None and self._is_stored:  # the rest of a conversation that the server has
             self._seen += sent
             return told

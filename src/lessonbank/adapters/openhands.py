@@ -181,8 +181,8 @@ class ReasoningBankConversation:
             [*(one for one in events[: open.start] if isinstance(one, SystemPromptEvent)), *events[open.start :]]
         )
         told = {"conversation": open.conversation}
-        offered = (tool for one in events if isinstance(one, SystemPromptEvent) for tool in one.tools)
-        open.run.can_call(offered, ToolDefinition.to_mcp_tool)
+        prompts = [one for one in events if isinstance(one, SystemPromptEvent)]
+        open.run.can_call(lambda: [tool for one in prompts for tool in one.tools], ToolDefinition.to_mcp_tool)
         if stopped or status is ConversationExecutionStatus.PAUSED:
             open.run.stop(turns, reason=stopped or "paused", metadata=told)
             return

@@ -84,7 +84,7 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         """Put the text before the prompt of this run: at the same place with the same bytes in each request."""
         self._messages = ctx.messages
         if self._run:
-            self._run.can_call(request_context.model_request_parameters.function_tools)
+            self._run.can_call(lambda: request_context.model_request_parameters.function_tools)
         if self._run is None or not self._run.text:
             return request_context
         messages = request_context.messages

@@ -98,7 +98,7 @@ class ReasoningBankAgent:
             agent.state.update(options["additional_args"])
         scope = self.runs.scoped(self._scope, agent)
         run = self.last = self.runs.begin_waiting(self._asked or task, scope=scope, parent=current_run())
-        run.can_call([*agent.tools.values(), *agent.managed_agents.values()], get_tool_json_schema)
+        run.can_call(lambda: [*agent.tools.values(), *agent.managed_agents.values()], get_tool_json_schema)
         start = len(agent.memory.steps) if options.get("reset") is False else 0
         ended: list[Any] = []
         try:

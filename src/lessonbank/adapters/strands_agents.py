@@ -1,6 +1,7 @@
 """Puts a bank into Strands: `Agent(…, plugins=[ReasoningBankPlugin(bank)])`."""
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ class ReasoningBankPlugin(Plugin):
         """Put the text before the words of the prompt: at the same place with the same bytes in each request."""
         open = self._open.get(context.agent)
         if open:
-            open.run.can_call(context.tool_specs)
+            open.run.can_call(lambda: context.tool_specs)
         if open is None or not open.run.text:
             return context
         messages = list(context.messages)
