@@ -200,7 +200,7 @@ class LLMExtractor:
         if not self._grounding:
             return list(drafts), []
         told = {render_instructions(run.attempt.trajectory, budget=_COMPARED) for run in runs}
-        instructions = "\n".join(sorted(told)).replace("\n| ", "\n")
+        instructions = "\n".join(sorted(told))
         return grounded(drafts, shown=[shown_steps(run.text) for run in runs], instructions=instructions)
 
     def _rendered(self, attempts: Sequence[Run]) -> _Shown:
