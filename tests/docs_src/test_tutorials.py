@@ -15,6 +15,8 @@ import tutorials
 
 PAGES = sorted(page for page in tutorials.TUTORIALS.glob("*.md") if page.stem != "index")
 NEEDS = ("nbclient", "ipykernel", "matplotlib")
+BUSY, TRIES = "kept the bank busy", 3
+"""What a bank says, rightly, on a machine that is so slow that a receipt waits for a quarter of a second."""
 every_tutorial = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -25,9 +27,11 @@ def test_a_tutorial_prints_and_draws_what_its_page_shows(page: Path) -> None:
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"needs {name}: bash .ci/environments")
     # In a process of its own: the kernel's machinery warns about its event loop, and warnings are errors here.
-    said = subprocess.run(
-        [sys.executable, tutorials.__file__, "--check", page.stem], capture_output=True, encoding="utf-8", check=False
-    )
+    command = [sys.executable, tutorials.__file__, "--check", page.stem]
+    for _ in range(TRIES):
+        said = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        if BUSY not in said.stderr:
+            break
     assert (said.returncode, said.stdout) == (0, ""), f"run: just tutorials {page.stem}\n{said.stdout}{said.stderr}"
 
 
