@@ -145,3 +145,15 @@ def test_a_file_four_times_as_long_is_imported_in_five_times_the_time_at_most(na
 @pytest.mark.parametrize("name", ["render", "excerpt", "parse_lessons"])
 def test_time_grows_as_what_is_read_does(name: str) -> None:
     assert growth(CALLS[name], "Alpha Beta ", size=10_000) <= 5.0
+
+
+CHANGE = "--- a/pay.py\n+++ b/pay.py\n@@ -1 +1 @@\n-    return whole(amount)\n+    return cents(amount)\n"
+
+
+@pytest.mark.parametrize("piece", ["git diff ", "patch", "open("])
+def test_the_commands_of_a_run_that_changes_code_are_read_in_proportion_to_their_length(piece: str) -> None:
+    def rendered(text: str) -> str:
+        steps = (Step(action="git diff", observation=CHANGE), Step(action=f"cat {text} |x", observation="ok"))
+        return render(Trajectory(task="Mend it", steps=steps), budget=8_000)
+
+    assert growth(rendered, piece, size=10_000) <= 5.0

@@ -20,7 +20,7 @@ _FILE = re.compile(r"^\+\+\+ (?:b/)?(\S+)", re.M)
 _EDIT = re.compile(
     r"\bsed -i|\bperl -p?i|\bcat\s*>|\btee\b|<<\s*['\"]?\w+|(?:^|[;&|]\s*|\$ )patch\s"
     r"|git (?:apply|checkout|stash|restore|reset)"
-    r"|str_replace|\binsert\b|\bcreate\b|apply_patch|write|\bEdit\b|\.replace\(|open\([^)]*['\"][wa]",
+    r"|str_replace|\binsert\b|\bcreate\b|apply_patch|write|\bEdit\b|\.replace\(|open\((?:(?!open\()[^)])*?['\"][wa]",
     re.IGNORECASE,
 )
 _WRITTEN = re.compile(r"^.{0,120}?(?:\bcat\s*>+|\btee\b(?: -a)?)\s*(\S+)")
@@ -31,8 +31,8 @@ _INSTALL = re.compile(
 _LIST = re.compile(r"^\W*(?:\w+\W+)?(?:cd \S+ && )?(?:ls|find|tree|pwd|git (?:log|status))\b")
 _TEST = re.compile(r"pytest|unittest|\btox\b|nosetests|runtests|manage\.py test|(?:npm|go|cargo|make|mvn|bin/)\s*test")
 _RUN = re.compile(r"\b(?:python3?|node|ruby|go run|cargo run)\s+\S|\./\S+")
-_SHOWN = re.compile(r"\bcat\s+\S*(?:patch|diff)\S*\s*$|\bgit diff\b[^>|]*$")
-"""Commands that show the change, perhaps an earlier form of it."""
+_SHOWN = re.compile(r"\bcat\s+(?=\S*(?:patch|diff))\S++\s*+$|\bgit diff\b(?:(?!\bgit diff\b)[^>|])*+$")
+"""Commands that show the change, perhaps an earlier form of it. Linear: no try reads what the next one reads again."""
 _SUMMARY = re.compile(
     r"\d+ (?:passed|failed|errors?|deselected|xfailed)\b|^Ran \d+ tests?|^OK\b|^FAILED\b|^FAIL:|^ERROR:"
     r"|^(?:E  |AssertionError)"
