@@ -157,17 +157,17 @@ class _Record:
             given = self._filter(data)
             data = replace(data, model_data=await given if inspect.isawaitable(given) else given)
         with harmless("filter"):  # the SDK ends the run when a filter fails
-            return await self._shown(sent, data.model_data, data.agent.tools)
+            return await self._shown(sent, data.model_data, data.agent)
         return data.model_data
 
-    async def _shown(self, sent: list[Any], told: ModelInputData, tools: list[Any]) -> ModelInputData:
+    async def _shown(self, sent: list[Any], told: ModelInputData, agent: Any) -> ModelInputData:
         run = self.run or self.start(sent)
         run = await self._runs.begin(run.task, run=run.id)
         start = _place(sent, self._own)
         if start is None and self._is_part:  # the request of an agent below this one
             return told
         self._instructions[told.instructions or ""] = None
-        run.can_call(lambda: tools)
+        run.can_call(lambda: agent.tools)
         if start is None and self._is_stored:  # the rest of a conversation that the server has
             self._seen += sent
             return told
