@@ -54,6 +54,16 @@ async def test_each_part_gives_its_rows_on_a_small_sample(name: str, report: Mod
         assert [row.name for row in rows if not row.holds] == []
 
 
+async def test_rows_are_told_as_soon_as_their_part_is_measured(
+    report: ModuleType, part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("harmless", "time"):
+        monkeypatch.setattr(part({"time": "timing"}.get(name, name)), "rows", planted(name))
+    told = list[str]()
+    await report.report(["harmless", "time"], progress=lambda line: told.append(line.split(":")[0]), row=told.append)
+    assert told == ["harmless", "harmless", "time", "time"]
+
+
 def test_every_part_is_tried(report: ModuleType) -> None:
     assert report.PARTS.keys() == ROWS.keys()
 
