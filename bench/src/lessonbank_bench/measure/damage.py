@@ -1,7 +1,7 @@
 """What becomes of a bank whose file is damaged, changed behind its back or put in the place of another one?
 
-    python -m lessonbank_bench.measure.damage [--lessons 300] [--pages 12] [--pairs 100] [--crashes 12] [--seed 0]
-    python -m lessonbank_bench.measure.damage --pages 0     every page of the file: half an hour
+    python -m lessonbank_bench.measure.damage [--lessons 300] [--pages 6] [--pairs 60] [--crashes 12] [--seed 0]
+    python -m lessonbank_bench.measure.damage --pages 0     every page of the file: four times as long
 
 It makes a bank in a folder of its own, damages copies of it, and prints the table of docs/store.md, each row as soon
 as it is known. Of each table and of each index at most `--pages` are damaged, drawn at random; the table says of how
@@ -198,7 +198,7 @@ def lost_pages(sound: bytes, numbers: Sequence[int], chance: random.Random) -> b
 
 
 def pages_of(bank: Path) -> dict[str, list[int]]:
-    """The pages of each table and of each index; those of none are free, or say which ones are."""
+    """The pages of each table and of each index; those that are in none are listed as free."""
     held: dict[str, list[int]] = {}
     with closing(sqlite3.connect(bank)) as raw:
         for name, number in raw.execute("SELECT name, pageno FROM dbstat ORDER BY pageno"):
@@ -477,8 +477,8 @@ def arguments() -> argparse.Namespace:
     """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lessons", type=int, default=300)
-    parser.add_argument("--pages", type=int, default=12, help="most of each table and index; 0: every page")
-    parser.add_argument("--pairs", type=int, default=100)
+    parser.add_argument("--pages", type=int, default=6, help="most of each table and index; 0: every page")
+    parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--crashes", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
