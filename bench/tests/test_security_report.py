@@ -38,7 +38,7 @@ ROWS = {
     "echo": ("re-ingested echo", "reworded echo", "new lessons"),
     "poison": ("trust=open", "trust=corroborated", "trust=witnessed", "trust=reviewed", "two identities"),
     "harmless": ("over-blocking", "sanitise and render", "drift to a shortcut", "byte for byte"),
-    "time": ("intake of one run", "longest call"),
+    "time": ("intake of one run", "longest call", "the same run learned", "thread of the event loop"),
 }
 MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")
 """Parts whose promises are structural: they hold on every sample."""
