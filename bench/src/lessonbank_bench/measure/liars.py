@@ -1,7 +1,8 @@
 """How many writers may lie before the bank does something wrong: a good lesson taken back, a bad one trusted?
 
     python -m lessonbank_bench.measure.liars [--seeds 20] [--tasks 500] [--writers 50] [--json]
-    python -m lessonbank_bench.measure.liars --bank [--seeds 3]     liars who discredit, through a bank, by trust policy
+    python -m lessonbank_bench.measure.liars --bank [--seeds 3] [--shares 0.1 0.2]
+                                      liars who discredit, ten reports a task, through a bank, by trust policy
 
 Each task is one of a writer drawn at random, twenty tasks a day. Honest writers tell what happened. Liars either tell
 the opposite of what is true of the lesson, or make the task again and again and tell only what suits them; each as
@@ -17,7 +18,7 @@ import json
 import random
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
@@ -40,8 +41,8 @@ WAYS: Final[tuple[Way, ...]] = ("lies", "chosen truths")
 EFFECTS: Final[dict[World, tuple[float, float]]] = {"discredit": (0.5, 0.8), "praise": (0.8, 0.5)}
 """The rate of success without the lesson and with it: liars discredit one that helps, and praise one that harms."""
 WITHSTOOD: Final = 0.1
-ASKED: Final = ((WITHSTOOD, 10), (WITHSTOOD, 1), (0.2, 10), (0.3, 10))
-"""The shares of liars, and their reports of a task, that are tried through a bank: the promise first."""
+OFTEN: Final = 10
+"""Reports of a task by a liar, where the same is tried through a bank."""
 LOOKED: Final = 10
 """After so many recalls the bank is asked what it did: its lists take as long as a recall."""
 A_DAY: Final = 20
@@ -263,6 +264,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=500)
     parser.add_argument("--writers", type=int, default=50)
     parser.add_argument("--bank", action="store_true")
+    parser.add_argument("--shares", nargs="+", type=float, default=[0.1, 0.2, 0.3], help="of liars, with --bank")
     parser.add_argument("--json", action="store_true")
     asked: Any = parser.parse_args()
     sys.exit(_through_banks(asked) if asked.bank else _tabled(asked))
@@ -308,25 +310,25 @@ def _power_lines(powers: list[Power]) -> Iterator[str]:
 
 def _through_banks(asked: Any) -> int:
     """Each cell as soon as it is known, then the table."""
-    cells, wrong = dict[tuple[float, int, TrustPolicy], str](), 0
-    for share, reports in ASKED:
+    cells, wrong = dict[tuple[float, TrustPolicy], str](), 0
+    for share in asked.shares:
         for policy in POLICIES:
-            crowds = [Crowd(asked.writers, round(share * asked.writers), reports, way) for way in WAYS]
+            crowds = [Crowd(asked.writers, round(share * asked.writers), OFTEN, way) for way in WAYS]
             ended = [in_bank(policy, c, tasks=asked.tasks, seed=seed) for c in crowds for seed in range(asked.seeds)]
             bad, shown = sum(one.wrong("discredit") for one in ended), min(one.shown for one in ended)
             wrong += bad if share <= WITHSTOOD else 0
             asked_for = f", {n} proposed" if (n := sum(one.proposed for one in ended)) else ""
-            cells[share, reports, policy] = f"{bad} of {len(ended)}{asked_for}; {shown:.0%}"
-            print(f"{share:.0%}, {_reported(reports)}, {policy}: {cells[share, reports, policy]}", flush=True)
-    print("\n".join(("", *_policy_lines(cells))))
+            cells[share, policy] = f"{bad} of {len(ended)}{asked_for}; {shown:.0%}"
+            print(f"{share:.0%}, {policy}: {cells[share, policy]}", flush=True)
+    print("\n".join(("", *_policy_lines(asked.shares, cells))))
     return int(wrong > 0)
 
 
-def _policy_lines(cells: Mapping[tuple[float, int, TrustPolicy], str]) -> Iterator[str]:
-    yield f"| trust policy | {' | '.join(f'{share:.0%} lie, {_reported(reports)}' for share, reports in ASKED)} |"
-    yield f"|---|{'---|' * len(ASKED)}"
+def _policy_lines(shares: Sequence[float], cells: Mapping[tuple[float, TrustPolicy], str]) -> Iterator[str]:
+    yield f"| trust policy | {' | '.join(f'{share:.0%} lie' for share in shares)} |"
+    yield f"|---|{'---|' * len(shares)}"
     for policy in POLICIES:
-        yield f"| `{policy}` | {' | '.join(cells[share, reports, policy] for share, reports in ASKED)} |"
+        yield f"| `{policy}` | {' | '.join(cells[share, policy] for share in shares)} |"
 
 
 if __name__ == "__main__":
