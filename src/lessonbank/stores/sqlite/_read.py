@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import NotFound, StoreDamaged
+from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
@@ -149,11 +150,13 @@ def settings(connection: sqlite3.Connection, prefix: str, /) -> dict[str, str]:
     return dict(connection.execute(f"SELECT key, value FROM settings WHERE {where} ORDER BY key", (prefix, prefix)))
 
 
-def journal_entry(scope: str, row: Sequence[Any], /) -> JournalEntry:
-    """A row of `JOURNAL` as a record."""
+def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
+    """A row of `JOURNAL` as a record; `None` where it names none of the ids asked for."""
     number, at, writer, blob = row
-    entry = entry_of(unpacked(blob))
-    return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry)
+    text = unpacked(blob)
+    if not may_name(text, naming):
+        return None
+    return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
 
 
 def _found(connection: sqlite3.Connection, sql: str, scope_name: str, id: str, kind: str) -> Any:
