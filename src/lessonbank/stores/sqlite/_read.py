@@ -14,8 +14,11 @@ from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
 from ._checks import checksum
+from ._connection import Connection
 from ._rows import AMONG_IDS, among_ids, entry_of, experience_at, find_scope, sequence_of
 
+_SCOPES: Final = 1_000
+"""Of so many scopes at most one connection remembers how many lessons they hold."""
 # Sorted without the records: LIMIT keeps SQLite from sorting what is joined to it, too.
 SCAN: Final = (
     "SELECT e.record, j.entry FROM (SELECT number FROM experiences WHERE scope ="
@@ -119,16 +122,28 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
     """How much a scope holds."""
     scope = find_scope(connection, scope_name)
     found = connection.execute(
-        "SELECT ?3, (SELECT count(*) FROM lessons WHERE scope = ?1),"
+        "SELECT ?3, ?5,"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'retired'),"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'quarantined'),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1),"
         f" (SELECT count(*) FROM trajectories t WHERE scope = ?1 AND {PENDING}),"
         " (SELECT count(*) FROM recalls WHERE scope = ?1),"
         " (SELECT count(*) FROM settlements WHERE scope = ?1), ?4",
-        (scope.number, UNFINISHED_TAG, scope.documents, scope.sequence),
+        (scope.number, UNFINISHED_TAG, scope.documents, scope.sequence, _lessons_in(connection, scope.number)),
     ).fetchone()
     return Counts(**dict(zip(Counts.model_fields, found, strict=True)))
+
+
+def _lessons_in(connection: sqlite3.Connection, scope: int) -> int:
+    """How many lessons a scope holds: counted again only after something was written, by whomever."""
+    content = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+    held = connection.lessons if isinstance(connection, Connection) else None
+    counted = held[1] if held and held[0] == content and len(held[1]) < _SCOPES else dict[int, int]()
+    if scope not in counted:
+        (counted[scope],) = connection.execute("SELECT count(*) FROM lessons WHERE scope = ?", (scope,)).fetchone()
+    if isinstance(connection, Connection):
+        connection.lessons = content, counted
+    return counted[scope]
 
 
 def scopes(connection: sqlite3.Connection, /) -> list[str]:
