@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -144,6 +147,18 @@ async def test_a_renderer_that_lets_text_through_fails_the_structural_rows(
     monkeypatch.setattr(surfaces, "RENDERERS", surfaces.RENDERERS[:1])
     broken = {row.name for row in await surfaces.rows(240) if not row.holds}
     assert {"line or second preamble forged", "token of a chat template out"} <= broken
+
+
+async def test_what_a_busy_bank_warns_of_is_not_taken_for_a_forged_line(
+    part: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    surfaces, path = part("surfaces"), tmp_path / "bank.db"
+    cases, found = surfaces.read("structural")[:1], surfaces.Found()
+    await surfaces._through_a_bank(path, cases, found)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        surfaces._on_the_command_line(path, cases, found)
+    assert {kind: ids for kind, ids in found.by_kind.items() if ids} == {}
 
 
 async def test_a_bank_without_a_redactor_fails_the_row_of_secrets(part: Callable[[str], ModuleType]) -> None:

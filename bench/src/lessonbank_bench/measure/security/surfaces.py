@@ -157,7 +157,8 @@ def _line_faults(line: str) -> set[str]:
 
 
 def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> None:
-    said = _commands("--bank", str(path), "--scope", "s")
+    warned = list[str]()
+    said = _commands(warned, "--bank", str(path), "--scope", "s")
 
     for words in (("lessons", "list", "--limit", "10000"), ("history", "list")):
         found.note_line(said(*words), cases[0], f"command line ({words[0]} of all)")
@@ -169,10 +170,16 @@ def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> Non
         found.note_line(rest, case, "command line")
         found.note(set(block_faults(block)) if "<<<" in block else set(text_faults(block)), case, "command line")
         found.note(_line_faults(said("retrieve", f"find {case.id}", "--json").replace("\n", "")), case, "JSON")
+        for note in warned:
+            found.note_line(note, case, "command line")
+        warned.clear()
 
 
-def _commands(*always: str) -> Callable[..., str]:
-    """What a command prints. The commands are made once: to make them takes ten times as long as to run one."""
+def _commands(warned: list[str], /, *always: str) -> Callable[..., str]:
+    """What a command prints; what it warns of, on the other stream, goes to `warned`.
+
+    The commands are made once: to make them takes ten times as long as to run one.
+    """
     runner, command = CliRunner(env={"NO_COLOR": "1", "COLUMNS": "200"}), get_command(app)
 
     def said(*words: str) -> str:
@@ -185,7 +192,10 @@ def _commands(*always: str) -> Callable[..., str]:
             except Exception:  # noqa: BLE001 - whatever a hostile text breaks is the finding
                 pass
             sys.stdout.flush()
-            return failed or streams[-1].getvalue().decode("utf-8", "replace").replace("\r\n", "\n")
+            sys.stderr.flush()
+            told, notes = (stream.getvalue().decode("utf-8", "replace") for stream in streams[:2])
+            warned.extend([notes] if notes else [])
+            return failed or told.replace("\r\n", "\n")
 
     return said
 
