@@ -170,7 +170,7 @@ def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site
     anyio.run(give_up)
     queue = site.enter().get("/queue")
     assert "the model is &lt;b&gt;down&lt;/b&gt;" in queue.text
-    assert "1 were given up" in queue.text
+    assert "1 was given up" in queue.text
     assert site.get("/queue/retry").status == 400
     preview = site.get("/queue/retry?run=all")
     assert "run-stuck" in preview.text
@@ -178,7 +178,7 @@ def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site
     with opened(bank_file) as bank:
         assert bank.runs.get("run-stuck").status == "failed", "a look changes nothing"
     assert site.post("/queue/retry", {"csrf": preview.csrf, "run": ["run-stuck", "run-fresh"]}).status == 303
-    assert "Learned from 2 of 2 runs: 1 new lessons" in site.get("/queue").text
+    assert "Learned from 2 of 2 runs: 1 new lesson" in site.get("/queue").text
     with opened(bank_file) as bank:
         assert {bank.runs.get(f"run-{name}").status for name in ("stuck", "fresh")} == {"learned"}
 

@@ -14,6 +14,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
 from lessonbank._concurrency import if_there
+from lessonbank._counting import counted
 from lessonbank.errors import Conflict, StoreError, UsageError
 from lessonbank.types.ids import digest
 
@@ -147,7 +148,8 @@ def _mark(what: Erasing) -> str:
 
 
 def _size(what: Erasing) -> str:
-    return f"{len(what.lessons)} lessons, {len(what.runs)} runs, {len(what.recalls)} recalls"
+    some = (("lesson", what.lessons), ("run", what.runs), ("recall", what.recalls))
+    return ", ".join(counted(len(ids), name) for name, ids in some)
 
 
 async def _writers(visit: Visit) -> Sequence[str]:

@@ -389,7 +389,7 @@ class PostgresStore:
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._find("", lambda connection: _read.setting(connection, encodable(key)))
+        return await _result(self._database.look(lambda connection: _read.setting(connection, encodable(key))))
 
     async def settings(self, prefix: str, /) -> Mapping[str, str]:
         """See `Store.settings`."""
