@@ -45,10 +45,43 @@ def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file
     assert "&lt;&lt;&lt;lessons" in tried.text
     assert "Nothing would be shown" in site.get("/why?task=quantum+chromodynamics").text
     huge = site.get(f"/why?task=Cancel+pending+order+%23W777&limit=001{'9' * 5000}")
-    assert (huge.status, "Check the order&#39;s status" in huge.text) == (200, True)
+    assert (huge.status, "limit is a number" in huge.text) == (400, True)
     with opened(bank_file) as bank:
         assert bank.admin.counts() == before
         assert len(bank.history.list()) == journal
+
+
+@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
+def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_file: Path | str) -> None:
+    task = "task=Cancel+pending+order+%23W777"
+    with opened(bank_file) as bank:
+        before = bank.admin.counts(), len(bank.history.list())
+    own = site.enter().get(f"/why?{task}")
+    assert '<details class="settings">' in own.text, "folded, as long as nothing is chosen"
+    blank = site.get(f"/why?{task}&limit=&by=&budget=&floor=&diversity=&exclude=&trust=&kind=&preface=")
+    assert (blank.status, "Look up" in blank.text or "Check the order" in blank.text) == (200, True)
+    tried = {
+        "limit=50&floor=0": lambda text: text.count('scope="row"') > own.text.count('scope="row"'),
+        "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
+        "floor=1": lambda text: "+floor(1)" in text,
+        "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
+        "by=lexical&diversity=0.5": lambda text: "+diverse(0.5)" in text,
+        "exclude=template": lambda text: "same template" in text,
+        "trust=reviewed": lambda text: "+reviewed" in text,
+        "kind=guardrail": lambda text: "<option selected>guardrail" in text and "+guardrail" in text,
+    }
+    for settings, is_so in tried.items():
+        page = site.get(f"/why?{task}&{settings}")
+        assert (page.status, is_so(page.text)) == (200, True), settings
+        assert '<details class="settings" open>' in page.text
+        part = site.get(f"/why/try?{task}&{settings}", HX_Request="true")
+        assert (part.status, "<html" in part.text) == (200, False)
+    for wrong, why in {"limit=51": "at most 50", "floor=nan": "floor", "by=dense": "needs an embedder"}.items():
+        page = site.get(f"/why?{task}&{wrong}")
+        assert (page.status, "This cannot be tried" in page.text, why in page.text) == (400, True, True), wrong
+        assert site.get(f"/why/try?{task}&{wrong}", HX_Request="true").status == 200, "it comes into its page"
+    with opened(bank_file) as bank:
+        assert (bank.admin.counts(), len(bank.history.list())) == before
 
 
 def test_a_preview_draws_nothing_and_says_why_it_is_empty(bank_file: Path) -> None:
@@ -137,7 +170,7 @@ def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site
     anyio.run(give_up)
     queue = site.enter().get("/queue")
     assert "the model is &lt;b&gt;down&lt;/b&gt;" in queue.text
-    assert "1 were given up" in queue.text
+    assert "1 was given up" in queue.text
     assert site.get("/queue/retry").status == 400
     preview = site.get("/queue/retry?run=all")
     assert "run-stuck" in preview.text
@@ -145,7 +178,7 @@ def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site
     with opened(bank_file) as bank:
         assert bank.runs.get("run-stuck").status == "failed", "a look changes nothing"
     assert site.post("/queue/retry", {"csrf": preview.csrf, "run": ["run-stuck", "run-fresh"]}).status == 303
-    assert "Learned from 2 of 2 runs: 1 new lessons" in site.get("/queue").text
+    assert "Learned from 2 of 2 runs: 1 new lesson" in site.get("/queue").text
     with opened(bank_file) as bank:
         assert {bank.runs.get(f"run-{name}").status for name in ("stuck", "fresh")} == {"learned"}
 
