@@ -77,7 +77,7 @@ async def test_a_run_of_another_task_is_named_when_it_is_learned_and_in_the_repo
         await bank.learn(other, outcome="success")
     told = await bank.learn(other, recall=recall, outcome="success")
     assert len([note for note in told.notes if note.startswith("another task: ")]) == 1
-    assert "another task: 1 recalls" in " ".join((await bank.lift()).notes)
+    assert "another task: 1 recall was settled by a run of another task" in " ".join((await bank.lift()).notes)
 
 
 @pytest.mark.full

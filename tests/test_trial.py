@@ -200,7 +200,7 @@ async def test_an_agent_whose_runs_do_not_show_the_memory_is_measured_and_the_re
     told = await ask(bank, await recalls_of(bank, 40), quiet, without=only.id)
     assert (told.standing, told.refused) == ("helps", 0)
     assert told.unproven == told.pairs
-    assert f"{told.pairs} of {told.runs} runs do not show the memory they were handed" in str(told)
+    assert f"in {told.pairs} of {told.runs} runs the memory that was handed over does not show" in str(told)
 
 
 async def test_an_agent_that_drops_the_memory_shows_no_effect_and_is_not_taken_for_proof_of_none() -> None:
@@ -465,7 +465,7 @@ async def test_a_task_that_is_given_twice_counts_once_and_one_that_taught_the_le
     told = await ask(bank, [TASK, f"{TASK} 1", TASK], World())
     assert told.pairs == 2
     assert [note.split(",")[0].split(":")[0] for note in told.notes] == [
-        "1 tasks were given more than once",
+        "1 task was given more than once",
         "for 1 of 2 tasks a lesson was learned from the very same task",
     ]
 

@@ -136,7 +136,7 @@ def test_a_lesson_that_no_row_wrote_is_named_as_it_stood_in_the_prompt() -> None
 def test_the_page_says_that_what_is_observed_of_a_lesson_is_no_effect_of_it() -> None:
     words = read(page(asked(), both(shown=(CODE,), lessons=(LESSON,), memory=block(("strategy", "Open first", "…")))))
     assert "nothing here is the effect of a single lesson" in words
-    assert "1 lessons were shown, counted for each arm; 1 of them for 5 tasks or more" in words
+    assert "1 lesson was shown, counted for each arm; 1 of them for 5 tasks or more" in words
     assert "1. Open first" in words
     assert "+83.3 points" in words
     assert "left out at random:" not in words

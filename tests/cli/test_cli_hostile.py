@@ -86,7 +86,7 @@ def test_an_outcome_in_words_is_an_error_that_names_file_line_and_value(runs: Pa
     done = learn(runs)
     assert done.returncode == 3
     assert 'runs.jsonl:2: success is "true": write true, false, or null' in done.stderr
-    assert "1 runs read: 1 failure" in done.stdout
+    assert "1 run read: 1 failure" in done.stdout
 
 
 def test_graded_rewards_are_counted_and_the_threshold_can_be_set(runs: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_stated_success_beside_a_graded_reward_is_no_contradiction(runs: Path)
     write(runs, [{**RUNS[1], "success": True, "reward": 0.9}])
     done = learn(runs)
     assert done.returncode == 0, done.stderr
-    assert "1 runs read: 1 success" in done.stdout
+    assert "1 run read: 1 success" in done.stdout
 
 
 def many(path: Path, count: int) -> Path:

@@ -27,7 +27,7 @@ def test_restore_says_what_it_replaced_and_where_that_is(tmp_path: Path) -> None
     learn(tmp_path / "bank.db", "Ship parcel 2")
     done = lessonbank_cli("restore", "backup.db", "bank.db", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "is now what 'backup.db' holds: 1 lessons, 1 runs" in done.stdout
+    assert "is now what 'backup.db' holds: 1 lesson, 1 run" in done.stdout
     assert "before: 2 lessons, 2 runs" in done.stdout
     (kept,) = tmp_path.glob("bank.replaced-*.db")
     assert kept.name in done.stdout

@@ -59,7 +59,7 @@ def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
     lesson = entries[2]["entry"]["experience"]["lessons"][0]["id"]
     assert [e["sequence"] for e in json_of("history", "list", "--lesson", lesson, cwd=folder)] == [3]
     done = run_cli("history", "list", "--after", 7, cwd=folder)
-    assert "1 changes of t" in done.stdout
+    assert "1 change of t" in done.stdout
     assert "Ship parcel 7" in done.stdout
 
 

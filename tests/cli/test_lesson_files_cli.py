@@ -39,9 +39,9 @@ def test_a_file_goes_out_and_an_edit_comes_in_and_is_decided(place: Path) -> Non
     assert "2 lessons of t are in 'CLAUDE.md'" in run(place, "export", "CLAUDE.md", "--format", "claude-md")
     change(file)
     assert "import it first, or sync it [usage]" in run(place, "export", "CLAUDE.md", "--format", "claude-md", code=2)
-    assert "1 new records in t" in run(place, "import", "CLAUDE.md")
+    assert "1 new record in t" in run(place, "import", "CLAUDE.md")
     table = run(place, "lessons", "proposals").splitlines()
-    assert table[0].strip() == "1 proposals in t"
+    assert table[0].strip() == "1 proposal in t"
     row = table[2].split()
     assert row[1:3] == ["approve:", "edit"]
     assert "read in CLAUDE.md" in table[2]
@@ -75,7 +75,7 @@ def test_a_folder_of_skills_goes_out_and_in(place: Path) -> None:
     run(place, "export", "skills", "--format", "skill", "--budget", "900")
     (skill,) = (place / "skills").glob("*/SKILL.md")
     change(skill)
-    assert "1 new records" in run(place, "import", "skills")
+    assert "1 new record" in run(place, "import", "skills")
 
 
 def test_what_is_wrong_is_one_sentence(place: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
     done = purge("--run", "run-1", "--reason", "request 17", "--yes", cwd=folder)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "erased from t: 1 runs, 1 experiences, 1 lessons." in told
+    assert "erased from t: 1 run, 1 experience, 1 lesson." in told
     assert "Backups and exports made earlier still hold it" in told
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         with pytest.raises(NotFound):
@@ -143,7 +143,7 @@ def test_what_belongs_to_one_person_is_shown_and_erased_and_the_rest_stays(users
         assert bank.admin.counts().trajectories == 2
     done = purge(*words, "--yes", cwd=users)
     assert done.returncode == 0, done.stderr
-    assert "erased from t: 1 runs, 1 experiences, 1 lessons, 2 recalls" in done.stdout
+    assert "erased from t: 1 run, 1 experience, 1 lesson, 2 recalls" in done.stdout
     with lessonbank.connect(users / "bank.db", scope="t") as bank:
         assert [run.trajectory.id for run in bank.runs.list()] == ["run-of-u-18"]
         assert not bank.runs.list(metadata={"user": "u-17"}) + bank.recalls.list(metadata={"user": "u-17"})
@@ -154,7 +154,7 @@ def test_a_recall_alone_can_be_erased_by_a_part_of_its_id(users: Path) -> None:
     with lessonbank.connect(users / "bank.db", scope="t") as bank:
         recall = bank.recalls.search("Where is my vase")[0].id
     done = purge("--recall", recall[-8:], "--reason", "x", "--yes", cwd=users)
-    assert "erased from t: 1 recalls" in done.stdout
+    assert "erased from t: 1 recall." in done.stdout
 
 
 def test_metadata_that_nothing_has_erases_nothing_and_says_how_numbers_are_written(users: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_corrected_verdict_carries_the_name_of_the_person(folder: Path) -> Non
 def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_some_still_wait(folder: Path) -> None:
     still = lessonbank_cli("runs", "retry", *WHERE, cwd=folder)
     assert still.returncode == 3
-    assert "1 runs still wait" in still.stdout
+    assert "1 run still waits" in still.stdout
     with ModelServer(default='{"thoughts": "no form", "status": "failure"}') as server:
         words = ("runs", "retry", "--model", "desk", "--base-url", server.base_url)
         lessonbank_cli(*words, *WHERE, cwd=folder)

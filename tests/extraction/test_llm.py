@@ -144,7 +144,7 @@ async def test_attempts_without_a_verdict_are_left_out() -> None:
     extraction = await extractor(model)([attempt("unknown"), attempt("failure")])
     assert extraction.lessons[0].provenance.verdict == "failure"
     assert "<<<run " in asked(model)[0]
-    assert "1 attempt(s) left out: how they ended is not known" in extraction.notes
+    assert "1 attempt left out: the end is not known" in extraction.notes
 
 
 async def test_with_nothing_left_the_model_is_not_asked() -> None:
@@ -176,7 +176,7 @@ async def test_the_cap_counts_lessons_that_hold() -> None:
     extraction = await extractor(scripted(reply))([attempt()])
     assert [found.title for found in extraction.lessons] == ["Lesson 0", "Lesson 1", "Lesson 2"]
     assert any("'Guess' was dropped" in note for note in extraction.notes)
-    assert any("2 lesson(s) beyond the limit of 3" in note for note in extraction.notes)
+    assert any("2 lessons beyond the limit of 3" in note for note in extraction.notes)
 
 
 async def test_a_contrast_may_give_five_lessons() -> None:

@@ -81,7 +81,7 @@ def test_one_text_that_cannot_be_embedded_leaves_the_others_to_be_found_by_their
         bank.retrieve("paint the fence")
         assert mine.documents == asked, "it is not asked again with every retrieval"
         (told,) = bank.admin.unembedded()
-        assert "refused 1 times" in told
+        assert "refused 1 time," in told
         assert "cannot tokenise" in told
 
 

@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from lessonbank._counting import counted
 from lessonbank.errors import UsageError
 from lessonbank.guard import clean
 
@@ -35,7 +36,7 @@ This shows   that the loop works from end to end (retrieve, inject, act, learn),
 It shows not how well a language model judges, distils or acts. The world is synthetic and its failures tell much.
              The same world with a model of yours: lessonbank demo --model provider:name --tasks 12"""
 MODEL = """The agent, the extractor and {judge} are the language model {name}, in a small synthetic world.
-One world and {tasks} tasks: read it as a demonstration, not as a measurement."""
+One world and {tasks}: read it as a demonstration, not as a measurement."""
 RECORDED = """This is a recording. Its answers were written by hand, request by request, at a stand-in for a model
 server: it shows how the prompts read and what lessons a careful reader writes, and measures no model of any name.
 """
@@ -174,9 +175,8 @@ def _progress(story: Story, asked: Asked) -> Text:
 
 
 def _curves(story: Story, asked: Asked, console: Console) -> Group:
-    head = Text(
-        f"Share done of the ten tasks up to each one (world {asked.seed}, {asked.tasks} tasks, top of each chart = all)"
-    )
+    drawn = f"world {asked.seed}, {counted(asked.tasks, 'task')}, top of each chart = all"
+    head = Text(f"Share done of the ten tasks up to each one ({drawn})")
     parts = [head]
     for title, episodes, style in (
         ("without memory", story.without, "yellow"),
@@ -250,19 +250,19 @@ def _numbers(asked: Asked, story: Story, across: list[tuple[float, float]]) -> I
     from lessonbank.demo.story import rate
 
     rates = f"{rate(story.without):.3f} without, {rate(story.remembering):.3f} with memory"
-    yield f"this world, {len(story.without)} tasks: {rates}"
+    yield f"this world, {counted(len(story.without), 'task')}: {rates}"
     yield f"gain {story.difference} (95 %, bootstrap over this world's tasks, paired)"
     if across:
         without, kept = [a for a, _ in across], [b for _, b in across]
         mean = f"{sum(without) / len(across):.3f} without, {sum(kept) / len(across):.3f} with memory"
-        yield f"{len(across)} further worlds: {mean}"
+        yield f"{counted(len(across), 'further world')}: {mean}"
         yield f"gain {paired_bootstrap(kept, without)} (95 %, bootstrap over worlds, paired)"
     right, verdicts = story.judged_right
     if asked.judged and verdicts:
-        yield f"the judge agreed with the verifier on {right} of {verdicts} runs"
+        yield f"the judge agreed with the verifier on {right} of {counted(verdicts, 'run')}"
     if story.usage.requests:
         tokens = f"{story.usage.input_tokens:,} tokens in, {story.usage.output_tokens:,} out"
-        yield f"acting, judging and extracting took {story.usage.requests} requests, {tokens}"
+        yield f"acting, judging and extracting took {counted(story.usage.requests, 'request')}, {tokens}"
 
 
 def _meaning(asked: Asked, player: LanguageModel | None) -> str:
@@ -271,7 +271,7 @@ def _meaning(asked: Asked, player: LanguageModel | None) -> str:
     if player is None:
         return SCRIPTED.format(version=READER_VERSION)
     judge = "the judge" if asked.judged else "(the verifier's word stands for the judge)"
-    told = MODEL.format(judge=judge, name=player.name, tasks=asked.tasks)
+    told = MODEL.format(judge=judge, name=player.name, tasks=counted(asked.tasks, "task"))
     return RECORDED + told if asked.recorded else told
 
 

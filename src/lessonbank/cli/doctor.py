@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.progress import Progress
 
+from lessonbank._counting import counted
 from lessonbank.types import Counts, Queue
 
 from . import _options as options
@@ -119,7 +120,10 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts], queue: Queue) ->
         rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
         show_table("\nProposals that wait for a person (`lessons proposals`)", ("scope", "lesson", "because"), rows)
     if unlabelled := report["unlabelled"]:
-        rows = [(s, f"{n} labels are missing: `runs audit` lists the runs") for s, n in unlabelled.items()]
+        rows = [
+            (s, f"{counted(n, 'label is', 'labels are')} missing: `runs audit` lists the runs")
+            for s, n in unlabelled.items()
+        ]
         show_table("\nAudits that wait for a person", ("scope", "what"), rows)
     if refused := [(scope, text) for scope, texts in report["unembedded"].items() for text in texts]:
         show_table("\nTexts that the embedder refuses (--reindex tries again)", ("scope", "what"), refused)

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import typer
 
 from lessonbank._batches import batches
+from lessonbank._counting import counted
 from lessonbank.arguments import named
 from lessonbank.errors import NotAllowed
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
@@ -81,7 +82,8 @@ def salvage(
     with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)
     held = done.counts
-    some = f"{held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls"
+    lessons, runs = counted(held.lessons, "lesson"), counted(held.trajectories, "run")
+    some = f"{lessons}, {runs} and {counted(held.recalls, 'recall')}"
     lines = [f"{named(new)} holds {some} of {named(bank)}"]
     for lost in done.lost:
         lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
@@ -104,8 +106,10 @@ def migrate(
 
     needs_bank(source)
     with progress_console.status("copying") as status:
-        rows = migrate(source, target, progress=lambda scope, done: status.update(f"copying {scope}: {done:,} rows"))
-    _report(as_json, {"rows": rows}, f"copied {rows:,} rows; the bank they come from is as it was")
+        rows = migrate(
+            source, target, progress=lambda scope, done: status.update(f"copying {scope}: {counted(done, 'row')}")
+        )
+    _report(as_json, {"rows": rows}, f"copied {counted(rows, 'row')}; the bank they come from is as it was")
 
 
 def _ids(lost: Lost) -> list[tuple[str, Sequence[str]]]:
@@ -119,7 +123,8 @@ def _holds(state: FileState) -> str:
     if state.counts is None:
         return f"{size}, which cannot be read: {state.problem}"
     last = f", last changed {state.last_change:%Y-%m-%dT%H:%M:%SZ}" if state.last_change else ""
-    return f"{state.counts.lessons} lessons, {state.counts.trajectories} runs, {size}{last}"
+    lessons, runs = counted(state.counts.lessons, "lesson"), counted(state.counts.trajectories, "run")
+    return f"{lessons}, {runs}, {size}{last}"
 
 
 def export(
@@ -164,7 +169,7 @@ def import_(
         admin = owning(memory, by or approved_by, key_file).admin
         with progress_console.status("importing"):
             added = admin.import_(file, approved_by=approved_by)
-    _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
+    _report(as_json, {"added": added, "file": str(file)}, f"{counted(added, 'new record')} in {scope}")
 
 
 def sync(
@@ -192,8 +197,8 @@ def sync(
 
 def _show_synced(told: Synced, *, done: bool) -> None:
     same = "as it was" if told.before == told.after else "written" if done else "would change"
-    left_out = f", {told.left_out} do not fit the budget" if told.left_out else ""
-    say(f"{named(told.path)}: {told.lessons} lessons{left_out}, {same}")
+    left_out = f", {counted(told.left_out, 'does', 'do')} not fit the budget" if told.left_out else ""
+    say(f"{named(told.path)}: {counted(told.lessons, 'lesson')}{left_out}, {same}")
     for one in told.proposals:
         say(f"  {'proposed' if done else 'would be proposed'}: {one.change} {one.lesson.title!r}")
     for note in told.notes:

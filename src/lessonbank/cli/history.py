@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessonbank._counting import counted
 from lessonbank._portal import run_sync
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
@@ -77,7 +78,7 @@ def list_(
         return
     if elsewhere:
         warn(elsewhere)
-    show_table(f"{len(entries)} changes of {scope}", _COLUMNS, map(_row, entries))
+    show_table(f"{counted(len(entries), 'change')} of {scope}", _COLUMNS, map(_row, entries))
 
 
 @app.command("diff")
@@ -118,7 +119,7 @@ def rollback(
         return
     console.print(
         f"{scope} is as it was after change {entry.entry.to if isinstance(entry.entry, Rollback) else to}: "
-        f"{counts.experiences} experiences, {counts.lessons} lessons ({counts.retired} retired). "
+        f"{counted(counts.experiences, 'experience')}, {counted(counts.lessons, 'lesson')} ({counts.retired} retired). "
         f"This is change {entry.sequence}; a rollback to {entry.sequence - 1} undoes it",
         markup=False,
     )
@@ -199,7 +200,7 @@ def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> Non
         show_json({"first_bad": entry.sequence, "entry": entry.model_dump(mode="json"), "runs": tried})
         return
     rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
-    show_table(f"{len(rows)} runs of the check", ("after change", "result"), rows)
+    show_table(f"{counted(len(rows), 'run')} of the check", ("after change", "result"), rows)
     show_table("\nIt fails since", _COLUMNS, [_row(entry)])
     if not any(runs.values()):
         warn(f"the check failed every time: whether it passes after change {min(runs) - 1} (--good) was not tried")
@@ -214,7 +215,8 @@ def _what(entry: JournalEntry) -> str:
     """One change in a few words."""
     match change := entry.entry:
         case Add() | Replace():
-            return f"{short(change.experience.id)}, {len(change.experience.lessons)} lessons: {change.experience.task}"
+            lessons = counted(len(change.experience.lessons), "lesson")
+            return f"{short(change.experience.id)}, {lessons}: {change.experience.task}"
         case Merge():
             sources = _ids(change.source_lesson_ids)
             return f"{short(change.experience.id)}: {change.experience.task}; of {sources}: {change.reason}"
@@ -249,12 +251,14 @@ def _no_change(change: Settle | Purge | Erased | Forgotten | Missing) -> str:
     if isinstance(change, Settle):
         return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
     if isinstance(change, Purge):
-        return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
+        some = f"{counted(change.lessons, 'lesson')}, {counted(change.trajectories, 'run')}"
+        return f"{change.what}, {some}: {change.reason}"
     if isinstance(change, Erased):
         return f"by change {change.by}"
     if isinstance(change, Missing):
         return "lost with a damaged file"
-    return f"{change.runs} runs and {change.recalls} recalls from before {change.before.isoformat()}"
+    some = f"{counted(change.runs, 'run')} and {counted(change.recalls, 'recall')}"
+    return f"{some} from before {change.before.isoformat()}"
 
 
 def _rows(found: Diff) -> list[tuple[str, str, str]]:

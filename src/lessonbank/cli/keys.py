@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypeVar
 import anyio
 import typer
 
+from lessonbank._counting import counted
+
 from . import _options as options
 from ._bank import needs_bank
 from ._output import console, show_json, show_table, warn
@@ -49,7 +51,7 @@ def list_(bank: options.Bank, as_json: options.Json = False) -> None:
         return
     columns = ("id", "name", "role", "scope", "ends", "used")
     rows = [(k.id, k.name, k.role, k.scope or "(every)", _day(k.expires_at), _day(used)) for k, used in found]
-    show_table(f"{len(found)} keys", columns, rows)
+    show_table(counted(len(found), "key"), columns, rows)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lessonbank import importers
 from lessonbank._concurrency import gather
+from lessonbank._counting import counted
 from lessonbank.arguments import named
 from lessonbank.errors import FormatError, ModelUnavailable, printable
 from lessonbank.types import Json, Outcome
@@ -137,8 +138,9 @@ def learn(
 
 
 def _given_up(report: Report) -> str:
-    kept = f"{report.waiting} runs are kept and wait: the same command goes on from there"
-    return f"stopped, because the model cannot be used ({report.unavailable}). {kept}"
+    kept = counted(report.waiting, "run is kept and waits", "runs are kept and wait")
+    why = f"stopped, because the model cannot be used ({report.unavailable})"
+    return f"{why}. {kept}: the same command goes on from there"
 
 
 def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bool, model: str | None) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessonbank._counting import counted
 from lessonbank.errors import UsageError
 from lessonbank.types import Kind, Lesson, LessonState, Proposal, Repeat
 
@@ -105,7 +106,7 @@ def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = 
         show_json([one.model_dump(mode="json") for one in found])
     else:
         rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
-        show_table(f"{len(found)} proposals in {scope}", ("id", "to accept it", "because", "title"), rows)
+        show_table(f"{counted(len(found), 'proposal')} in {scope}", ("id", "to accept it", "because", "title"), rows)
 
 
 @app.command()
@@ -370,7 +371,7 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
         warn(elsewhere)
     proposed = {one.lesson.id: _PROPOSED[one.change] for one in memory.lessons.proposals()}
     rows = [(short(one.id), one.kind, _state(one, proposed), str(one.topic or ""), one.title) for one in found]
-    show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
+    show_table(f"{counted(len(found), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([one.id for one in found], limit)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lessonbank._counting import counted
 from lessonbank.errors import UsageError
 from lessonbank.types import Lesson
 
@@ -72,7 +73,10 @@ def purge(
     if as_json:
         show_json({"erased": erased.model_dump(mode="json"), "gone": gone})
     else:
-        told = ", ".join(f"{count} {what}" for what, count in gone.items()) or "nothing that is counted"
+        told = (
+            ", ".join(counted(count, what.removesuffix("s")) for what, count in gone.items())
+            or "nothing that is counted"
+        )
         say(f"erased from {scope}: {told}. {_BACKUPS}")
 
 
@@ -119,8 +123,9 @@ def _show_preview(memory: ReasoningBank, wanted: Erasing) -> None:
     """On stderr: it is part of the question."""
     if wanted.whole_scope:
         held = memory.admin.counts()
+        runs = counted(held.trajectories, "run")
         rows: list[tuple[str, str, str]] = [
-            ("everything", "", f"{held.trajectories} runs, {held.recalls} recalls, {held.lessons} lessons")
+            ("everything", "", f"{runs}, {counted(held.recalls, 'recall')}, {counted(held.lessons, 'lesson')}")
         ]
     else:
         rows = list(_rows(memory, wanted))

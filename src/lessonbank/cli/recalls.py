@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lessonbank._counting import counted
 from lessonbank.types import Recall
 
 from . import _options as options
@@ -48,7 +49,7 @@ def list_(
     if elsewhere:
         warn(elsewhere)
     rows = [(short(r.id), _when(r), _shown(r), r.task) for r in found]
-    show_table(f"{len(found)} recalls in {scope}", ("id", "when", "lessons", "task"), rows)
+    show_table(f"{counted(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
     warn_of_more([recall.id for recall in found], limit)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lessonbank._counting import counted
 from lessonbank.guard import one_line
 
 from . import _options as options
@@ -38,7 +39,7 @@ def reflect(
         return
     for note in told.notes:
         warn(note)
-    say(f"{len(told.topics)} topics looked at, {len(told.lessons)} general lessons drawn")
+    say(f"{counted(len(told.topics), 'topic')} looked at, {counted(len(told.lessons), 'general lesson')} drawn")
     for lesson in told.lessons:
         covers = ", ".join(map(short, lesson.against.lesson_ids if lesson.against else ()))
         say(f"{short(lesson.id)} {one_line(lesson.title, limit=80)} (covers {covers})")

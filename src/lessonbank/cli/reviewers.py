@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from lessonbank._counting import counted
+
 from . import _options as options
 from ._bank import opened
 from ._output import console, say, show_json, show_table
@@ -45,6 +47,6 @@ def list_(bank: options.Bank, as_json: options.Json = False) -> None:
     if as_json:
         show_json(list(found))
     elif found:
-        show_table(f"{len(found)} reviewers", ("name",), [(name,) for name in found])
+        show_table(counted(len(found), "reviewer"), ("name",), [(name,) for name in found])
     else:
         say(UNPROTECTED)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
+from lessonbank._counting import counted
 from lessonbank.types import Action, Outcome, Run, RunStatus, Trajectory
 
 from . import _options as options
@@ -47,7 +48,7 @@ def list_(
         elsewhere = "" if found else elsewhere_in(memory)
     if elsewhere:
         warn(elsewhere)
-    _show_runs(f"{len(found)} runs in {scope}", found, as_json=as_json)
+    _show_runs(f"{counted(len(found), 'run')} in {scope}", found, as_json=as_json)
     if not as_json:
         warn_of_more([run.trajectory.id for run in found], limit)
 
@@ -62,9 +63,10 @@ def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json
         return
     show_text("\n".join(_lines(run.trajectory)))
     verdict = run.verdict
+    tried = f", tried {counted(run.tries, 'time')} by workers" if run.tries else ""
     rows = (
         ("id", run.trajectory.id),
-        ("status", f"{run.status}{f', tried {run.tries} times by workers' if run.tries else ''}"),
+        ("status", f"{run.status}{tried}"),
         *([("problem", run.problem)] if run.problem else []),
         ("verdict", f"{verdict.outcome} ({verdict.source}){': ' if verdict.reason else ''}{verdict.reason}"),
         ("recall", run.recall_id or "none"),
@@ -87,7 +89,8 @@ def pending(
     if as_json:
         show_json([run.model_dump(mode="json") for run in found])
         return
-    show_table(f"{len(found)} runs of {scope} wait", ("id", "task"), [(short(run.id), run.task) for run in found])
+    title = f"{counted(len(found), 'run')} of {scope} {'waits' if len(found) == 1 else 'wait'}"
+    show_table(title, ("id", "task"), [(short(run.id), run.task) for run in found])
     warn_of_more([run.id for run in found], limit)
 
 
@@ -120,8 +123,8 @@ def retry(
     if as_json:
         show_json({"learned": [one.model_dump(mode="json") for one in learned], "waiting": waiting})
     else:
-        lessons = sum(len(one.lessons) for one in learned)
-        say(f"{len(learned)} tried, {lessons} new lessons, {waiting} runs still wait")
+        lessons = counted(sum(len(one.lessons) for one in learned), "new lesson")
+        say(f"{len(learned)} tried, {lessons}, {counted(waiting, 'run still waits', 'runs still wait')}")
         for note in dict.fromkeys(note for one in learned for note in one.notes):
             warn(note)
     if waiting:
@@ -166,7 +169,8 @@ def audit(
     with opened(bank, scope) as memory:
         waiting = memory.runs.unlabelled()
         found = waiting or memory.runs.audit(count, by=by)
-    title = f"{len(found)} runs of the last audit wait for a label" if waiting else f"{len(found)} runs to label"
+    wait = ("run of the last audit waits for a label", "runs of the last audit wait for a label")
+    title = counted(len(found), *wait) if waiting else counted(len(found), "run to label", "runs to label")
     _show_runs(title, found, as_json=as_json)
     if not as_json and found:
         say("label each of them, from the top: lessonbank runs correct ID success|failure --by NAME")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from lessonbank._counting import counted
+
 from . import _options as options
 from ._bank import needs_bank
 from ._output import say, show_json, warn
@@ -80,8 +82,8 @@ def worker(
         show_json(worked.model_dump())
     else:
         say(
-            f"{worked.learned} runs learned, {worked.failed} tries failed, {worked.given_up} runs given up, "
-            f"{worked.put_off} put off"
+            f"{counted(worked.learned, 'run')} learned, {counted(worked.failed, 'try', 'tries')} failed, "
+            f"{counted(worked.given_up, 'run')} given up, {worked.put_off} put off"
         )
     if worked.failed or worked.given_up:
         raise typer.Exit(3)

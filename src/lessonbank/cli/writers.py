@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from lessonbank._counting import counted
+
 from . import _options as options
 from ._bank import opened
 from ._output import console, show_json, show_table
@@ -42,4 +44,4 @@ def list_(bank: options.Bank, as_json: options.Json = False) -> None:
     if as_json:
         show_json(list(found))
     else:
-        show_table(f"{len(found)} writers with a key", ("name",), [(name,) for name in found])
+        show_table(f"{counted(len(found), 'writer')} with a key", ("name",), [(name,) for name in found])

@@ -12,6 +12,7 @@ import numpy as np
 from anyio.lowlevel import RunVar
 from numpy.typing import NDArray
 
+from lessonbank._counting import counted
 from lessonbank.errors import ModelError
 from lessonbank.protocols import Vectors
 
@@ -44,7 +45,7 @@ def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:
     if count == 0 and rows.size == 0:
         return np.zeros((0, rows.shape[1] if rows.ndim == 2 else 0), dtype=np.float32)
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
-        raise ModelError(f"{name} gave vectors of shape {rows.shape} for {count} texts")
+        raise ModelError(f"{name} gave vectors of shape {rows.shape} for {counted(count, 'text')}")
     norms = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
     if not all(0.0 < norm < inf for norm in norms.ravel().tolist()):
         raise ModelError(f"{name} gave {_unfit(norms)}")

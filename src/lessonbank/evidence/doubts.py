@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from lessonbank._counting import counted
+
 from .episodes import Episodes, Flags, Floats, Ints
 
 _AGAIN = 3600.0
 """Seconds within which another recall of the same task is taken for another try at it."""
 _FEW = 0.01
+_ELSEWHERE = (
+    "recall was settled by a run of another task than it was made for",
+    "recalls were settled by runs of another task than they were made for",
+)
 
 
 def superseded(task: Ints, at: Floats, known: Flags, /) -> int:
@@ -38,7 +44,6 @@ def doubts(episodes: Episodes, /) -> tuple[str, ...]:
         )
     if others := episodes.another_task:
         notes.append(
-            f"another task: {others} recalls were settled by runs of another task than they were made for; hand each "
-            "run to learn with the recall that it used"
+            f"another task: {counted(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"
         )
     return tuple(notes)

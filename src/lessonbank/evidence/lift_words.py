@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from lessonbank._counting import counted
 from lessonbank.guard.sanitise import one_line
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def headline(lift: Lift, /) -> str:
             f"memory and {_percent(lift.missing_without)} without."
         )
     if lift.success.value is None:
-        return f"Does memory help? No evidence yet: {lift.settled} settled recalls, {lift.controls} without memory."
+        settled = counted(lift.settled, "settled recall")
+        return f"Does memory help? No evidence yet: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     return f"Does memory help? {_SAYS[lift.standing]}{since}{_by(lift.success)}: success {points(lift.success)}."
 
@@ -82,7 +84,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
 def _decide(lift: Lift) -> Iterator[str]:
     """What waits for a person, and what nobody but a person may do."""
     if count := sum(lesson.proposed for lesson in lift.lessons):
-        yield f"Decide on {_counted(count, 'approved lesson')} that is shown to harm: bank.lessons.proposals()."
+        yield f"Decide on {counted(count, 'approved lesson')} that is shown to harm: bank.lessons.proposals()."
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
@@ -96,17 +98,18 @@ def _tell(lift: Lift) -> Iterator[str]:
             "does."
         )
     elif lift.recalls >= _EARLY and lift.settled < _HALF * lift.recalls:
+        have = "has" if lift.settled == 1 else "have"
         yield (
-            f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls have one. Hand each recall to learn with "
+            f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
             "its run, or use `with bank.attempt(task)`."
         )
 
 
 def _label(lift: Lift) -> Iterator[str]:
-    needed = f" About {lift.labels_needed} more labels would decide." if lift.labels_needed else ""
+    needed = f" About {counted(lift.labels_needed, 'more label')} would decide." if lift.labels_needed else ""
     if lift.unlabelled:
         yield (
-            f"Label {_counted(lift.unlabelled, 'run')} that an audit drew: bank.runs.unlabelled(), then "
+            f"Label {counted(lift.unlabelled, 'run')} that an audit drew: bank.runs.unlabelled(), then "
             f"bank.runs.correct(…).{needed}"
         )
     elif lift.success.basis == "judge" or needed:
@@ -115,15 +118,15 @@ def _label(lift: Lift) -> Iterator[str]:
 
 def _keep(lift: Lift) -> Iterator[str]:
     if count := sum(bool(lesson.split and lesson.split.differs) for lesson in lift.lessons):
-        yield f"Keep {_counted(count, 'lesson')} for the tasks it helps: bank.lessons.narrow(id, to=…, by=…)."
+        yield f"Keep {counted(count, 'lesson')} for the tasks it helps: bank.lessons.narrow(id, to=…, by=…)."
 
 
 def _wait(lift: Lift) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
     if lift.more and lift.success.basis != "judge" and not lift.missing_differs:
         yield (
-            f"Go on: about {lift.more:,} more recalls bring the next verdict (a chance of 80 %, if memory changes ten "
-            "points). Where tasks can be done again, bank.trial(…) is quicker."
+            f"Go on: about {counted(lift.more, 'more recall brings', 'more recalls bring')} the next verdict (a chance "
+            "of 80 %, if memory changes ten points). Where tasks can be done again, bank.trial(…) is quicker."
         )
 
 
@@ -159,7 +162,7 @@ def _sides(lift: Lift) -> list[str]:
     if lift.success_with is None or lift.success_without is None:
         return []
     return [
-        f"  with memory {lift.success_with:.0%} of {lift.settled - lift.controls} tasks, "
+        f"  with memory {lift.success_with:.0%} of {counted(lift.settled - lift.controls, 'task')}, "
         f"without {lift.success_without:.0%} of {lift.controls}, chosen at random"
     ]
 
@@ -191,7 +194,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 
 def _group(group: GroupLift) -> str:
-    said = f"{standing_of(group)}, {_counted(group.lessons, 'lesson')}"
+    said = f"{standing_of(group)}, {counted(group.lessons, 'lesson')}"
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 
 
@@ -207,18 +210,14 @@ def _more(left: int) -> list[str]:
 def _judge(judge: JudgeReport) -> str:
     name = _cut(judge.judge, _TITLE)
     if judge.agreement is None:
-        return f"  The judge {name} graded {judge.asked} tasks; nobody checked it."
+        return f"  The judge {name} graded {counted(judge.asked, 'task')}; nobody checked it."
     right = f"{judge.agreement:.0%} of {judge.checked} checked"
-    return f"  The judge {name} graded {judge.asked} tasks and was right in {right}."
+    return f"  The judge {name} graded {counted(judge.asked, 'task')} and was right in {right}."
 
 
 def _cut(text: str, most: int) -> str:
     text = one_line(text, limit=_READ)
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def _percent(share: float | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lessonbank._counting import counted
 from lessonbank.types import Lesson
 
 from .calibration import calibrations, share
@@ -303,11 +304,13 @@ def _opinions(episodes: Episodes, found: Review) -> list[str]:
         return []
     if found.basis == "judge":
         return [
-            f"{judged} outcomes are a judge's opinion, so every number here is what the judge thinks, and nothing is "
-            "retired or trusted because of it. Label some of these runs (bank.runs.audit), or tell outcomes."
+            f"{counted(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
+            "judge thinks, and nothing is retired or trusted because of it. Label some of these runs "
+            "(bank.runs.audit), or tell outcomes."
         ]
     used = int(found.found.rows.sum())
-    return [f"verdicts rest on {used} outcomes whose truth was told or drawn for; {judged} are only a judge's opinion"]
+    truth, opinions = counted(used, "outcome"), counted(judged, "is", "are")
+    return [f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"]
 
 
 def _witnesses(episodes: Episodes) -> list[str]:
@@ -320,13 +323,13 @@ def _witnesses(episodes: Episodes) -> list[str]:
         )
     elif most:
         notes.append(
-            f"outcomes come from {len(told)} {'writers' if len(told) > 1 else 'writer'}: a verdict stands only if it "
-            f"is right without any {most} of them"
+            f"outcomes come from {counted(len(told), 'writer')}: a verdict stands only if it is right without "
+            f"any {most} of them"
         )
     if episodes.uncounted:
         notes.append(
-            f"{episodes.uncounted} outcomes do not count: of one writer {FREE} a day do, or {TWICE} times as many as "
-            "the others tell in a day on average"
+            f"{counted(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
+            f"or {TWICE} times as many as the others tell in a day on average"
         )
     return notes
 
@@ -355,7 +358,8 @@ def _missing(units: _Units) -> list[str]:
         )
     if lessons:
         notes.append(
-            f"outcomes are missing more often when {lessons} lessons or groups are shown, or left out: no verdict"
+            "outcomes are missing more often when "
+            f"{counted(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
         )
     return notes
 

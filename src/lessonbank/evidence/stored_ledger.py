@@ -14,6 +14,7 @@ import numpy as np
 from anyio import to_thread
 
 from lessonbank._concurrency import if_there
+from lessonbank._counting import counted
 from lessonbank._locks import ScopeLocks
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
@@ -57,7 +58,7 @@ _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _UNLABELLED: Final = (
-    "audit: {count} labels are missing, and what comes after the first of them does not count yet; `runs audit` lists "
+    "audit: {missing} missing, and what comes after the first of them does not count yet; `runs audit` lists "
     "the runs, `runs correct` labels them"
 )
 _MOVED: Final = 50
@@ -206,7 +207,7 @@ class StoredLedger:
                 )
             )
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
-            notes = [_UNLABELLED.format(count=waiting)] if waiting else []
+            notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
 
@@ -429,7 +430,7 @@ def why_of(found: Review, unit: int, /) -> str:
     """The evidence, as the journal keeps it."""
     effects = found.effects
     effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
-    counts = f"shown {int(effects.shown[unit])} times, withheld {int(effects.withheld[unit])}"
+    counts = f"shown {counted(int(effects.shown[unit]), 'time')}, withheld {int(effects.withheld[unit])}"
     log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, e-value {math.exp(log):.3g}"
 

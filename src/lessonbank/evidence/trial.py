@@ -13,6 +13,7 @@ import anyio
 from anyio import to_thread
 
 from lessonbank._concurrency import gather, if_there
+from lessonbank._counting import counted
 from lessonbank.agents import AnyAgent as AnyAgent
 from lessonbank.agents import Verifier as Verifier
 from lessonbank.agents import called, check_calls, stated, taken
@@ -355,14 +356,16 @@ def _notes(made: Sequence[_Arms | _Left], design: Design, given: int) -> Iterato
     other = sum(isinstance(one, _Arms) and not one.as_recorded for one in made)
     own = sum(isinstance(one, _Arms) and one.from_itself for one in made)
     if given > len(made):
-        yield f"{given - len(made)} tasks were given more than once, and count once: rounds= does each task again"
+        several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
+        yield f"{counted(given - len(made), *several)}: rounds= does each task again"
     if left:
-        yield f"left out, because nothing changes there: {len(left)} of {len(made)} tasks ({left[0].why})"
+        yield f"left out, because nothing changes there: {len(left)} of {counted(len(made), 'task')} ({left[0].why})"
     if own:
-        yield f"for {own} of {len(made)} tasks a lesson was learned from the very same task: elsewhere it may help less"
+        among = f"for {own} of {counted(len(made), 'task')}"
+        yield f"{among} a lesson was learned from the very same task: elsewhere it may help less"
     if other:
         why = "it was withheld whole, or lessons, prompt or budget have changed"
-        yield f"in {other} of {len(made)} recalls neither text is the one that was shown then: {why}"
+        yield f"in {other} of {counted(len(made), 'recall')} neither text is the one that was shown then: {why}"
     if design.rounds > 1:
         yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from lessonbank._counting import counted
 from lessonbank.arguments import a_count, a_number, a_seed, a_share, an_id, settle
 from lessonbank.errors import UsageError
 from lessonbank.guard import canonical, canonical_line, one_line
@@ -296,15 +297,13 @@ def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
     """What a reader must know of the runs: missing outcomes and missing proofs, which both may deceive."""
     lost = {arm: sum(r.arm == arm and r.outcome is None and not r.refused for r in rows) for arm in OTHER}
     if any(lost.values()):
-        yield (
-            f"no outcome is known of {lost['with']} runs with it and {lost['without']} runs without: "
-            "their pairs are left out"
-        )
+        runs = f"{counted(lost['with'], 'run')} with it and {counted(lost['without'], 'run')} without"
+        yield f"no outcome is known of {runs}: their pairs are left out"
     silent = sum(not run.proven for run in rows if not run.refused)
     if silent:
         yield (
-            f"{silent} of {len(rows)} runs do not show the memory they were handed: this is the effect of handing it "
-            "over, and none if the agent drops it; a run shows it by its text, or its digest in "
+            f"in {silent} of {counted(len(rows), 'run')} the memory that was handed over does not show: this is the "
+            "effect of handing it over, and none if the agent drops it; a run shows it by its text, or its digest in "
             'metadata["memory_digest"]'
         )
 
@@ -342,14 +341,14 @@ def _verdict(trial: Trial) -> Iterator[str]:
         f"{trial.success_with:.0%} with it and {trial.success_without:.0%} without."
     )
     yield (
-        f"{trial.pairs} pairs of runs: {trial.wins} went better with it, {trial.losses} worse, {trial.ties} the same. "
-        f"Stopped: {trial.stopped or 'not yet'}."
+        f"{counted(trial.pairs, 'pair')} of runs: {trial.wins} went better with it, {trial.losses} worse, "
+        f"{trial.ties} the same. Stopped: {trial.stopped or 'not yet'}."
     )
 
 
 def _cost(trial: Trial) -> str:
     tokens = trial.usage.input_tokens + trial.usage.output_tokens
-    parts = [f"{trial.runs:,} runs", f"{tokens:,} tokens" if tokens else "", f"{trial.seconds:,.1f} seconds"]
+    parts = [counted(trial.runs, "run"), counted(tokens, "token") if tokens else "", f"{trial.seconds:,.1f} seconds"]
     if trial.usage.cost is not None:
         parts.insert(2, f"${trial.usage.cost:,.2f}")
     mean = {arm: _tokens_a_run(trial.rows, arm) for arm in OTHER}

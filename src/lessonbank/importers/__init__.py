@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from lessonbank._counting import counted
 from lessonbank._opening import LEADS_OUT, NOT_REGULAR
 from lessonbank._replacing import belongs_to_database
 from lessonbank.arguments import a_flag, a_path, is_a, named, shown
@@ -237,7 +238,7 @@ def _nothing_in(folder: Path, wanted: str, unreadable: list[Skipped]) -> str:
     if not unreadable:
         return nothing
     first = unreadable[0]
-    many = f"{len(unreadable)} files or folders cannot be read"
+    many = counted(len(unreadable), "file or folder cannot be read", "files or folders cannot be read")
     return f"{nothing}, and {many}: {named(first.path)}, line {first.line}: {first.reason}"
 
 

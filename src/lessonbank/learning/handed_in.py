@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from anyio import to_thread
 
+from lessonbank._counting import counted
 from lessonbank.arguments import a_mapping, is_a, kind, shown
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
@@ -42,7 +43,9 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     ]
     tasks = {run.task for run in runs}
     if len(tasks) != 1:
-        raise UsageError(f"learn takes runs of one task at a time, and at least one run; got {len(tasks)} tasks")
+        raise UsageError(
+            f"learn takes runs of one task at a time, and at least one run; got {counted(len(tasks), 'task')}"
+        )
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("the same trajectory was handed in twice: give every run its own id")
     return runs
@@ -89,7 +92,9 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     except Exception as error:
         raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(cast('object', value))}") from error
     if len(several) != count:
-        raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
+        raise UsageError(
+            f"{name} has {counted(len(several), 'value')} for {counted(count, 'run')}: give one, or one for each run"
+        )
     return several
 
 

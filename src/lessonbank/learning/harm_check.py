@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
+from lessonbank._counting import counted
 from lessonbank.errors import ModelError
 from lessonbank.guard.gate import NO_LESSON, NOT_CHECKED
 from lessonbank.guard.quote import quoted
@@ -61,7 +62,9 @@ class HarmCheck:
         try:
             reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
         except ModelError as error:
-            note = f"nobody checked {len(asked)} lesson(s), because the model failed: {quoted(error, limit=200)}"
+            note = (
+                f"nobody checked {counted(len(asked), 'lesson')}, because the model failed: {quoted(error, limit=200)}"
+            )
             return _with(drawn, {lesson.id: _unchecked(lesson) for lesson in asked}, (note,))
         answers = read_answers(reply.text, len(asked))
         told = {one.id: _decided(one, answer) for one, answer in zip(asked, answers, strict=True)}

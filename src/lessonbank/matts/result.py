@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from lessonbank._counting import counted
 from lessonbank.guard import one_line
 from lessonbank.types import Learned, Record, Run, Usage
 
@@ -81,7 +82,7 @@ class Scaled(Record):
 def _lines(scaled: Scaled) -> list[str]:
     """Nothing that strangers wrote can drive a terminal: every line is cleaned by the caller."""
     ends = [attempt.verdict.outcome for attempt in scaled.attempts]
-    counted = ", ".join(f"{ends.count(end)} {end}" for end in ("success", "failure", "unknown") if end in ends)
+    told = ", ".join(f"{ends.count(end)} {end}" for end in ("success", "failure", "unknown") if end in ends)
     n = len(scaled.pass_at_k)
     names = ("Pass@1", f"best of {len(ends)}", f"Pass@{n}")
     if scaled.mode == "sequential":
@@ -91,10 +92,10 @@ def _lines(scaled: Scaled) -> list[str]:
     tokens = scaled.total.input_tokens + scaled.total.output_tokens
     best = "none" if scaled.choice is None else f"run {scaled.choice + 1} ({scaled.why})"
     return [
-        f"Scaled ({scaled.mode}, {len(ends)} of {scaled.k} runs) {scaled.task!r}: {counted or 'no run'}.",
+        f"Scaled ({scaled.mode}, {len(ends)} of {counted(scaled.k, 'run')}) {scaled.task!r}: {told or 'no run'}.",
         f"{'; '.join(figures)}. Stopped: {scaled.stopped}.",
         f"Chosen: {best}.",
-        f"Lessons learned: {len(scaled.learned.lessons) if scaled.learned else 0}. {tokens} tokens in all.",
+        f"Lessons learned: {len(scaled.learned.lessons) if scaled.learned else 0}. {counted(tokens, 'token')} in all.",
         *(f"Note: {note}" for note in scaled.notes),
     ]
 

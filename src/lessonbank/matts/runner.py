@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Protocol, cast
 
 from lessonbank._concurrency import gather
+from lessonbank._counting import counted
 from lessonbank.agents import AnyAgent, Verifier
 from lessonbank.errors import OutputError, UsageError
 from lessonbank.guard.intake import IntakeFilter
@@ -255,7 +256,9 @@ class ScaledTask:
         """What a reader of the figures should know."""
         unknown = sum(attempt.verdict.outcome == "unknown" for attempt in attempts)
         if unknown:
-            self.notes.append(f"how {unknown} of {len(attempts)} runs ended is not known: the figures leave them out")
+            self.notes.append(
+                f"how {unknown} of {counted(len(attempts), 'run')} ended is not known: the figures leave them out"
+            )
         truth = any(attempt.verdict.source == "ground_truth" for attempt in attempts)
         if truth and self.design.mode != "sequential" and (self.design.choose == "verdicts" or not self.scaler.model):
             self.notes.append("the best run was chosen with the truth at hand: best of n is then Pass@n")

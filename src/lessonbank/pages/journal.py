@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from lessonbank._counting import counted
 from lessonbank.types import JournalEntry
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ def line_of(entry: JournalEntry, /) -> Line:
 def _added(entry: JournalEntry, told: Any) -> Line:
     count = len(told.experience.lessons)
     ids = tuple(lesson.id for lesson in told.experience.lessons)
-    return Line(
-        entry, f"kept a task with {count} lesson{'' if count == 1 else 's'}", ids[:_NAMED], told.experience.task
-    )
+    return Line(entry, f"kept a task with {counted(count, 'lesson')}", ids[:_NAMED], told.experience.task)
 
 
 def _replaced(entry: JournalEntry, told: Any) -> Line:
@@ -66,6 +65,11 @@ def _settled(entry: JournalEntry, told: Any) -> Line:
     return Line(entry, f"heard how a task ended: {told.settlement.outcome}")
 
 
+def _forgotten(entry: JournalEntry, told: Any) -> Line:
+    some = f"{counted(told.runs, 'run')} and {counted(told.recalls, 'recall')}"
+    return Line(entry, f"forgot {some} for their age")
+
+
 _LINES: Final[Mapping[str, Callable[[JournalEntry, Any], Line]]] = {
     "add": _added,
     "replace": _replaced,
@@ -81,7 +85,7 @@ _LINES: Final[Mapping[str, Callable[[JournalEntry, Any], Line]]] = {
     "settle": _settled,
     "purge": lambda entry, told: Line(entry, f"erased a {told.what}", (), told.reason),
     "erased": lambda entry, told: Line(entry, f"erased by change {told.by}"),
-    "forgotten": lambda entry, told: Line(entry, f"forgot {told.runs} runs and {told.recalls} recalls for their age"),
+    "forgotten": _forgotten,
     "missing": lambda entry, told: Line(entry, "lost with a damaged file"),
 }
 TAKEN_BACK: Final = frozenset({"retire", "rollback"})

@@ -7,6 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from lessonbank._counting import counted
 from lessonbank.errors import UsageError
 from lessonbank.types import Run
 
@@ -40,7 +41,7 @@ async def retry(visit: Visit) -> Response:
     lessons = sum(len(one.lessons) for one in learned)
     left = [await visit.bank.runs.get(run.trajectory.id) for run in runs]
     done = sum(run.status == "learned" for run in left)
-    visit.session.told = f"Learned from {done} of {len(runs)} runs: {lessons} new lessons"
+    visit.session.told = f"Learned from {done} of {counted(len(runs), 'run')}: {counted(lessons, 'new lesson')}"
     return visit.go(visit.link("queue"))
 
 

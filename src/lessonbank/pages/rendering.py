@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from lessonbank._counting import counted
 from lessonbank.guard import clean
 
 _COMPARED: Final = 3_000
@@ -75,10 +76,6 @@ def _points(value: float | None, /) -> str:
     return "not known" if value is None else f"{100 * value:+z.1f}".replace("-", "\u2212")
 
 
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def _first_line(texts: Iterable[str]) -> str:
     return next((" ".join(text.split()) for text in texts if text.strip()), "")
 
@@ -99,6 +96,6 @@ def environment(prefix: str = "", /) -> Environment:
     def below(*parts: str, **query: str | None) -> str:
         return prefix + path(*parts, **query)
 
-    called: dict[str, Any] = {"root": prefix, "path": below, "differences": differences, "counted": _counted}
+    called: dict[str, Any] = {"root": prefix, "path": below, "differences": differences, "counted": counted}
     made.globals.update(called)
     return made

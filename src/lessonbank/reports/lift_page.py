@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
+from lessonbank._counting import counted
 from lessonbank.evidence.lift import Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.lift_words import advice, headline, promise
 from lessonbank.guard.sanitise import canonical_line
@@ -61,7 +62,7 @@ def content(lift: Lift, /) -> str:
 
 def _counted(lift: Lift) -> str:
     return (
-        f"{lift.recalls:,} recalls found something, the outcome of {lift.settled:,} is known, "
+        f"{counted(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
         f"{lift.controls:,} of those went without memory"
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
+from lessonbank._counting import counted
 from lessonbank.evidence.lift import GroupLift, LessonLift, Lift, Part, Split, UnitLift
 from lessonbank.evidence.lift_words import points, said_of, standing_of
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
@@ -42,7 +43,7 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST) -> str:
     if rest and groups:
         rest = f"\n<h3>Lessons of no group</h3>{rest}"
     left = len(lift.lessons) - len(told)
-    more = f"\n<p>{left:,} more lessons are not on this page.</p>" if left > 0 else ""
+    more = f"\n<p>{counted(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
     signs = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)
     return (
         f'<h2>Groups and lessons</h2>\n<p class="soft">{escape(signs)}. {escape(_KEY)}</p>'
@@ -62,7 +63,7 @@ def splits(lift: Lift, /) -> str:
     forest = Forest([_part_bar(part, split) for _, split in known[:_SPLITS] for part in split.parts])
     drawn = "".join(_split(name, split, forest) for name, split in known[:_SPLITS])
     left = len(known) - _SPLITS
-    more = f"\n<p>{left:,} more effects are not split here.</p>" if left > 0 else ""
+    more = f"\n<p>{counted(left, 'more effect is', 'more effects are')} not split here.</p>" if left > 0 else ""
     return f'<h2>For which tasks</h2>\n<div class="forest">{_ruler(forest)}{drawn}</div>{more}'
 
 
@@ -76,7 +77,7 @@ def _split(name: str, split: Split, forest: Forest) -> str:
 
 def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
-    count = f"{group.lessons:,} lesson{'' if group.lessons == 1 else 's'}"
+    count = counted(group.lessons, "lesson")
     summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _said(standing_of(group), group), forest)
     inside = f'<div class="inside">{_facts(numbers(group))}{lessons}</div>'
     return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
@@ -91,7 +92,7 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest) -> str:
     facts = (
         ("kind", str(lesson.kind or "")),
         *numbers(lesson),
-        ("named by the agent", f"{lesson.cited:,} times, which is not an effect"),
+        ("named by the agent", f"{counted(lesson.cited, 'time')}, which is not an effect"),
         ("its id", lesson.lesson_id),
         ("drawn from the runs", _ids(lesson.run_ids)),
         ("shown last by the recalls", _ids(lesson.recall_ids)),
@@ -122,7 +123,7 @@ def _said(standing: str, unit: UnitLift) -> str:
 def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
     effect = unit.success
-    yield "shown, left out", f"{unit.shown:,} times, {unit.withheld:,} times (with an outcome)"
+    yield "shown, left out", f"{counted(unit.shown, 'time')}, {counted(unit.withheld, 'time')} (with an outcome)"
     yield "effect, one look", _between(effect.low, effect.high)
     yield "effect, however often", _between(effect.always_low, effect.always_high)
     if unit.expected is not None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lessonbank._counting import counted
 from lessonbank.evidence.lift import LessonLift, Point, Standing, UnitLift
 from lessonbank.evidence.lift_words import said_of, standing_of
 from lessonbank.guard.sanitise import canonical_line
@@ -49,7 +50,8 @@ def success(series: Sequence[Point], /) -> str:
         *_key("with", f"with memory {_percent(with_memory)}", LEFT),
         *_key("without", f"without {_percent(without)}", LEFT + 220),
     ]
-    told = f"After {series[-1].recalls} outcomes: with memory {_percent(with_memory)}, without {_percent(without)}."
+    told = f"with memory {_percent(with_memory)}, without {_percent(without)}"
+    told = f"After {counted(series[-1].recalls, 'outcome')}: {told}."
     return _plot("success", "Share of tasks that succeeded, so far", told, marks)
 
 
@@ -71,8 +73,9 @@ def gain(series: Sequence[Point], /) -> str:
         *_key("zero", "no change", LEFT + 280),
     ]
     last = series[-1]
-    told = f"After {last.recalls} outcomes the lift is {_change(last.lift)}, the band {_change(last.low)} to "
-    return _plot("gain", "Points of success that memory adds, so far", f"{told}{_change(last.high)}.", marks)
+    told = f"the lift is {_change(last.lift)}, the band {_change(last.low)} to {_change(last.high)}"
+    told = f"After {counted(last.recalls, 'outcome')} {told}."
+    return _plot("gain", "Points of success that memory adds, so far", told, marks)
 
 
 def growth(series: Sequence[Point], /) -> str:
@@ -86,7 +89,8 @@ def growth(series: Sequence[Point], /) -> str:
         curve("with", tops),
         *_key("with", f"lessons found so far: {series[-1].lessons}", LEFT),
     ]
-    told = f"After {series[-1].recalls} outcomes {series[-1].lessons} lessons had been found for a task."
+    lessons = counted(series[-1].lessons, "lesson")
+    told = f"After {counted(series[-1].recalls, 'outcome')} {lessons} had been found for a task."
     return _plot("growth", "Lessons found for a task, so far", told, marks)
 
 

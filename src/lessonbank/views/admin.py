@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from anyio import to_thread
 
 from lessonbank import memories
+from lessonbank._counting import counted
 from lessonbank.arguments import (
     a_call,
     a_count,
@@ -95,13 +96,14 @@ class AsyncAdmin:
             return 0
         if format == "jsonl":
             count = await archive.write(self._of.store, a_path(path), scope=self._of.scope)
-            await self._of.note_act("admin.export", f"{count} records", read_only=True)
+            await self._of.note_act("admin.export", counted(count, "record"), read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
-        _warn(*([f"{left_out} lessons do not fit the budget of {budget:,} tokens"] if left_out else []), *_notes(told))
+        too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
+        _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._of.note_act("admin.export", f"{count} lessons as {format}", read_only=True)
+        await self._of.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
         return count
 
     async def sync(
@@ -148,7 +150,7 @@ class AsyncAdmin:
         await self._of.reviewed("import_", by=approved_by)
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
-        await self._of.note_act("admin.import", f"{count} records{approval}")
+        await self._of.note_act("admin.import", f"{counted(count, 'record')}{approval}")
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
@@ -208,14 +210,16 @@ class AsyncAdmin:
             done += batch
             if progress:
                 progress(done)
-        await self._of.note_act("admin.reindex", f"{done} records")
+        await self._of.note_act("admin.reindex", counted(done, "record"))
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
         kept = await self._of.store.setting(REFUSED + self._of.scope)
         refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
-        return tuple(f"{id}: refused {told.tries} times, last because {told.reason}" for id, told in refusals.items())
+        return tuple(
+            f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
+        )
 
     async def purge(
         self,
@@ -359,15 +363,17 @@ class AsyncAdmin:
         self._of.whole_file("storage")
         return dict(await self._of.store.storage())
 
-    async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
-        """What is wrong with the stored records, one sentence each; empty when all is sound.
+    async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
+        """What is wrong with what is stored, one sentence each; empty when nothing was found.
 
-        With `journal`, each record is also compared with what the journal makes of it. Raises UsageError on a handle
+        With `journal`, each record is also compared with what the journal makes of it. Without `records` no record is
+        read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
         made by `scoped()`.
         """
         self._of.whole_file("verify")
-        found = list(await self._of.store.verify())
-        for scope in await self._of.store.scopes() if a_flag(journal, "journal=") else ():
+        compared = a_flag(journal, "journal=") and a_flag(records, "records=")
+        found = list(await self._of.store.verify(records=a_flag(records, "records=")))
+        for scope in await self._of.store.scopes() if compared else ():
             try:
                 found += await differences(self._of.store, scope=scope)
             except StoreError as error:

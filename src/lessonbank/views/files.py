@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from anyio import to_thread
 
+from lessonbank._counting import counted
 from lessonbank.arguments import named
 from lessonbank.errors import FormatError, LessonbankError, StoreUnavailable, UsageError
 from lessonbank.files import disk
@@ -207,8 +208,8 @@ class LessonFiles:
             if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
                 found.append(draft)
         cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
-        notes = [f"cut: {cut} lessons of more than {CONTENT:,} characters"] if cut else []
-        notes += [f"skipped: {known} lessons that the bank has in the same words"] if known else []
+        notes = [f"cut: {counted(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
+        notes += [f"skipped: {counted(known, 'lesson')} that the bank has in the same words"] if known else []
         return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
 
     async def _without_secrets(self, entry: Entry) -> Entry:

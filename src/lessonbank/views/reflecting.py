@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank._counting import counted
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.reflection import LEAST_RUNS as LEAST_RUNS
@@ -35,7 +36,9 @@ class Reflecting:
         usage = Usage()
         for number, one in enumerate(found):
             if budget < _LEAST:
-                notes.append(f"{len(found) - number} topics were left out: the budget is spent")
+                notes.append(
+                    f"{counted(len(found) - number, 'topic was', 'topics were')} left out: the budget is spent"
+                )
                 break
             share = min(budget, _MOST)
             budget -= share

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 import anyio
 
 from lessonbank._concurrency import if_there
+from lessonbank._counting import counted
 from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
 from lessonbank.guard.identity import teller_of
 from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
@@ -103,7 +104,7 @@ class AsyncRuns:
     async def _note_retry(self, given_up: int) -> None:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
         if given_up:
-            await self._of.note_act("runs.retry", f"{given_up} runs that were given up")
+            await self._of.note_act("runs.retry", counted(given_up, "run that was given up", "runs that were given up"))
 
     async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""

@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from lessonbank._concurrency import first_error
+from lessonbank._counting import counted
 from lessonbank.arguments import a, a_count, a_number
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import ModelUnavailable, ReadOnly, StoreDamaged, StoreError, StoreUnavailable
@@ -176,7 +177,7 @@ class Worker:
     async def _learned(self, claim: Claim) -> _Result:
         """Learn from a run; what is to be done with it in case that it still waits."""
         if claim.tries >= self._tries:
-            return _Result(f"its worker ended before it was done with this run, {claim.tries} times", None)
+            return _Result(f"its worker ended before it was done with this run, {counted(claim.tries, 'time')}", None)
         try:
             if wait := await self._budgets.wait(claim.scope):
                 return _Result(wait=wait)

@@ -13,7 +13,7 @@ from lessonbank.reports.forest import Bar, forest
 from lessonbank.reports.plots import LOOKS
 from lessonbank_bench.statistics import Interval
 
-from .comparison import points
+from .comparison import many, points
 from .lesson_effects import FEWEST, Randomised, Used
 from .page import block, details, figure, line, minus, paragraph, table
 from .records import Experiment
@@ -52,7 +52,8 @@ def _observed(experiment: Experiment, found: Sequence[Used]) -> str:
     if not asked:
         return ""
     told = (
-        f"{len(asked):,} lessons were shown, counted for each arm; {len(often):,} of them for {FEWEST} tasks or more. "
+        f"{many(len(asked), 'lesson was', 'lessons were')} shown, counted for each arm; {len(often):,} of them for "
+        f"{FEWEST} tasks or more. "
         "The others are too few to say anything of."
     )
     base = experiment.against.name
@@ -122,9 +123,9 @@ def _left_out(one: Randomised, number: int) -> str:
     lift = one.lift
     known = [lesson for lesson in lift.lessons if lesson.success.value is not None]
     told = (
-        f"{lift.recalls:,} recalls found something, the outcome of {lift.settled:,} is known, {lift.controls:,} of "
-        f"those went without memory. Of {len(known):,} among {len(lift.lessons):,} lessons there is enough to say "
-        "something."
+        f"{many(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
+        f"{lift.controls:,} of those went without memory. Of {len(known):,} among "
+        f"{many(len(lift.lessons), 'lesson')} there is enough to say something."
     )
     parts = [
         f"<h2>Single lessons, left out at random: {line(one.arm)}, seed {one.seed}</h2>",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from lessonbank._counting import counted
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
@@ -153,7 +154,7 @@ def _refused(lesson: Lesson, checks: dict[Rule, Check], kept: Sequence[Lesson], 
             return rule, reason
     if any(lesson.wording == other.wording for other in kept):
         return "duplicate", "another lesson of this run says the same"
-    return ("cap", f"a run gives {most} lessons at most") if len(kept) >= most else None
+    return ("cap", f"a run gives {counted(most, 'lesson')} at most") if len(kept) >= most else None
 
 
 def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:

@@ -66,7 +66,7 @@ class Bounded:
         left = [lesson for lesson in lessons if lesson.id not in gone]
         extra = await self._extra(left, len(brought - away), scope=new.scope)
         if extra:
-            retired.append(Retire(lesson_ids=_ids(extra), reason=f"beyond the {self.most} lessons that are kept"))
+            retired.append(Retire(lesson_ids=_ids(extra), reason=f"beyond the {self.most} that are kept"))
         return retired
 
     async def _exceeds(self, scope: str, brought: int) -> bool:

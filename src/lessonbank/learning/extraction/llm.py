@@ -10,6 +10,7 @@ from typing import Self
 from anyio import to_thread
 from pydantic import BaseModel
 
+from lessonbank._counting import counted
 from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError
 from lessonbank.guard import fence, nonce, one_line
@@ -148,7 +149,9 @@ class LLMExtractor:
         shown = await to_thread.run_sync(self._rendered, usable)
         runs = shown.runs
         if len(runs) < len(usable):
-            notes.append(f"{len(usable) - len(runs)} of {len(usable)} attempts were left out: the budget is too small")
+            left_out = len(usable) - len(runs)
+            were = "was" if left_out == 1 else "were"
+            notes.append(f"{left_out} of {len(usable)} attempts {were} left out: the budget is too small")
         if not runs:
             return Extraction(notes=(*notes, "no attempt to learn from"))
         if len(runs) == 1:
@@ -172,7 +175,7 @@ class LLMExtractor:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
         if len(drafts) > limit:  # what memory has already counts, too: the limit is the model's
-            dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
+            dropped.append(f"{counted(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
         told = known.sorted(drafts)
         return Extraction(
             lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
@@ -235,9 +238,9 @@ def _usable(attempts: Sequence[Run]) -> tuple[list[Run], list[str]]:
     kept = [attempt for attempt in judged if attempt.trajectory.steps]
     notes: list[str] = []
     if unjudged := len(attempts) - len(judged):
-        notes.append(f"{unjudged} attempt(s) left out: how they ended is not known")
+        notes.append(f"{counted(unjudged, 'attempt')} left out: the end is not known")
     if empty := len(judged) - len(kept):
-        notes.append(f"{empty} attempt(s) left out: they have no steps")
+        notes.append(f"{counted(empty, 'attempt')} left out for want of steps")
     return kept, notes
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from lessonbank._counting import counted
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.guard.quote import in_one_line, whole
@@ -89,7 +90,7 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
         why = "; ".join(problems[:5]) or "no lesson in it, neither as JSON nor as Markdown"
         raise ExtractionError(f"no lesson could be read from the model's reply of {len(text):,} characters: {why}")
     if len(drafts) > limit:
-        problems.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
+        problems.append(f"{counted(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
     return ParsedLessons(tuple(drafts[:limit]), tuple(problems))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Final
 
+from lessonbank._counting import counted
+
 from ._database import Connection, row, rows
 from ._migrations import NEWEST, STEPS, version
 from ._vectors import index_statements
@@ -89,7 +91,8 @@ def _long(connection: Connection) -> str:
         _LONG,
     )
     count = found[0] if found else 0
-    return f"{count} are open for over {_LONG // 60} minutes: erased rows stay until they end" if count else "none"
+    open_ = counted(count, "is", "are")
+    return f"{open_} open for over {_LONG // 60} minutes: erased rows stay until then" if count else "none"
 
 
 def _standbys(connection: Connection) -> str:
