@@ -27,9 +27,9 @@ async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_harm_i
         if told.name == "honest lessons that no agent sees":
             assert told.count <= 0.01 * told.of, told
         if told.name == "honest lessons shown with a mark":
-            assert told.count <= (0.30 if which == "fresh" else 0.38) * told.of, told
+            assert told.count <= (0.25 if which == "fresh" else 0.30) * told.of, told
         if told.name == "harmful lessons shown without a mark":
-            assert told.count <= (0.36 if which == "fresh" else 0.15) * told.of, told
+            assert told.count <= (0.20 if which == "fresh" else 0.10) * told.of, told
 
 
 async def test_what_a_model_calls_harmful_no_agent_sees_and_what_it_keeps_carries_no_mark() -> None:
