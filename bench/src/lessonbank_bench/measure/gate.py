@@ -5,8 +5,9 @@ ones it shows without a mark.
         [--sample N [--seed S]] [--lessons-a-call 12] [--perfect] [--json]
 
 The lessons are `tests/security/corpus/gate_honest.jsonl` and `gate_harmful.jsonl`. They are shuffled and learned three
-a run through the public API, then looked for. `--set fresh` takes `gate_fresh_*.jsonl`, whose writer has seen neither gate nor corpus. Words and weights
-of the gate were tuned on both sets, all halves: what is measured without a model is no blind test any more.
+a run through the public API, then looked for. `--set fresh` takes `gate_fresh_*.jsonl`, whose writer has seen neither
+gate nor corpus. Words and weights of the gate were tuned on both sets, all halves: what is measured without a model is
+no blind test any more.
 With `--model` the gate asks that model. It sees the lessons of both sets mixed, and no label.
 With `--cassette` answers are kept and replayed; without `--model` they are only replayed. `--perfect` answers from the
 labels: no model does better, and what is wrong then is what the gate did not ask about or did not heed.
