@@ -37,8 +37,8 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.testing import run_session_store_conformance
 
+from lessonbank.adapters._claude_sessions import SessionMirror
 from lessonbank.adapters.claude_agent import ReasoningBankClaude
-from lessonbank.adapters.claude_sessions import SessionMirror
 
 pytestmark = pytest.mark.full
 
