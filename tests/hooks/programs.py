@@ -125,8 +125,8 @@ def _opencode(home: Path, project: Path, url: str) -> dict[str, str]:
 def _change(file: Path, **more: Any) -> None:
     """Add fields to a JSON file."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    told = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps({**told, **more}))
+    told = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    file.write_text(json.dumps({**told, **more}), encoding="utf-8")
 
 
 def _entry(command: list[str], environment: dict[str, str], **more: Any) -> dict[str, Any]:
