@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from linear import PIECES, RATIO, growth, repeated, too_slow
+from linear import PIECES, RATIO, growth, repeated, seconds, too_slow
 
 from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form
 from lessonbank.guard.gate._echo import Shown
@@ -82,6 +82,17 @@ QUICK = ("literal_in, of the task", "skeleton", "look_alikes")
 @pytest.mark.parametrize("piece", ["Alpha Beta Gamma Delta ", "a<"])
 def test_time_grows_as_the_text_does(piece: str) -> None:
     assert too_slow({name: CALLS[name] for name in QUICK}, pieces=[piece], size=10_000) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * 200, "submit" + " " * 300 + "x", 'abc("a"' + '  "a"' * 12 + "x", "submit" + " " * 300 + "(" * 300],
+    ids=["empty lines", "blanks behind a command", "arguments without commas", "brackets that stay open"],
+)
+def test_blanks_that_several_parts_of_a_phrase_may_take_are_read_once(text: str) -> None:
+    for call in (lambda: is_form("x", text), lambda: is_ending(text)):
+        call()
+        assert seconds(call) < 0.02
 
 
 def test_a_value_that_comes_again_and_again_is_looked_for_once() -> None:
