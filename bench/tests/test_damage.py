@@ -34,8 +34,20 @@ def test_the_table_says_what_is_broken() -> None:
     assert damage.table([promise]).splitlines()[-1] == "| it holds | 2 | 1 | half |"
 
 
+@pytest.mark.full
+def test_every_table_and_index_is_among_the_pages_that_are_damaged(tmp_path: Path) -> None:
+    bank = tmp_path / "sound.sqlite"
+    damage.fill(bank, lessons=24, seed=1)
+    held = damage.pages_of(bank)
+    drawn = damage.some_pages(held, 2, random.Random(1))
+    assert all(0 < len(set(drawn) & set(numbers)) <= 2 for numbers in held.values())
+    every = damage.some_pages(held, 0, random.Random(1))
+    assert every == list(range(bank.stat().st_size // damage.PAGE))
+    assert {"journal", "experiences", "lessons", "recalls"} <= held.keys()
+
+
 @pytest.mark.release
 def test_every_promise_holds_on_a_larger_bank() -> None:
-    for promise in damage.measured(lessons=280, pairs=200, crashes=12, seed=2):
+    for promise in damage.measured(lessons=280, pages=6, pairs=60, crashes=12, seed=2):
         assert promise.tried > 10, promise.what
         assert promise.broken == [], promise.what

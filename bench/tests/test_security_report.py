@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -38,7 +41,7 @@ ROWS = {
     "echo": ("re-ingested echo", "reworded echo", "new lessons"),
     "poison": ("trust=open", "trust=corroborated", "trust=witnessed", "trust=reviewed", "two identities"),
     "harmless": ("over-blocking", "sanitise and render", "drift to a shortcut", "byte for byte"),
-    "time": ("intake of one run", "longest call"),
+    "time": ("intake of one run", "longest call", "the same run learned", "thread of the event loop"),
 }
 MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")
 """Parts whose promises are structural: they hold on every sample."""
@@ -52,6 +55,16 @@ async def test_each_part_gives_its_rows_on_a_small_sample(name: str, report: Mod
     assert all(row.cases and row.bound for row in rows)
     if name in MUST_HOLD:
         assert [row.name for row in rows if not row.holds] == []
+
+
+async def test_rows_are_told_as_soon_as_their_part_is_measured(
+    report: ModuleType, part: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("harmless", "time"):
+        monkeypatch.setattr(part({"time": "timing"}.get(name, name)), "rows", planted(name))
+    told = list[str]()
+    await report.report(["harmless", "time"], progress=lambda line: told.append(line.split(":")[0]), row=told.append)
+    assert told == ["harmless", "harmless", "time", "time"]
 
 
 def test_every_part_is_tried(report: ModuleType) -> None:
@@ -134,6 +147,18 @@ async def test_a_renderer_that_lets_text_through_fails_the_structural_rows(
     monkeypatch.setattr(surfaces, "RENDERERS", surfaces.RENDERERS[:1])
     broken = {row.name for row in await surfaces.rows(240) if not row.holds}
     assert {"line or second preamble forged", "token of a chat template out"} <= broken
+
+
+async def test_what_a_busy_bank_warns_of_is_not_taken_for_a_forged_line(
+    part: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    surfaces, path = part("surfaces"), tmp_path / "bank.db"
+    cases, found = surfaces.read("structural")[:1], surfaces.Found()
+    await surfaces._through_a_bank(path, cases, found)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        surfaces._on_the_command_line(path, cases, found)
+    assert {kind: ids for kind, ids in found.by_kind.items() if ids} == {}
 
 
 async def test_a_bank_without_a_redactor_fails_the_row_of_secrets(part: Callable[[str], ModuleType]) -> None:

@@ -103,6 +103,7 @@ from .types.ids import digest, new_id
 from .types.queue import IN_HAND
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 from .views.reflecting import LEAST_RUNS, Reflecting
+from .views.trying import Tried, Trying
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
@@ -126,6 +127,7 @@ class AsyncReasoningBank:
         extractor: Extractor,
         consolidator: Consolidator,
         injector: Injector,
+        trying: Trying | None = None,
         one_wording: bool = False,
         compares: bool = False,
         reflector: LanguageModel | None = None,
@@ -153,6 +155,7 @@ class AsyncReasoningBank:
         self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
+        self._trying = trying
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
@@ -197,7 +200,9 @@ class AsyncReasoningBank:
             kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
         )
 
-    async def _found(self, task: str, search: Retriever, ledger: Ledger, /, *, limit: int) -> tuple[Recall, Found]:
+    async def _found(
+        self, task: str, search: Retriever, ledger: Ledger, /, *, limit: int, words: Injector | None = None
+    ) -> tuple[Recall, Found]:
         """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
         found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
         recall_id = new_id()
@@ -205,7 +210,7 @@ class AsyncReasoningBank:
         assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
         sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
         found = sides.found
-        recall = self._injector.recall(
+        recall = (words or self._injector).recall(
             found,
             id=recall_id,
             task=task,
@@ -217,12 +222,17 @@ class AsyncReasoningBank:
         )
         return recall, found
 
-    async def _preview(self, task: str, limit: int | None) -> Recall:
-        """What would be shown, without draws and without a receipt."""
+    async def _preview(self, task: str, tried: Tried) -> Recall:
+        """What would be shown with some settings, without draws and without a receipt."""
         task = await self._intake.task(task)
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        recall, found = await self._found(task, self._retriever, Unmeasured(), limit=limit or self.limit)
+        search, words = self._retriever, self._injector
+        if not tried.is_own:
+            if self._trying is None:
+                raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
+            search, words = self._trying(tried)
+        recall, found = await self._found(task, search, Unmeasured(), limit=tried.limit or self.limit, words=words)
         recall = await with_reason(recall, found, self.store)
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
 

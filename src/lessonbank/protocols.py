@@ -556,10 +556,16 @@ class Store(Protocol):
         ...
 
     def journal(
-        self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
+        self,
+        *,
+        scope: str,
+        since: int = 0,
+        kinds: Collection[str] | None = None,
+        naming: Collection[str] | None = None,
     ) -> AsyncIterator[JournalEntry]:
         """Entries of the scope with a sequence above `since`, oldest first; with `kinds` (`add`, `settle`, …) only
-        these, without reading the others."""
+        these, without reading the others. With `naming`, entries that hold none of these ids may be left out: it is
+        quicker than to read them."""
         ...
 
     async def counts(self, *, scope: str) -> Counts:
@@ -631,8 +637,12 @@ class Store(Protocol):
         """
         ...
 
-    async def verify(self) -> Sequence[str]:
-        """What is wrong with the stored records, one sentence each; empty when all is sound."""
+    async def verify(self, *, records: bool = True) -> Sequence[str]:
+        """What is wrong with what is stored, one sentence each; empty when nothing was found.
+
+        `records=False` reads no record: it looks whether the medium is whole and its tables fit one another, which
+        takes seconds where reading takes minutes. What a record says may be wrong all the same.
+        """
         ...
 
     async def storage(self) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from claude_agent_sdk import (
     AssistantMessage,
     ClaudeAgentOptions,
     HookMatcher,
+    InMemorySessionStore,
     ResultMessage,
     Transport,
     UserMessage,
@@ -33,8 +35,10 @@ from claude_agent_sdk import (
     query,
     tool,
 )
+from claude_agent_sdk.testing import run_session_store_conformance
 
 from lessonbank.adapters.claude_agent import ReasoningBankClaude
+from lessonbank.adapters.claude_sessions import SessionMirror
 
 pytestmark = pytest.mark.full
 
@@ -159,6 +163,10 @@ class Program:
         self.sessions.append(result.session_id)
         return result.result or ""
 
+    async def answer_with(self, task: str, /, **options: Any) -> str:
+        """Run a task with these options of the SDK."""
+        return await self._run(task, self.options(**options))
+
     async def stop_early(self, task: str, /) -> None:
         assert self.memory
         async with self.memory.client(self.options()) as client:
@@ -175,6 +183,8 @@ class Program:
         return repr(stored)
 
 
+# With a session store, the SDK itself leaves pipes open where its client is left before the result.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.anyio
 class TestClaudeAgent(AdapterContract):
     source = "claude-agent-sdk"
@@ -187,6 +197,7 @@ class TestClaudeAgent(AdapterContract):
             patch.setenv("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "600000")  # ms to start, on a busy machine
             self._folder = tmp_path
             yield
+        gc.collect()
 
     def signature(self) -> str:
         """Claude Code tells no more than the names."""
@@ -257,6 +268,85 @@ class TestClaudeAgent(AdapterContract):
             assert runs[part].metadata[PARENT] == runs[TASK].id
             assert "page 2: 3 rows" in runs[part].model_dump_json()
             assert [LESSON in request.words for request in model.requests[part]] == [True, True]
+
+    # -- what Claude Code writes into its transcripts -----------------------------------------------------------------
+
+    async def test_the_last_words_of_a_sub_agent_and_its_cost_are_in_its_run(self, tmp_path: Path) -> None:
+        part = "Count the rows of page two"
+        with self._bank(tmp_path) as bank:
+            script = {
+                TASK: [Calls(DELEGATE, {"task": part}), Says("six rows")],
+                part: [Calls(TOOL, {"page": 2}), Says("three rows there")],
+            }
+            program = self.program(bank, ScriptedAgentModel(script))
+            await program.run(TASK)
+            bank.drain()
+            runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert runs[part].steps[-1].action.text == "three rows there"
+            assert runs[part].usage == Usage(requests=2, input_tokens=200, output_tokens=20)
+            assert runs[part].metadata["session"] == runs[TASK].metadata["session"] == program.sessions[0]
+
+    async def test_a_run_whose_messages_are_not_read_to_the_end_is_kept_with_what_was_done(
+        self, tmp_path: Path
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            program = self.program(bank, ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]}))
+            store = Waited("three rows")
+            async with program.memory.client(program.options(session_store=store)) as client:
+                await client.query(TASK)
+                async for _ in client.receive_response():
+                    break
+                await store.seen.wait()
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert (run.status, run.trajectory.metadata["stopped"]) == ("unfinished", "the client disconnected")
+            assert "page 1: 3 rows" in run.trajectory.model_dump_json()
+
+    async def test_the_session_store_of_the_program_stays_and_a_session_is_resumed_from_it(
+        self, tmp_path: Path
+    ) -> None:
+        again = "Count the rows once more"
+        with self._bank(tmp_path) as bank:
+            script = {TASK: [Calls(TOOL, {"page": 1}), Says("three rows")], again: [Says("three still")]}
+            program = self.program(bank, ScriptedAgentModel(script))
+            store = InMemorySessionStore()
+            await program.answer_with(TASK, session_store=store)
+            assert store.size == 1
+            elsewhere = {"CLAUDE_CONFIG_DIR": str(tmp_path / "elsewhere")}
+            await program.answer_with(again, session_store=store, resume=program.sessions[0], env=elsewhere)
+            bank.drain()
+            runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert runs[again].steps[-1].action.text == "three still"
+            assert "page 1" not in runs[again].model_dump_json()
+            assert runs[again].metadata["session"] == runs[TASK].metadata["session"]
+            assert LESSON not in runs[again].model_dump_json()
+
+    async def test_a_store_that_fails_and_is_asked_again_doubles_nothing(self) -> None:
+        mirror = SessionMirror(Broken())
+        line = {"type": "user", "uuid": "u1", "promptId": "p1", "message": {"role": "user", "content": "Count"}}
+        for _ in range(2):
+            with pytest.raises(OSError, match="no room"):
+                await mirror.append({"project_key": "p", "session_id": "s"}, [line])
+        assert mirror.messages(["p1"]) == [{"role": "user", "content": "Count"}]
+        mirror.forget(["p1"])
+        assert mirror.messages(["p1"]) == []
+
+    @pytest.mark.parametrize("store", [None, InMemorySessionStore()])
+    async def test_the_mirror_is_a_session_store_as_the_sdk_wants_it(self, store: Any) -> None:
+        if store is None:  # it keeps no session: Claude Code has its own files
+            mirror = SessionMirror()
+            assert await mirror.load({"project_key": "p", "session_id": "s"}) is None
+            assert await mirror.list_sessions("p") == []
+            assert not hasattr(mirror, "delete")
+        else:
+            await run_session_store_conformance(lambda: SessionMirror(InMemorySessionStore()))
+
+    async def test_a_program_that_takes_checkpoints_of_files_works_as_before(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            program = self.program(bank, ScriptedAgentModel({TASK: [Says("three rows")]}))
+            assert await program.answer_with(TASK, enable_file_checkpointing=True) == "three rows"
+            bank.drain()
+            assert len(self._runs(bank)) == 1
 
     # -- the same program, with the host played by a script: what cannot be timed with the real one -------------------
 
@@ -351,6 +441,25 @@ class TestClaudeAgent(AdapterContract):
 
     def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
         assert "cat: notes: No such file" in asyncio.run(load("claude_agent").main())
+
+
+class Waited(InMemorySessionStore):
+    """A store of the program that tells when the agent has said something."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self._words, self.seen = words, asyncio.Event()
+
+    async def append(self, key: Any, entries: list[Any]) -> None:
+        if any(line["type"] == "assistant" and self._words in json.dumps(line) for line in entries):
+            self.seen.set()
+
+
+class Broken(InMemorySessionStore):
+    """A store of the program that cannot keep anything."""
+
+    async def append(self, key: Any, entries: list[Any]) -> None:
+        raise OSError("no room")
 
 
 def prompted(prompt: str, id: str) -> dict[str, Any]:

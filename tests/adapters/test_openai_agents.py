@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -21,9 +22,11 @@ from agents import (
     SQLiteSession,
     Usage,
     function_tool,
+    handoff,
     set_tracing_disabled,
 )
 from agents.items import ModelResponse
+from agents.mcp import MCPServerStdio
 from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 from agents.testing import assistant_message, function_call
 from agents.testing.model import ModelCall, ModelStep, ScriptedModel
@@ -34,6 +37,7 @@ from lessonbank.adapters.openai_agents import ReasoningBankRunner
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, HandsOff, Raises
 from lessonbank.types import PARENT
+from lessonbank.types.tools import tools_of
 
 pytestmark = pytest.mark.full
 set_tracing_disabled(True)
@@ -176,6 +180,55 @@ def test_a_run_without_asyncio_is_kept(bank: lessonbank.ReasoningBank) -> None:
     assert run.trajectory.answer == "three rows"
     assert run.recall_id
     assert all(sent.words.count(LESSON) == 1 for sent in model.requests[TASK])
+
+
+SERVER = """
+try:
+    from mcp.server.mcpserver import MCPServer
+except ImportError:
+    from mcp.server.fastmcp import FastMCP as MCPServer
+
+server = MCPServer("office")
+
+@server.tool()
+def stamp(page: int) -> str:
+    \"\"\"Stamp a page.\"\"\"
+    return "stamped"
+
+@server.tool()
+def shred(page: int) -> str:
+    \"\"\"Destroy a page.\"\"\"
+    return "gone"
+
+server.run()
+"""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("tool_filter", "told"),
+    [
+        (None, ["shred(page: integer) - Destroy a page.", "stamp(page: integer) - Stamp a page."]),
+        ({"blocked_tool_names": ["shred"]}, ["stamp(page: integer) - Stamp a page."]),
+        (lambda context, tool: True, []),
+    ],
+)
+async def test_the_tools_of_an_mcp_server_and_the_hand_offs_are_among_the_tools_of_the_run(
+    bank: lessonbank.ReasoningBank, tmp_path: Path, tool_filter: Any, told: list[str]
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    words = {"command": sys.executable, "args": [str(tmp_path / "server.py")]}
+    archive = handoff(Agent(name="archive"), tool_name_override="to_the_archive")
+    async with MCPServerStdio(words, tool_filter=tool_filter, client_session_timeout_seconds=120) as server:
+        program = Program(work(), ReasoningBankRunner(bank), mcp_servers=[server])
+        program.agent.handoffs.append(archive)
+        await program.run(TASK)
+    (run,) = kept(bank)
+    tools = [
+        line for line in tools_of(run.trajectory.metadata) if not line.startswith(("lookup", "broken", "delegate"))
+    ]
+    assert [line for line in tools if line.startswith(("shred", "stamp"))] == told
+    assert [line.partition("(")[0] for line in tools if "Handoff" in line] == ["to_the_archive", "transfer_to_clerk"]
 
 
 @pytest.mark.anyio

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from threading import Lock
 from typing import Any
 
-Turn = dict[str, Any]
-"""`{"text": …}`, or `{"tool": name, "arguments": {…}}`."""
+Turn = dict[str, Any] | Callable[[dict[str, Any]], dict[str, Any]]
+"""`{"text": …}`, or `{"tool": name, "arguments": {…}}`; or what makes one of them from the request."""
 _numbers = count(1)
 
 
@@ -30,12 +30,13 @@ class ScriptedModel(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def turn(self, body: dict[str, Any]) -> Turn:
+    def turn(self, body: dict[str, Any]) -> dict[str, Any]:
         with self.lock:
             self.requests.append(body)
             if not body.get("tools"):  # a title, a summary, a check of the quota
                 return {"text": "ok"}
-            return self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]
+            turn = self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]
+            return turn(body) if callable(turn) else turn
 
 
 class _Talk(BaseHTTPRequestHandler):
@@ -90,7 +91,7 @@ def _id(prefix: str) -> str:
     return f"{prefix}_{next(_numbers):06d}"
 
 
-def _messages(turn: Turn) -> Iterator[Event]:
+def _messages(turn: dict[str, Any]) -> Iterator[Event]:
     """Anthropic's messages."""
     usage = {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
     message = {"id": _id("msg"), "type": "message", "role": "assistant", "model": "scripted", "content": []}
@@ -110,7 +111,7 @@ def _messages(turn: Turn) -> Iterator[Event]:
     yield "message_stop", {"type": "message_stop"}
 
 
-def _responses(turn: Turn) -> Iterator[Event]:
+def _responses(turn: dict[str, Any]) -> Iterator[Event]:
     """OpenAI's responses."""
     response: dict[str, Any] = {"id": _id("resp"), "object": "response", "created_at": int(time.time())}
     response |= {"model": "scripted", "status": "in_progress", "output": []}
@@ -118,6 +119,7 @@ def _responses(turn: Turn) -> Iterator[Event]:
     if "tool" in turn:
         item = {"type": "function_call", "id": _id("fc"), "call_id": _id("call"), "status": "completed"}
         item |= {"name": turn["tool"], "arguments": json.dumps(turn["arguments"])}
+        item |= {"namespace": turn["namespace"]} if "namespace" in turn else {}
     else:
         content = [{"type": "output_text", "text": turn["text"], "annotations": []}]
         item = {"type": "message", "id": _id("msg"), "role": "assistant", "status": "completed", "content": content}
@@ -129,7 +131,7 @@ def _responses(turn: Turn) -> Iterator[Event]:
     yield "response.completed", {"type": "response.completed", "response": done}
 
 
-def _chat(turn: Turn) -> Iterator[Event]:
+def _chat(turn: dict[str, Any]) -> Iterator[Event]:
     """OpenAI's chat completions."""
     chunk = {"id": _id("chat"), "object": "chat.completion.chunk", "created": int(time.time()), "model": "scripted"}
     delta: dict[str, Any] = {"role": "assistant", "content": turn.get("text", "")}
@@ -142,7 +144,7 @@ def _chat(turn: Turn) -> Iterator[Event]:
     yield "", {**chunk, "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}
 
 
-def _gemini(turn: Turn) -> Iterator[Event]:
+def _gemini(turn: dict[str, Any]) -> Iterator[Event]:
     """Gemini's content; a whole answer is one event."""
     part = {"text": turn.get("text")}
     if "tool" in turn:

@@ -26,6 +26,7 @@ PAGES: Final = {
     "inbox-edit": "/inbox?do=edit",
     "inbox-narrow": "/inbox?do=narrow&state=probation",
     "why": "/why?task=Cancel+pending+order+%23W500",
+    "why-settings": "/why?task=Cancel+pending+order+%23W500&limit=5&budget=400&trust=reviewed&kind=guardrail",
     "history": "/history",
     "diff": "/history/diff?a=20&b=60",
     "rollback": "/history/diff?a=40&back=yes",

@@ -45,10 +45,43 @@ def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file
     assert "&lt;&lt;&lt;lessons" in tried.text
     assert "Nothing would be shown" in site.get("/why?task=quantum+chromodynamics").text
     huge = site.get(f"/why?task=Cancel+pending+order+%23W777&limit=001{'9' * 5000}")
-    assert (huge.status, "Check the order&#39;s status" in huge.text) == (200, True)
+    assert (huge.status, "limit is a number" in huge.text) == (400, True)
     with opened(bank_file) as bank:
         assert bank.admin.counts() == before
         assert len(bank.history.list()) == journal
+
+
+@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
+def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_file: Path | str) -> None:
+    task = "task=Cancel+pending+order+%23W777"
+    with opened(bank_file) as bank:
+        before = bank.admin.counts(), len(bank.history.list())
+    own = site.enter().get(f"/why?{task}")
+    assert '<details class="settings">' in own.text, "folded, as long as nothing is chosen"
+    blank = site.get(f"/why?{task}&limit=&by=&budget=&floor=&diversity=&exclude=&trust=&kind=&preface=")
+    assert (blank.status, "Look up" in blank.text or "Check the order" in blank.text) == (200, True)
+    tried = {
+        "limit=50&floor=0": lambda text: text.count('scope="row"') > own.text.count('scope="row"'),
+        "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
+        "floor=1": lambda text: "+floor(1)" in text,
+        "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
+        "by=lexical&diversity=0.5": lambda text: "+diverse(0.5)" in text,
+        "exclude=template": lambda text: "same template" in text,
+        "trust=reviewed": lambda text: "+reviewed" in text,
+        "kind=guardrail": lambda text: "<option selected>guardrail" in text and "+guardrail" in text,
+    }
+    for settings, is_so in tried.items():
+        page = site.get(f"/why?{task}&{settings}")
+        assert (page.status, is_so(page.text)) == (200, True), settings
+        assert '<details class="settings" open>' in page.text
+        part = site.get(f"/why/try?{task}&{settings}", HX_Request="true")
+        assert (part.status, "<html" in part.text) == (200, False)
+    for wrong, why in {"limit=51": "at most 50", "floor=nan": "floor", "by=dense": "needs an embedder"}.items():
+        page = site.get(f"/why?{task}&{wrong}")
+        assert (page.status, "This cannot be tried" in page.text, why in page.text) == (400, True, True), wrong
+        assert site.get(f"/why/try?{task}&{wrong}", HX_Request="true").status == 200, "it comes into its page"
+    with opened(bank_file) as bank:
+        assert (bank.admin.counts(), len(bank.history.list())) == before
 
 
 def test_a_preview_draws_nothing_and_says_why_it_is_empty(bank_file: Path) -> None:
@@ -110,6 +143,33 @@ def test_an_erasure_shows_first_what_goes_and_takes_just_that(site: Site, bank_f
     assert site.get("/runs/run-008").status == 200
     with opened(bank_file) as bank:
         assert bank.history.list()[-1].entry.kind == "purge"
+
+
+def test_whoever_is_named_in_runs_is_found_by_words_chosen_and_erased(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        for n in (1, 2, 3):
+            bank.learn(run_of(900 + n, 0, good=True, id=f"noah-{n}", text="I am Noah Muller."), outcome="success")
+    found = site.enter().get("/purge?q=noah+muller").text
+    boxes = re.findall(r'type="checkbox" name="(\w+)" value="([^"]+)"', found)
+    assert {id for kind, id in boxes if kind == "run"} == {"noah-1", "noah-2", "noah-3"}
+    assert "holds all of these words" in site.get("/purge?q=zanzibar").text
+    preview = site.get("/purge?run=noah-1&run=noah-3")
+    assert "2 runs" in preview.text and "1 runs" not in site.get("/purge?run=noah-2").text
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    assert 'class="danger"' in preview.text and "kept for ever, so no names" in preview.text
+    assert site.post("/purge", {**fields, "run": ["noah-1", "noah-3"], "reason": "a request"}).status == 303
+    assert [site.get(f"/runs/noah-{n}").status for n in (1, 2, 3)] == [404, 200, 404]
+    assert "/purge?run=noah-2" in site.get("/runs/noah-2").text
+
+
+def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        bank.learn(run_of(901, 0, good=True, id="run-u"), outcome="success", metadata={"customer": "u-1"})
+    wrong = site.enter().get("/purge?metadata=Noah+Muller")
+    assert (wrong.status, "key=value" in wrong.text, 'value="Noah Muller"' in wrong.text) == (400, True, True)
+    none = site.get("/purge?metadata=user%3Dnoah").text
+    assert "Metadata alone were looked at" in none
+    assert "<code>customer</code>" in none
 
 
 def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: Site, bank_file: Path) -> None:

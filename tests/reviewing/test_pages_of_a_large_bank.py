@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import anyio
 import pytest
 from pictures import PAGES
-from seeding import SCOPE, seed
+from seeding import SCOPE, opened, seed
 from serving_pages import Site, serving
 
 from lessonbank import Experience, Lesson
 from lessonbank.stores import _packing
-from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite import SqliteStore, _rows
 from lessonbank.types import Add
+from lessonbank.types.timeline import about
 
 pytestmark = pytest.mark.full
 MANY = 2_400
@@ -52,7 +56,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(len(data))
         return plain(data)
 
-    for room in ("_listing", "_rows", "_read", "_database"):
+    for room in ("_listing", "_rows", "_read", "_database", "_verify"):
         monkeypatch.setattr(f"lessonbank.stores.sqlite.{room}.unpacked", counted, raising=False)
     return found
 
@@ -79,3 +83,63 @@ def test_what_reads_every_lesson_comes_when_it_is_asked_for(large: Site, read: l
     assert "/why/try?task=Task+17" in tried.text
     assert "L 17" in large.get("/why/try?task=Task+17", HX_Request="true").text
     assert "L 17" in large.get("/why/try?task=Task+17").text
+
+
+def test_the_doctor_looks_quickly_and_reads_every_record_where_it_is_asked_to(large: Site, read: list[int]) -> None:
+    quick = large.get("/doctor").text
+    assert "No record was read" in quick
+    assert "are sound" not in quick
+    assert len(read) <= 1_000, "those among which proposals are looked for"
+    assert "/doctor?records=yes" in quick
+    assert re.search(r"2,4\d\d records: about 1 second ", quick)
+    whole = large.get("/doctor?records=yes", HX_Request="true").text
+    assert "The records are sound" in whole
+    assert len(read) > MANY
+
+
+@pytest.mark.parametrize(
+    ("damage", "in_quick"),
+    [
+        ("UPDATE journal SET entry = x'00' WHERE number = (SELECT max(number) FROM journal)", True),
+        ("UPDATE journal SET entry = x'00' WHERE number = (SELECT max(number) - 1500 FROM journal)", False),
+        ("DELETE FROM tasks WHERE number = (SELECT max(number) FROM tasks)", True),
+    ],
+)
+def test_a_quick_look_calls_nothing_sound_that_it_did_not_read(tmp_path: Path, damage: str, in_quick: bool) -> None:
+    path = tmp_path / "bank.db"
+    seed(path, tasks=10)
+    anyio.run(_grow, path)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(damage)
+    with serving(path, scope=SCOPE) as site:
+        quick = site.enter().get("/doctor").text
+        assert "are sound" not in quick
+        assert ("is not sound" in quick) == in_quick
+        assert "is not sound" in site.get("/doctor?records=yes").text
+
+
+def test_what_a_lesson_said_is_told_without_every_entry_where_the_scope_was_rolled_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bank.db"
+    seed(path, tasks=10)
+    with opened(path) as bank:
+        lesson = bank.lessons.list()[0]
+        before = bank.history.list()[-1].sequence
+        bank.lessons.edit(lesson.id, title="In other words", by="Ana")
+        bank.history.rollback(to=before, reason="it was right", by="Ana")
+        bank.lessons.edit(lesson.id, title="In new words", by="Ana")
+    anyio.run(_grow, path)
+    parsed, plain = list[bytes](), _rows.entry_of
+
+    def counted(text: bytes, /) -> object:
+        parsed.append(text)
+        return plain(text)
+
+    monkeypatch.setattr("lessonbank.stores.sqlite._read.entry_of", counted)
+    with serving(path, scope=SCOPE) as site:
+        told = site.enter().get(f"/lessons/{lesson.id}/versions").text
+    assert ("In new" in told, "rollback" in told, len(parsed) < MOST) == (True, True, True)
+    with opened(path) as bank:
+        story = [entry.sequence for entry in bank.history.list(lesson=lesson.id)]
+        assert story == [entry.sequence for entry in about(bank.history.list(), lesson=lesson.id)]

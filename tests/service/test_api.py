@@ -129,6 +129,18 @@ def test_a_rotated_key_opens_until_its_overlap_ends(server: Running) -> None:
     assert not any(part in text for text in kept.values() for part in (first, second, third))
 
 
+def test_a_server_notes_the_use_of_a_key_once_in_a_while_and_asks_nobody_in_between(
+    http: httpx2.Client, server: Running
+) -> None:
+    shown = server.key("agent-2", scope="acme")
+    header, used = {"Authorization": f"Bearer {shown}"}, f"server_key_used/{shown.split('_')[1]}"
+    assert http.get("/v1", headers=header).status_code == 200
+    assert server.portal.call(server.bank.store.setting, used)
+    server.portal.call(server.bank.store.set_setting, used, None)
+    assert http.get("/v1", headers=header).status_code == 200
+    assert server.portal.call(server.bank.store.setting, used) is None
+
+
 def test_too_many_calls_wait_and_say_how_long(http: httpx2.Client, server: Running) -> None:
     slow = {"Authorization": f"Bearer {server.key('slow', scope='acme', rate=6)}"}
     assert http.get("/v1", headers=slow).status_code == 200

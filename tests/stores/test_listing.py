@@ -124,3 +124,51 @@ async def test_a_record_that_is_passed_over_unread_lacks_a_word(title: str, cont
     clean, text = dumped(Experience(scope=MINE, task="t", lessons=(said,)))
     assert may_hold(text.encode(), frozenset(words(clean.lessons[0].text)))
     assert not may_hold(text.encode(), frozenset({"qxqxqx"}))
+
+
+def _asked(**told: Any) -> Callable[[sqlite3.Connection], list[Any]]:
+    asked = Asked(scope=MINE, limit=told.pop("limit", 50), after=told.pop("after", None), metadata=told.pop("metadata"))
+    more: dict[str, Any] = {"states": ("probation", "active", "quarantined"), "kind": None, "writer": None, **told}
+    return lambda connection: _listing.lessons(connection, asked, **more)
+
+
+async def test_lessons_are_found_by_rare_metadata_without_looking_at_the_others_and_by_common_ones_in_order(
+    bank: Path,
+) -> None:
+    store = await SqliteStore.open(bank)
+    for user, count in (("u-3", 3), ("u-many", 90)):
+        new = [
+            lesson(f"{user} {n}").model_copy(update={"created_at": START + timedelta(4_000 + n)}) for n in range(count)
+        ]
+        adds = [
+            Add(experience=experience(lessons=(one,)).model_copy(update={"metadata": {"user": user}})) for one in new
+        ]
+        await store.apply(adds, scope=MINE, writer="tests")
+    await store.close()
+    taken, few = steps(bank, _asked(metadata={"user": "u-3"}))
+    assert [one.title for one in few] == ["u-3 2", "u-3 1", "u-3 0"]
+    assert taken < _LITTLE
+    assert [one.title for one in steps(bank, _asked(metadata={"user": "u-3"}, limit=1))[1]] == ["u-3 2"]
+    rest = steps(bank, _asked(metadata={"user": "u-3"}, after=few[0].id))[1]
+    assert rest == few[1:]
+    assert steps(bank, _asked(metadata={"user": "u-3"}, states=("retired",)))[1] == []
+    assert steps(bank, _asked(metadata={"user": "u-3"}, kind="guardrail"))[1] == []
+    assert steps(bank, _asked(metadata={"user": "u-3"}, writer="nobody"))[1] == []
+    assert steps(bank, _asked(metadata={"user": "u-3", "other": 1}))[1] == []
+    many = steps(bank, _asked(metadata={"user": "u-many"}, limit=89))[1]
+    assert [one.title for one in many] == [f"u-many {n}" for n in range(89, 0, -1)]
+
+
+async def test_lessons_are_counted_again_after_whoever_wrote(tmp_path: Path) -> None:
+    one = await SqliteStore.open(tmp_path / "bank.db")
+    other = await SqliteStore.open(tmp_path / "bank.db")
+    for count, writing in enumerate((one, other, one, other), 1):
+        await writing.apply([Add(experience=experience(lessons=(lesson(),)))], scope=MINE, writer="tests")
+        for store in (one, other):
+            for _ in range(3):  # whichever reader answers
+                assert (await store.counts(scope=MINE)).lessons == count
+            assert (await store.counts(scope="elsewhere")).lessons == 0
+    await one.purge("scope", "", scope=MINE, writer="tests", reason="asked")
+    assert [(await store.counts(scope=MINE)).lessons for store in (one, other, one, other)] == [0] * 4
+    await one.close()
+    await other.close()

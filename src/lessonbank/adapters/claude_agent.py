@@ -10,12 +10,13 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Final, cast
 
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
+from lessonbank.types import SECONDS, Json
 
 from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
@@ -39,6 +40,8 @@ try:
         UserMessage,
         query,
     )
+
+    from .claude_sessions import SessionMirror, usage_of
 except ImportError as missing:
     raise MissingExtra("the adapter of the Claude Agent SDK", extra="claude-agent") from missing
 
@@ -56,8 +59,11 @@ class _Open:
     """A run that is not over: its messages, and its sub-agents that still work."""
 
     run: FollowedRun
-    id: str | None
+    names: dict[str, None]
+    """The ids of its prompts, or that of the agent: the transcript has its lines under them."""
     messages: list[dict[str, Any]]
+    session: str | None
+    began: float = field(default_factory=monotonic)
     said: str | None = None
     """The id of the last message of the model: the host gives each block of it as a message of its own."""
     working: set[str] = field(default_factory=set[str])
@@ -167,7 +173,11 @@ class Session:
         }
         theirs = cast("dict[str, list[HookMatcher]]", options.hooks or {})
         ours = {event: [*theirs.get(event, []), matcher] for event, matcher in hooks.items()}
-        self.options = replace(options, hooks=cast("Any", {**theirs, **ours}))
+        self._mirror = SessionMirror(options.session_store)
+        self._ended_parts = list[tuple[_Open, TaskNotificationMessage, float]]()
+        """Sub-agents that are done: the lines of their transcripts come with the result of the prompt."""
+        mirrored = {} if options.enable_file_checkpointing else {"session_store": self._mirror}  # the SDK takes one
+        self.options = replace(options, hooks=cast("Any", {**theirs, **ours}), **cast("Any", mirrored))
 
     # -- hooks: the SDK calls them while it reads, before the caller sees the messages --------------------------------
 
@@ -175,6 +185,7 @@ class Session:
         prompt, id = str(told.get("prompt") or ""), told.get("prompt_id")
         if self._goes_on(prompt, id):
             self._turns[-1].add("user", prompt)
+            self._turns[-1].names.update({id: None} if id else {})
             return {}
         if self._turns and self._turns[-1].result:
             self._finish(self._turns.pop())
@@ -182,13 +193,14 @@ class Session:
             return {}
         run = await self._runs.begin(prompt, scope=self._scope, parent=self._parent)
         run.can_call(lambda: self._tools)
-        self._turns.append(_Open(run, id, [{"role": "user", "content": prompt}]))
+        asked = [{"role": "user", "content": prompt}]
+        self._turns.append(_Open(run, {id: None} if id else {}, asked, told.get("session_id")))
         return _context("UserPromptSubmit", run.text)
 
     def _goes_on(self, prompt: str, id: str | None) -> bool:
         """Whether a prompt belongs to the run before: it came while that ran, or says that its sub-agent is done."""
         last = self._turns[-1] if self._turns else None
-        return last is not None and ((id is not None and id == last.id) or prompt.startswith(_NOTICE))
+        return last is not None and (id in last.names or prompt.startswith(_NOTICE))
 
     async def _on_delegation(self, told: Any, tool: str | None, _more: Any) -> Any:
         task, boss = told["tool_input"].get("prompt"), self._agents.get(told.get("agent_id") or "")
@@ -196,7 +208,8 @@ class Session:
         if boss is None or not tool or not isinstance(task, str):
             return {}
         run = await self._runs.begin(task, scope=self._scope, parent=boss.run.id)
-        part = self._parts[tool] = _Open(run, None, [{"role": "user", "content": task}])
+        asked = [{"role": "user", "content": task}]
+        part = self._parts[tool] = _Open(run, {}, asked, told.get("session_id"))
         self._starting.append((str(told["tool_input"].get("subagent_type") or ""), part))
         self._turns[-1].working.add(tool)
         return {}
@@ -207,6 +220,7 @@ class Session:
         if not waiting:
             return {}
         part = self._agents[told["agent_id"]] = waiting.pop(found)[1]
+        part.names[told["agent_id"]] = None
         return _context("SubagentStart", part.run.text)
 
     # -- messages: in the order in which the caller sees them ---------------------------------------------------------
@@ -226,6 +240,7 @@ class Session:
             for turn in self._turns:
                 turn.run.can_call(lambda: self._tools)
         elif isinstance(message, ResultMessage) and self._turns:
+            self._end_parts()
             turn = self._turns[0]
             turn.result = message
             self._memory.ended(message, turn.run)
@@ -234,14 +249,19 @@ class Session:
 
     def fail(self, error: Exception) -> None:
         """The connection broke."""
+        self._end_parts()
         for turn in self._all():
-            turn.run.finish(self._source(turn), error=error)
+            turn.run.finish(self._source(turn), error=error, metadata=_session(turn))
 
     def close(self, reason: str) -> None:
         """Nothing comes any more."""
+        self._end_parts()
         for turn in self._all():
             with harmless("the end of a run"):
-                self._finish(turn) if turn.result else turn.run.stop(self._source(turn), reason=reason)
+                if turn.result:
+                    self._finish(turn)
+                else:
+                    turn.run.stop(self._source(turn), reason=reason, metadata=_session(turn))
 
     def _all(self) -> list[_Open]:
         found = [*self._parts.values(), *self._turns]
@@ -266,29 +286,42 @@ class Session:
             return
         for turn in self._turns:
             turn.working.discard(message.tool_use_id or "")
+        self._ended_parts.append((part, message, monotonic()))
+
+    def _end_parts(self) -> None:
+        for part, message, at in self._ended_parts:
+            with harmless("the end of a sub-agent"):
+                self._end_part(part, message, {**_session(part), SECONDS: round(at - part.began, 3)})
+        self._ended_parts.clear()
+
+    def _end_part(self, part: _Open, message: TaskNotificationMessage, metadata: dict[str, Json]) -> None:
+        usage = next((self._mirror.usage(name) for name in part.names), None)
+        source = self._source(part)
         if message.status == "completed":
-            part.run.finish(self._source(part), answer=message.summary)
+            part.run.finish(source, answer=message.summary, usage=usage, metadata=metadata)
         elif message.status == "failed":
-            part.run.finish(self._source(part), error=message.summary)
+            part.run.finish(source, error=message.summary, usage=usage, metadata=metadata)
         else:
-            part.run.stop(self._source(part), reason=message.status)
+            part.run.stop(source, reason=message.status, metadata=metadata)
 
     def _finish(self, turn: _Open) -> None:
-        result, source = turn.result, self._source(turn)
-        usage = _usage(result.usage or {}, result.num_turns) if result else None
+        result, source, told = turn.result, self._source(turn), _session(turn)
+        usage = usage_of([result.usage or {}], result.num_turns) if result else None
         if result is None or (result.terminal_reason or "").startswith("aborted"):
-            turn.run.stop(source, reason=result.terminal_reason or "" if result else "no result")
+            turn.run.stop(source, reason=result.terminal_reason or "" if result else "no result", metadata=told)
         elif result.is_error:
-            turn.run.finish(
-                source, error="; ".join(result.errors or []) or result.result or result.subtype, usage=usage
-            )
+            error = "; ".join(result.errors or []) or result.result or result.subtype
+            turn.run.finish(source, error=error, usage=usage, metadata=told)
         elif any(message["role"] == "assistant" for message in turn.messages):
-            turn.run.finish(source, answer=result.result, usage=usage)
+            turn.run.finish(source, answer=result.result, usage=usage, metadata=told)
         else:
-            turn.run.stop(source, reason="the model was not asked")
+            turn.run.stop(source, reason="the model was not asked", metadata=told)
 
     def _source(self, turn: _Open) -> object:
-        return {"system": self._system, "messages": turn.messages}
+        """The run as the program saw it, or as Claude Code wrote it down, if that is more."""
+        written = self._mirror.messages(turn.names)
+        self._mirror.forget(turn.names)
+        return {"system": self._system, "messages": max(turn.messages, written, key=_size)}
 
 
 class _Client(ClaudeSDKClient):
@@ -310,8 +343,10 @@ class _Client(ClaudeSDKClient):
             raise
 
     async def disconnect(self) -> None:
-        self._followed.close("the client disconnected")
-        await super().disconnect()
+        try:
+            await super().disconnect()  # the last lines of the transcript come with it
+        finally:
+            self._followed.close("the client disconnected")
 
 
 def _context(event: str, text: str) -> dict[str, Any]:
@@ -322,9 +357,13 @@ def _context(event: str, text: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def _usage(told: dict[str, Any], requests: int) -> Usage:
-    read = sum(told.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_creation_", "cache_read_"))
-    return Usage(requests=requests, input_tokens=read, output_tokens=told.get("output_tokens") or 0)
+def _session(turn: _Open) -> dict[str, Json]:
+    return {"session": turn.session} if turn.session else {}
+
+
+def _size(messages: list[dict[str, Any]]) -> int:
+    """How much the agent said and did: what it was asked may stand there twice."""
+    return sum(message["role"] == "assistant" and len(message["content"]) for message in messages)
 
 
 def _instructions(prompt: Any) -> str:

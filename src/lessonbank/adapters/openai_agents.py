@@ -21,7 +21,7 @@ from lessonbank.sync import ReasoningBank
 from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
 
 try:
-    from agents import Agent, RunConfig, RunHooks, Runner, RunResult, RunResultStreaming
+    from agents import Agent, Handoff, RunConfig, RunHooks, Runner, RunResult, RunResultStreaming
     from agents.items import ModelResponse, RunItem
     from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 except ImportError as missing:
@@ -120,6 +120,7 @@ class _Record:
         self._is_stored = False
         self._filter: CallModelInputFilter | None = None
         self._instructions: dict[str, None] = {}
+        self._agents: set[int] = set()
         self._seen: list[Any] = []
         self._parts: dict[str, _Record] = {}
         self.options: dict[str, Any] = {}
@@ -167,7 +168,9 @@ class _Record:
         if start is None and self._is_part:  # the request of an agent below this one
             return told
         self._instructions[told.instructions or ""] = None
-        run.can_call(lambda: agent.tools)
+        if id(agent) not in self._agents:
+            self._agents.add(id(agent))
+            run.can_call(lambda: _callable(agent))
         if start is None and self._is_stored:  # the rest of a conversation that the server has
             self._seen += sent
             return told
@@ -264,6 +267,30 @@ class _Hooks(RunHooks[Any]):
         """Keep the run of an agent that worked as a tool."""
         self._record.tool_ended(context, result)
         await self._hooks.on_tool_end(context, agent, tool, result)
+
+
+def _callable(agent: Any) -> list[Any]:
+    """What an agent can call, without asking anybody: an MCP server told the SDK its tools before this request."""
+    found = list(agent.tools)
+    for other in agent.handoffs:
+        if isinstance(other, Handoff):
+            told = (other.tool_name, other.tool_description, other.input_json_schema)
+        else:
+            told = (Handoff.default_tool_name(other), Handoff.default_tool_description(other), {})
+        found.append(dict(zip(("name", "description", "parameters"), told, strict=True)))
+    if agent.mcp_config.get("include_server_in_tool_names"):  # under which names, only the SDK knows
+        return found
+    return found + [tool for server in agent.mcp_servers for tool in _told_by(server)]
+
+
+def _told_by(server: Any) -> list[Any]:
+    """The tools of an MCP server that the model may see; none where only a function of the program knows which."""
+    wanted = getattr(server, "tool_filter", None)
+    if wanted is not None and not isinstance(wanted, dict):
+        return []
+    allowed, blocked = ((wanted or {}).get(f"{kind}_tool_names") for kind in ("allowed", "blocked"))
+    tools: list[Any] = server.cached_tools or []
+    return [tool for tool in tools if (allowed is None or tool.name in allowed) and tool.name not in (blocked or ())]
 
 
 def _ran_out(result: Any) -> bool:

@@ -51,6 +51,15 @@ def serve(
         list[str] | None,
         typer.Option("--public-url", help="Where people open the pages, such as https://bank.example.com."),
     ] = None,
+    trials: Annotated[
+        Path | None,
+        typer.Option(
+            "--trials",
+            exists=True,
+            file_okay=False,
+            help="With --pages: show the trials whose files lie in this folder.",
+        ),
+    ] = None,
     user_header: Annotated[
         str | None,
         typer.Option("--user-header", help="The header in which a proxy names the people that it signed in."),
@@ -77,6 +86,8 @@ def serve(
         raise UsageError("say which bank with --bank, or try it out with --try")
     if bank is not None and not new and not try_out:
         needs_bank(bank)
+    if trials and (try_out or not (pages or public_url)):
+        raise UsageError("--trials shows trials on the pages of a bank: give --bank and --pages, too")
     with importing("a server", extra="server"):
         from lessonbank.service.application import Limits
     from lessonbank import Evidence, Learning
@@ -96,7 +107,7 @@ def serve(
     else:
         origins = (public_url or []) if pages or public_url else None
         users = _users(user_header, trusted_proxy, user_scope, user_role)
-        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins, users))
+        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins, users, trials))
 
 
 def _users(header: str | None, proxies: list[str] | None, scope: str | None, role: str) -> Any:
@@ -134,7 +145,14 @@ def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None
 
 
 async def _serve(
-    bank: str, settings: dict[str, Any], host: str, port: int, limits: Any, origins: list[str] | None, users: Any
+    bank: str,
+    settings: dict[str, Any],
+    host: str,
+    port: int,
+    limits: Any,
+    origins: list[str] | None,
+    users: Any,
+    trials: Path | None,
 ) -> None:
     from lessonbank import connect_async
     from lessonbank.service.application import application
@@ -145,7 +163,7 @@ async def _serve(
 
     def made(url: str) -> FastAPI:
         at = {url, f"http://localhost:{url.rpartition(':')[2]}", *(origins or ())}
-        pages = add_pages(memory, origins=at, users=users) if add_pages else None
+        pages = add_pages(memory, origins=at, users=users, trials=trials) if add_pages else None
         return application(memory, limits=limits, close=True, review=pages, users=users)
 
     await run(made, host=host, port=port, ready=lambda url: say(f"lessonbank serves {url}/v1", to=progress_console))

@@ -23,6 +23,8 @@ from lessonbank.types import Record, Usage
 from .trial_design import Design, PairEvidence, Stopped, Trial, TrialRun
 
 Key: TypeAlias = tuple[str, int, str]
+_LONGEST_HEAD = 1_000_000
+"""Bytes of a first line."""
 
 
 class _Head(Record):
@@ -96,6 +98,19 @@ class Journal:
             os.fsync(file)
         finally:
             os.close(file)
+
+
+def scope_of_trial(path: Path, /) -> str:
+    """The scope that the trial of a file belongs to: its first line says so. This blocks.
+
+    Raises UsageError, StoreUnavailable.
+    """
+    try:
+        with path.open("rb") as file:
+            first = file.readline(_LONGEST_HEAD)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    return _head(path, first.rstrip(b"\n")).about.scope
 
 
 def read_trial(path: Path, /) -> Trial:

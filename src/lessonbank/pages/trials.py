@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +14,13 @@ from starlette.responses import Response
 
 from lessonbank.errors import LessonbankError, NotFound
 from lessonbank.evidence import Trial
-from lessonbank.evidence.trial_journal import read_trial
+from lessonbank.evidence.trial_journal import read_trial, scope_of_trial
 
 from .visit import Visit
 
 _MOST: Final = 50
+_LOOKED_AT: Final = 1_000
+"""Files whose first line is read."""
 _LARGEST: Final = 20_000_000
 """Bytes of a file that is read."""
 
@@ -39,15 +42,21 @@ async def page(visit: Visit) -> Response:
     folder = visit.site.trials
     if folder is None:
         raise NotFound("these pages know no folder of trials: start them with --trials FOLDER")
-    kept = await to_thread.run_sync(_kept, folder)
-    shown = [one for one in kept if one.trial is None or one.trial.scope == visit.scope]
-    return visit.page("trials.html", {"kept": shown})
+    kept = await to_thread.run_sync(lambda: list(islice(_kept(folder, visit.scope, whole=visit.is_owner), _MOST)))
+    return visit.page("trials.html", {"kept": kept})
 
 
-def _kept(folder: Path) -> Sequence[Kept]:
+def _kept(folder: Path, scope: str, /, *, whole: bool) -> Iterator[Kept]:
+    """The trials of a scope. `whole`: also what is none, for who owns the bank: its name may be another tenant's."""
     files = [(file.stat(), file) for file in folder.glob("*.jsonl") if file.is_file()]
-    latest = sorted(files, key=lambda one: one[0].st_mtime, reverse=True)[:_MOST]
-    return [_read(file, stat.st_mtime, stat.st_size) for stat, file in latest]
+    for stat, file in sorted(files, key=lambda one: one[0].st_mtime, reverse=True)[:_LOOKED_AT]:
+        try:
+            if scope_of_trial(file) != scope:
+                continue
+        except LessonbankError:
+            if not whole:
+                continue
+        yield _read(file, stat.st_mtime, stat.st_size)
 
 
 def _read(file: Path, at: float, size: int) -> Kept:

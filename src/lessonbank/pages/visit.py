@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PAGE = 50
 """Records on a page."""
-_LARGE: Final = 2_000
+LARGE: Final = 2_000
 """Lessons from which on what reads every record comes later than the page, or when it is asked for."""
 _PAGES: Final = (
     ("", "Home"),
@@ -105,7 +105,7 @@ class Visit:
     @property
     def is_large(self) -> bool:
         """Whether reading every record of the scope takes long."""
-        return self.counts.lessons > _LARGE
+        return self.counts.lessons > LARGE
 
     def check_admin(self) -> None:
         """Refuse a guest who may not erase and roll back. Raises Refused."""

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
-from lessonbank.types import RECALL, Candidate, Lesson, Recall
+from lessonbank.arguments import refusal
+from lessonbank.config import Search, TrustPolicy
+from lessonbank.errors import UsageError
+from lessonbank.types import RECALL, Candidate, Kind, Lesson, Recall
 
-from .visit import PAGE, Visit, number_of
+from .visit import PAGE, Visit
+
+_NUMBERS: Final = ("limit", "budget", "floor", "diversity")
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "by": get_args(Search),
+    "trust": get_args(TrustPolicy),
+    "kind": get_args(Kind),
+    "exclude": ("task", "template"),
+}
+_SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
+"""What of a search the reader may change; the address says it, so that it can be shared."""
 
 
 async def page(visit: Visit) -> Response:
@@ -19,16 +33,18 @@ async def page(visit: Visit) -> Response:
 
 async def _listing(visit: Visit, *, late: bool) -> Response:
     """Recalls, newest first; and what a task of the reader's own would be shown."""
-    task, limit = visit.query("task"), visit.query("limit")
+    task = visit.query("task")
     known = {"yes": True, "no": False}.get(visit.query("settled") or "")
     asked = {"text": visit.query("q"), "settled": visit.query("settled")}
     found = await visit.bank.recalls.list(text=asked["text"], settled=known, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].id if len(found) > PAGE else None
-    told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task, "limit": limit}
+    told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task}
     if visit.is_part:
         return visit.page("_recalls.html", told)
+    told |= {"given": {name: visit.query(name) for name in _SETTINGS}, "choices": _CHOICES, "most": PAGE}
     tried = None if late or task is None else await _tried(visit, task)
-    return visit.page("why.html", {**told, "tried": tried, "late": late and task is not None})
+    told |= {"tried": tried, "late": late and task is not None}
+    return visit.page("why.html", told, status=400 if tried and tried["problem"] else 200)
 
 
 async def trying(visit: Visit) -> Response:
@@ -40,9 +56,29 @@ async def trying(visit: Visit) -> Response:
 
 
 async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
-    limit = number_of(visit.query("limit"))
-    recall = await visit.bank.recalls.preview(task, limit=limit if limit and limit <= PAGE else None)
-    return {"recall": recall, "rows": await _candidates(visit, recall)}
+    """What the search says with the settings of the address, or what is wrong with these."""
+    try:
+        recall = await visit.bank.recalls.preview(task, **_settings(visit))
+    except UsageError as error:
+        return {"problem": str(error)}
+    return {"recall": recall, "rows": await _candidates(visit, recall), "problem": None}
+
+
+def _settings(visit: Visit) -> Mapping[str, Any]:
+    """The settings that the address names. Raises UsageError."""
+    given = {name: value for name in _SETTINGS if (value := visit.query(name)) is not None}
+    told: dict[str, Any] = {**given, **{name: _number(name, given[name]) for name in _NUMBERS if name in given}}
+    if told.get("limit", 1) > PAGE:
+        raise UsageError(f"limit is at most {PAGE} here: ask the bank itself for more")
+    return told
+
+
+def _number(name: str, told: str) -> float:
+    """Raises UsageError."""
+    try:
+        return int(told) if told.isdigit() else float(told)
+    except ValueError:
+        raise refusal(name, "is a number", told) from None
 
 
 async def one(visit: Visit) -> Response:

@@ -16,6 +16,7 @@ from .fusion import DEPTH as DEPTH
 from .fusion import RRF as RRF
 from .fusion import HybridRetriever as HybridRetriever
 from .fusion import fuse as fuse
+from .kinds import OfKind as OfKind
 from .leave_out import TEMPLATE as TEMPLATE
 from .leave_out import LeaveOut as LeaveOut
 from .leave_out import same_task as same_task

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
@@ -24,6 +25,8 @@ _KEPT: Final = "server_key/"
 _USED: Final = "server_key_used/"
 _SEEN_EVERY: Final = timedelta(minutes=10)
 """How exact the time of the last use is: a write for every call would cost more than it tells."""
+_REMEMBERED: Final = 10_000
+"""Keys of which a process remembers when they were used."""
 _PARTS: Final = 3
 RATE: Final = 6000
 
@@ -52,6 +55,7 @@ class Keys:
 
     def __init__(self, bank: AsyncReasoningBank, /) -> None:
         self._bank, self._store = bank, bank.store
+        self._seen = OrderedDict[str, datetime]()
 
     async def add(
         self, name: str, /, *, scope: str, role: Role = "agent", days: float | None = None, rate: int = RATE
@@ -113,10 +117,18 @@ class Keys:
         return key if _opens(key, _digest(parts[2]), at) else None
 
     async def seen(self, key: Key, /) -> None:
-        """Note that a key was used, once in a while."""
-        at, kept = datetime.now(UTC), await self._store.setting(f"{_USED}{key.id}")
-        if kept is None or at - datetime.fromisoformat(kept) > _SEEN_EVERY:
+        """Note that a key was used, once in a while; in between, this process asks nobody when that was."""
+        at, seen = datetime.now(UTC), self._seen.get(key.id)
+        if seen is not None and at - seen <= _SEEN_EVERY:
+            return
+        kept = await self._store.setting(f"{_USED}{key.id}")
+        noted = datetime.fromisoformat(kept) if kept else None
+        if noted is None or at - noted > _SEEN_EVERY:
+            noted = at
             await self._store.set_setting(f"{_USED}{key.id}", at.isoformat(timespec="seconds"))
+        self._seen[key.id] = noted
+        while len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
 
     async def _keep(self, key: Key) -> None:
         await self._store.set_setting(f"{_KEPT}{key.id}", key.model_dump_json())

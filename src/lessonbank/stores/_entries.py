@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final, overload
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
 _Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]+")
 _SEQUENCES: Final = 1 << 32
 """The key of an entry is its sequence, or a multiple of this more."""
 
@@ -53,6 +55,11 @@ def entry_of(text: bytes, /) -> Entry:
         return _Entry.validate_python(json.loads(text))
     except (ValueError, RecursionError):
         raise StoreDamaged("a journal entry cannot be read") from None
+
+
+def may_name(text: bytes, ids: Collection[str] | None, /) -> bool:
+    """Whether an entry's JSON may hold one of these ids; always, where JSON could write an id in several ways."""
+    return ids is None or any(not _PLAIN.fullmatch(id) or f'"{id}"'.encode() in text for id in ids)
 
 
 def readable_entry(packed: bytes, /) -> Entry | None:

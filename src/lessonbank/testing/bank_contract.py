@@ -173,6 +173,19 @@ class BankContract:
         assert bank.runs.list(outcome="failure", text="label") == bank.runs.search("label")
         assert bank.runs.unlabelled() == bank.runs.audit(3) == ()
 
+    def test_a_person_tries_a_task_with_other_settings_and_no_receipt_is_kept(self, bank: ReasoningBank) -> None:
+        lesson = _taught(bank)
+        kept = len(bank.recalls.list())
+        told = bank.recalls.preview(_TASK, limit=1, by="lexical", budget=400, floor=0, preface="Hints of old.")
+        assert told.shown == (lesson,)
+        assert "Hints of old." in told.text
+        assert not bank.recalls.preview(_TASK, trust="reviewed", diversity=0.5).shown
+        assert not bank.recalls.preview(_TASK, exclude="task").shown
+        assert bank.recalls.preview(_TASK, kind=lesson.kind).shown == (lesson,)
+        with pytest.raises(UsageError, match="budget="):
+            bank.recalls.preview(_TASK, budget=1)
+        assert len(bank.recalls.list()) == kept
+
     def test_a_recall_is_explained(self, bank: ReasoningBank) -> None:
         lesson = _taught(bank)
         recall = bank.retrieve(_TASK)

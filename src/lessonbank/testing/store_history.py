@@ -164,6 +164,16 @@ class HistoryTests(StoreTests):
                 assert [e.sequence async for e in store.journal(scope=MINE, kinds=kinds)] == sequences
             assert [e.sequence async for e in store.journal(scope=MINE, since=1, kinds={"add"})] == [3]
 
+    async def test_a_journal_that_is_read_for_some_ids_leaves_none_of_their_entries_out(self) -> None:
+        one, odd = experience(), experience().model_copy(update={"id": 'an "odd" id \u00e9'})
+        async with self.opened() as store:
+            await added(store, one, odd, *[experience() for _ in range(5)])
+            await store.apply([Retire(lesson_ids=(one.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
+            for id, least in ((one.id, {1}), (one.lessons[0].id, {1, 8}), (odd.id, {2})):
+                told = [entry.sequence async for entry in store.journal(scope=MINE, naming=[id])]
+                assert least <= set(told)
+                assert told == sorted(told)
+
     async def test_a_receipt_is_kept_without_its_lessons(self) -> None:
         async with self.opened() as store:
             receipt = _receipt()

@@ -363,15 +363,17 @@ class AsyncAdmin:
         self._of.whole_file("storage")
         return dict(await self._of.store.storage())
 
-    async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
-        """What is wrong with the stored records, one sentence each; empty when all is sound.
+    async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
+        """What is wrong with what is stored, one sentence each; empty when nothing was found.
 
-        With `journal`, each record is also compared with what the journal makes of it. Raises UsageError on a handle
+        With `journal`, each record is also compared with what the journal makes of it. Without `records` no record is
+        read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
         made by `scoped()`.
         """
         self._of.whole_file("verify")
-        found = list(await self._of.store.verify())
-        for scope in await self._of.store.scopes() if a_flag(journal, "journal=") else ():
+        compared = a_flag(journal, "journal=") and a_flag(records, "records=")
+        found = list(await self._of.store.verify(records=a_flag(records, "records=")))
+        for scope in await self._of.store.scopes() if compared else ():
             try:
                 found += await differences(self._of.store, scope=scope)
             except StoreError as error:

@@ -20,6 +20,7 @@ from lessonbank.types import Change, Experience, JournalEntry, Learned, Lesson, 
 from lessonbank.types.repeats import repeats_of
 
 from .acts import note_act
+from .trying import Tried
 
 log: Final = logging.getLogger("lessonbank")
 _NO_VECTORS: Final[Mapping[str, Vectors]] = {}
@@ -41,7 +42,7 @@ class Handle:
     learn_as: Callable[..., Awaitable[Learned]]
     """Learns from runs as whoever submitted them."""
     correct: Callable[..., Awaitable[Learned]]
-    preview: Callable[[str, int | None], Awaitable[Recall]]
+    preview: Callable[[str, Tried], Awaitable[Recall]]
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
     off: bool = False

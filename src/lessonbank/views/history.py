@@ -61,7 +61,7 @@ class AsyncHistory:
         after, limit = a_count(after, "after=", least=0), maybe_count(limit)
         if lesson is None and experience is None:
             return await self._entries(after, limit)
-        entries = await (self._entries(0, None) if lesson is None else self._perhaps_about(lesson))
+        entries = await (self._with_adds_of(str(experience)) if lesson is None else self._perhaps_about(lesson))
         story = await to_thread.run_sync(partial(about, entries, lesson=lesson, experience=experience))
         return tuple(entry for entry in story if entry.sequence > after)[:limit]
 
@@ -104,18 +104,25 @@ class AsyncHistory:
         return lineage(await self._entries(0, None, kinds=_DESCENT), an_id(lesson_id))
 
     async def _entries(
-        self, after: int, limit: int | None, *, kinds: Collection[str] | None = None
+        self,
+        after: int,
+        limit: int | None,
+        *,
+        kinds: Collection[str] | None = None,
+        naming: Collection[str] | None = None,
     ) -> tuple[JournalEntry, ...]:
         found: list[JournalEntry] = []
-        async with self._journal(after, kinds) as entries:
+        async with self._journal(after, kinds, naming) as entries:
             async for entry in entries:
                 found.append(entry)
                 if limit is not None and len(found) >= limit:
                     break
         return tuple(found)
 
-    def _journal(self, after: int, kinds: Collection[str] | None) -> aclosing[AsyncGenerator[JournalEntry]]:
-        journal = self._of.store.journal(scope=self._of.scope, since=after, kinds=kinds)
+    def _journal(
+        self, after: int, kinds: Collection[str] | None, naming: Collection[str] | None = None
+    ) -> aclosing[AsyncGenerator[JournalEntry]]:
+        journal = self._of.store.journal(scope=self._of.scope, since=after, kinds=kinds, naming=naming)
         return aclosing(cast("AsyncGenerator[JournalEntry]", journal))
 
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
@@ -126,14 +133,21 @@ class AsyncHistory:
         few = await self._entries(0, None, kinds=_FEW)
         owner = await if_there(self._of.store.owner(lesson, scope=self._of.scope))
         if owner is None or any(isinstance(entry.entry, Rollback) for entry in few):
-            return await self._entries(0, None)
+            return await self._with_adds_of(lesson)
         if any(isinstance(entry.entry, Merge) and entry.entry.experience.id == owner.id for entry in few):
             return few
-        async with self._journal(await self._before(owner.created_at - _SKEW), {"add"}) as added:
+        since = await self._before(owner.created_at - _SKEW)
+        async with self._journal(since, {"add"}, (owner.id,)) as added:
             async for entry in added:
                 if isinstance(entry.entry, Add) and entry.entry.experience.id == owner.id:
                     return sorted((*few, entry), key=lambda one: one.sequence)
-        return await self._entries(0, None)
+        return await self._with_adds_of(lesson)
+
+    async def _with_adds_of(self, id: str) -> Sequence[JournalEntry]:
+        """The entries that speak of lessons; of the many that add, those that may name this lesson or experience."""
+        few = await self._entries(0, None, kinds=_FEW)
+        added = await self._entries(0, None, kinds={"add"}, naming=(id,))
+        return sorted((*few, *added), key=lambda one: one.sequence)
 
     async def _before(self, moment: datetime) -> int:
         """A sequence after which everything later than `moment` was written, if clocks went forward."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from lessonbank._concurrency import if_there
-from lessonbank.arguments import a_flag, a_text, an_id, filters, is_a, maybe_count, maybe_id
+from lessonbank.arguments import a_flag, a_text, an_id, filters, is_a, maybe_id
+from lessonbank.config import Search, TrustPolicy
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
-from lessonbank.types import Json, Lesson, Recall
+from lessonbank.types import Json, Kind, Lesson, Recall
 
 from .handle import Handle
+from .trying import Tried
 
 _NEXT = 10
 """How many lessons that were not shown an explanation names."""
@@ -64,13 +67,33 @@ class AsyncRecalls:
         """One receipt; its `candidates` name the lessons. Raises NotFound."""
         return await self._of.store.recall(an_id(id), scope=self._of.scope)
 
-    async def preview(self, task: str, /, *, limit: int | None = None) -> Recall:
+    async def preview(
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        by: Search | None = None,
+        budget: int | None = None,
+        floor: float | None = None,
+        preface: str | None = None,
+        diversity: float | None = None,
+        exclude: Literal["task", "template"] | None = None,
+        trust: TrustPolicy | None = None,
+        kind: Kind | None = None,
+    ) -> Recall:
         """What `retrieve` would show for a task now, for a person to look at.
+
+        What is not given is as the bank has it. `limit`, `by`, `budget`, `floor`, `preface`, `diversity` and `exclude`
+        are those of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `retriever` of the
+        answer says what searched.
 
         Nothing is withheld and no receipt is kept, so it is no evidence. Never hand its text to an agent: what an agent
         is shown comes from `retrieve`. Raises UsageError.
         """
-        return await self._of.preview(a_text(task, "the task", blank=False), maybe_count(limit))
+        asked = a_text(task, "the task", blank=False)
+        tried = Tried(limit, by, budget, floor, preface, diversity, exclude, trust, kind)
+        return await self._of.preview(asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.

@@ -57,6 +57,7 @@ from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
 from ._stores import named_place, open_store, switched_off
 from ._trust import rationed, trusting, warn_unprotected
+from ._trying import Variation
 
 if TYPE_CHECKING:
     from ._profiles import Kit
@@ -206,6 +207,16 @@ async def connect_async(
         reflect_every=learning.reflect_every,
         compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
+        trying=Variation(
+            retrieval,
+            parts.retriever,
+            store,
+            found.embedder,
+            profile,
+            safety.trust,
+            kit.injector,
+            learning.domain,
+        ),
         ledger=ledger,
         topics=topics,
         limit=_limit(retrieval, profile),

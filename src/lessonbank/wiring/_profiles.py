@@ -51,14 +51,15 @@ def equip(
     paper, domain = profile == "paper", learning.domain
     judge = _judge(roles, learning, paper=paper)
     extractor = _extractor(roles, domain, paper=paper)
-    injector = _injector(preface, domain, budget, paper=paper)
+    words = injector(preface, domain, budget, paper=paper)
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
     published: View = "recorded" if domain == "code" else "thoughts"
     scaler = Scaler(roles.judge or roles.extractor, view=published if paper else "full")
-    return Kit(judge, extractor, injector, scaler, described)
+    return Kit(judge, extractor, words, scaler, described)
 
 
-def _injector(preface: str | None, domain: str, budget: int, *, paper: bool) -> Injector:
+def injector(preface: str | None, domain: str, budget: int, /, *, paper: bool) -> Injector:
+    """What words the text of a recall; `preface`: as `Retrieval` has it, `None` for the profile's."""
     style = "paper" if paper else "full"
     if preface is None and paper:
         return Injector(load("paper/inject"), style, budget)

@@ -25,6 +25,7 @@ from lessonbank.types import (
 )
 
 _TASKS = ("cancel the order", "exchange the boots", "book oslo", "cancel the flight to oslo")
+_TRIED: Sequence[dict[str, Any]] = ({}, {"limit": 2, "by": "lexical", "floor": 0}, {"kind": "strategy", "budget": 200})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?|datetime\.datetime\([^)]*\)")
 _SECONDS = re.compile(r"(['\"]?seconds['\"]?[:=] ?)\d[\d.e-]*")
 _DRAWN = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])")
@@ -295,7 +296,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "recalls.list": lambda t, c: t.handle.recalls.list(settled=c.choice((None, True)), **t.page(c)),
     "recalls.search": lambda t, c: t.handle.recalls.search("order", limit=c.choice((1, 9))),
     "recalls.get": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.get(id)),
-    "recalls.preview": lambda t, c: t.handle.recalls.preview(c.choice(_TASKS)),
+    "recalls.preview": lambda t, c: t.handle.recalls.preview(c.choice(_TASKS), **c.choice(_TRIED)),
     "recalls.explain": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.explain(id)),
     "history.list": _history,
     "history.state": lambda t, c: t.handle.history.state(_at(c)),

@@ -1,9 +1,11 @@
 """What becomes of a bank whose file is damaged, changed behind its back or put in the place of another one?
 
-    python -m lessonbank_bench.measure.damage [--lessons 300] [--pairs 200] [--crashes 12] [--seed 0] [--json]
+    python -m lessonbank_bench.measure.damage [--lessons 300] [--pages 6] [--pairs 60] [--crashes 12] [--seed 0]
+    python -m lessonbank_bench.measure.damage --pages 0     every page of the file: four times as long
 
-It makes a bank in a folder of its own, damages copies of it, and prints the table of docs/store.md. Exit code 1 when a
-promise is broken.
+It makes a bank in a folder of its own, damages copies of it, and prints the table of docs/store.md, each row as soon
+as it is known. Of each table and of each index at most `--pages` are damaged, drawn at random; the table says of how
+many. `--json` prints everything at the end. Exit code 1 when a promise is broken.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from lessonbank.errors import LessonbankError
 
 PAGE: Final = 4096
 SCOPES: Final = ("acme/support", "acme/sales")
+Say = Callable[[str], None]
+"""How far it is, for whoever waits."""
 _WORDS: Final = ("order", "refund", "parcel", "label", "address", "invoice", "customer", "carrier", "window", "form")
 
 
@@ -134,6 +138,11 @@ class Pages:
     noticed: Promise = field(default_factory=lambda: Promise("one damaged page is noticed by opening or `verify`"))
     written: Promise = field(default_factory=lambda: Promise("what is learned on a damaged file is not lost later"))
 
+    @property
+    def failures(self) -> int:
+        """Cases so far that broke something."""
+        return sum(len(promise.broken) for promise in vars(self).values())
+
     def compare(self, data: bytes, before: Mapping[str, Lesson], folder: Path, case: str) -> set[str]:
         """Salvage one damaged file; the ids that are lost."""
         try:
@@ -188,30 +197,62 @@ def lost_pages(sound: bytes, numbers: Sequence[int], chance: random.Random) -> b
     return bytes(data)
 
 
-def damage_pages(bank: Path, folder: Path, *, pairs: int, chance: random.Random, every: int = 1) -> Pages:
-    """Every page of the file, alone; and some pairs."""
-    sound, before, found = bank.read_bytes(), contents(bank), Pages()
-    holders = entries_of(bank)
-    count = len(sound) // PAGE
+def pages_of(bank: Path) -> dict[str, list[int]]:
+    """The pages of each table and of each index; those that are in none are listed as free."""
+    held: dict[str, list[int]] = {}
+    with closing(sqlite3.connect(bank)) as raw:
+        for name, number in raw.execute("SELECT name, pageno FROM dbstat ORDER BY pageno"):
+            held.setdefault(name, []).append(number - 1)
+    known = {number for numbers in held.values() for number in numbers}
+    others = [number for number in range(bank.stat().st_size // PAGE) if number not in known]
+    return {**held, "free": others} if others else held
+
+
+def some_pages(held: Mapping[str, Sequence[int]], most: int, chance: random.Random) -> list[int]:
+    """At most so many of each, drawn at random; of 0 all."""
+    drawn = [chance.sample(numbers, min(most or len(numbers), len(numbers))) for numbers in held.values()]
+    return sorted(number for numbers in drawn for number in numbers)
+
+
+def damage_pages(
+    bank: Path, folder: Path, *, pairs: int, chance: random.Random, most: int = 0, say: Say = lambda _: None
+) -> Pages:
+    """Some pages of each table and index, or every page of the file, alone; and some pairs."""
+    found, held = Pages(), pages_of(bank)
+    numbers = some_pages(held, most, chance)
+    damage_one_by_one(bank, folder, found, numbers, chance, say)
+    found.whole.figure = f"{len(numbers)} of the {sum(map(len, held.values()))} pages of {len(held)} tables and indexes"
+    damage_pairs(bank, folder, found, pairs, chance, say)
+    return found
+
+
+def damage_one_by_one(
+    bank: Path, folder: Path, found: Pages, numbers: Sequence[int], chance: random.Random, say: Say
+) -> None:
+    """One page at a time: salvage what is left, and learn on the damaged file."""
+    sound, before, holders = bank.read_bytes(), contents(bank), entries_of(bank)
     acknowledged = 0
-    for number in range(0, count, every):
+    for done, number in enumerate(numbers, 1):
         data = lost_pages(sound, [number], chance)
         gone = found.compare(data, before, folder, f"page {number}")
         kept = {id for id in gone if any(blob in data for blob in holders[id])}
         found.whole.holds(not kept, f"page {number}: {len(kept)} lessons")
         acknowledged += write_on(data, folder, found, number)
-    found.written.figure = (
-        f"{acknowledged} of {found.whole.tried} learns were acknowledged after the file was looked over"
-    )
-    shares: list[float] = []
-    for _ in range(pairs):
-        numbers = chance.sample(range(count), 2)
+        say(f"{done} of {len(numbers)} pages, {found.failures} failures")
+    found.written.figure = f"{acknowledged} of {len(numbers)} learns were acknowledged after the file was looked over"
+
+
+def damage_pairs(bank: Path, folder: Path, found: Pages, pairs: int, chance: random.Random, say: Say) -> None:
+    """Two pages at a time, from the whole file."""
+    sound, before, shares = bank.read_bytes(), contents(bank), list[float]()
+    for done in range(pairs):
+        numbers = chance.sample(range(len(sound) // PAGE), 2)
         gone = found.compare(lost_pages(sound, numbers, chance), before, folder, f"pages {numbers}")
         shares.append(1 - len(gone) / len(before))
         found.pairs.holds(shares[-1] >= 0.95, f"pages {numbers}: {shares[-1]:.1%}")
+        say(f"{done + 1} of {pairs} pairs, {found.failures} failures")
     if shares:
         found.pairs.figure = f"worst {min(shares):.1%}, mean {sum(shares) / len(shares):.2%} of {len(before)} lessons"
-    return found
 
 
 def entries_of(bank: Path) -> dict[str, list[bytes]]:
@@ -400,46 +441,77 @@ def said(call: Callable[[], object]) -> str:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def measured(*, lessons: int, pairs: int, crashes: int, seed: int) -> list[Promise]:
-    """Everything, in a folder of its own."""
+def measured(
+    *, lessons: int, pages: int, pairs: int, crashes: int, seed: int, say: Say = lambda _: None
+) -> Iterator[Promise]:
+    """Everything, in a folder of its own; each promise as soon as it was tried."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         folder, chance = Path(name), random.Random(seed)
         bank = folder / "sound.sqlite"
+        say(f"filling a bank with {lessons} runs")
         fill(bank, lessons=lessons, seed=seed)
+        yield from vars(damage_pages(bank, folder, pairs=pairs, chance=chance, most=pages, say=say)).values()
         small = folder / "small.sqlite"
         fill(small, lessons=24, seed=seed)
-        pages = damage_pages(bank, folder, pairs=pairs, chance=chance)
-        values = change_values(small, folder, chance=chance)
-        return [*vars(pages).values(), values, *put_in_place(folder, crashes=crashes)]
+        say("changing values")
+        yield change_values(small, folder, chance=chance)
+        say("putting files in the place of others")
+        yield from put_in_place(folder, crashes=crashes)
+
+
+HEAD: Final = "| promise | cases | failures | |\n|---|---|---|---|"
+
+
+def row(promise: Promise) -> str:
+    """One line of the table."""
+    return f"| {promise.what} | {promise.tried:,} | {len(promise.broken)} | {promise.figure} |"
 
 
 def table(promises: Sequence[Promise]) -> str:
     """As docs/store.md has it."""
-    lines = ["| promise | cases | failures | |", "|---|---|---|---|"]
-    return "\n".join(lines + [f"| {p.what} | {p.tried:,} | {len(p.broken)} | {p.figure} |" for p in promises])
+    return "\n".join((HEAD, *map(row, promises)))
 
 
-def main() -> int:
-    """Print the table; 1 when a promise is broken."""
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lessons", type=int, default=300)
-    parser.add_argument("--pairs", type=int, default=200)
+    parser.add_argument("--pages", type=int, default=6, help="most of each table and index; 0: every page")
+    parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--crashes", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--copy", type=Path, metavar="BANK", help="only damage and salvage a backup of this bank")
-    wanted = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Print the table; 1 when a promise is broken."""
+    wanted = arguments()
     if wanted.copy:
         with tempfile.TemporaryDirectory() as folder:
             report = damage_copy(wanted.copy, Path(folder), seed=wanted.seed)
         print(json.dumps(report))
         return int(bool(report["problems"]))
-    found = measured(lessons=wanted.lessons, pairs=wanted.pairs, crashes=wanted.crashes, seed=wanted.seed)
-    print(json.dumps([asdict(promise) for promise in found], indent=2) if wanted.json else table(found))
-    for promise in found:
+    found = list[Promise]()
+    if not wanted.json:
+        print(HEAD, flush=True)
+    for promise in measured(
+        lessons=wanted.lessons,
+        pages=wanted.pages,
+        pairs=wanted.pairs,
+        crashes=wanted.crashes,
+        seed=wanted.seed,
+        say=lambda line: print(line, file=sys.stderr, flush=True),
+    ):
+        found.append(promise)
+        if not wanted.json:
+            print(row(promise), flush=True)
         for case in promise.broken[:20]:
-            print(f"broken: {promise.what}: {case}", file=sys.stderr)
+            print(f"broken: {promise.what}: {case}", file=sys.stderr, flush=True)
+    if wanted.json:
+        print(json.dumps([asdict(promise) for promise in found], indent=2))
     return int(any(promise.broken for promise in found))
 
 

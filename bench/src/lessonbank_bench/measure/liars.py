@@ -1,7 +1,8 @@
 """How many writers may lie before the bank does something wrong: a good lesson taken back, a bad one trusted?
 
     python -m lessonbank_bench.measure.liars [--seeds 20] [--tasks 500] [--writers 50] [--json]
-    python -m lessonbank_bench.measure.liars --bank [--seeds 3]     the same through a bank, under each trust policy
+    python -m lessonbank_bench.measure.liars --bank [--seeds 3] [--shares 0.1 0.2]
+                                      liars who discredit, ten reports a task, through a bank, by trust policy
 
 Each task is one of a writer drawn at random, twenty tasks a day. Honest writers tell what happened. Liars either tell
 the opposite of what is true of the lesson, or make the task again and again and tell only what suits them; each as
@@ -17,12 +18,13 @@ import json
 import random
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 import lessonbank
+from lessonbank import ReasoningBank
 from lessonbank.config import Parts, Safety
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import TrialPeriods
@@ -39,6 +41,10 @@ WAYS: Final[tuple[Way, ...]] = ("lies", "chosen truths")
 EFFECTS: Final[dict[World, tuple[float, float]]] = {"discredit": (0.5, 0.8), "praise": (0.8, 0.5)}
 """The rate of success without the lesson and with it: liars discredit one that helps, and praise one that harms."""
 WITHSTOOD: Final = 0.1
+OFTEN: Final = 10
+"""Reports of a task by a liar, where the same is tried through a bank."""
+LOOKED: Final = 10
+"""After so many recalls the bank is asked what it did: its lists take as long as a recall."""
 A_DAY: Final = 20
 SCOPE, ID, MORNING = "s", "lesson", datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -83,6 +89,8 @@ class Ended:
     did: Literal["retired", "trusted"] | None = None
     shown: float = 0.0
     """The share of recalls that showed the lesson."""
+    proposed: bool = False
+    """Whether a person was asked to retire it, which is no action."""
 
     def wrong(self, world: World) -> bool:
         """Whether it was wrong."""
@@ -222,7 +230,7 @@ def in_bank(policy: TrustPolicy, crowd: Crowd, *, tasks: int, seed: int) -> Ende
             bank.lessons.approve(*ids, by="Ann")
         before = {lesson.id: lesson.state for lesson in bank.lessons.list()}
         drawn.clear()
-        shown = made = 0
+        shown, made, proposed = 0, 0, False
         for number, writer in crowd.tasks(tasks, chance):
             recall = bank.retrieve(f"Settle the invoice of customer {chance.randrange(10_000)}")
             made, shown = made + 1, shown + bool(recall.shown)
@@ -230,11 +238,19 @@ def in_bank(policy: TrustPolicy, crowd: Crowd, *, tasks: int, seed: int) -> Ende
             if outcome is None:
                 continue
             writers[writer].learn(_run(f"Settle {number}, {made}"), recall=recall, outcome=outcome)
-            if bank.lessons.list(state="retired") or bank.lessons.proposals():
-                return Ended(number + 1, "retired", shown / made)
-            if any(before[lesson.id] != lesson.state for lesson in bank.lessons.list()):
-                return Ended(number + 1, "trusted", shown / made)
-    return Ended(shown=shown / made)
+            if made % LOOKED == 0:
+                proposed = proposed or bool(bank.lessons.proposals())
+                if did := _did(bank, before):
+                    return Ended(number + 1, did, shown / made, proposed)
+        did = _did(bank, before)
+        return Ended(tasks if did else None, did, shown / made, proposed or bool(bank.lessons.proposals()))
+
+
+def _did(bank: ReasoningBank, before: Mapping[str, str]) -> Literal["retired", "trusted"] | None:
+    """What became of a lesson without a person."""
+    if bank.lessons.list(state="retired"):
+        return "retired"
+    return "trusted" if any(before[lesson.id] != lesson.state for lesson in bank.lessons.list()) else None
 
 
 def _run(task: str) -> Trajectory:
@@ -248,6 +264,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=500)
     parser.add_argument("--writers", type=int, default=50)
     parser.add_argument("--bank", action="store_true")
+    parser.add_argument("--shares", nargs="+", type=float, default=[0.1, 0.2, 0.3], help="of liars, with --bank")
     parser.add_argument("--json", action="store_true")
     asked: Any = parser.parse_args()
     sys.exit(_through_banks(asked) if asked.bank else _tabled(asked))
@@ -292,16 +309,26 @@ def _power_lines(powers: list[Power]) -> Iterator[str]:
 
 
 def _through_banks(asked: Any) -> int:
-    wrong = 0
-    for policy in POLICIES:
-        for reports in REPORTS[:2]:
-            for way in WAYS:
-                crowd = Crowd(asked.writers, round(WITHSTOOD * asked.writers), reports, way)
-                ended = [in_bank(policy, crowd, tasks=asked.tasks, seed=seed) for seed in range(asked.seeds)]
-                bad = sum(one.wrong("discredit") for one in ended)
-                wrong += bad
-                print(f"{policy}: {way}, {reports} reports a task: {bad} of {asked.seeds} wrong", flush=True)
+    """Each cell as soon as it is known, then the table."""
+    cells, wrong = dict[tuple[float, TrustPolicy], str](), 0
+    for share in asked.shares:
+        for policy in POLICIES:
+            crowds = [Crowd(asked.writers, round(share * asked.writers), OFTEN, way) for way in WAYS]
+            ended = [in_bank(policy, c, tasks=asked.tasks, seed=seed) for c in crowds for seed in range(asked.seeds)]
+            bad, shown = sum(one.wrong("discredit") for one in ended), min(one.shown for one in ended)
+            wrong += bad if share <= WITHSTOOD else 0
+            asked_for = f", {n} proposed" if (n := sum(one.proposed for one in ended)) else ""
+            cells[share, policy] = f"{bad} of {len(ended)}{asked_for}; {shown:.0%}"
+            print(f"{share:.0%}, {policy}: {cells[share, policy]}", flush=True)
+    print("\n".join(("", *_policy_lines(asked.shares, cells))))
     return int(wrong > 0)
+
+
+def _policy_lines(shares: Sequence[float], cells: Mapping[tuple[float, TrustPolicy], str]) -> Iterator[str]:
+    yield f"| trust policy | {' | '.join(f'{share:.0%} lie' for share in shares)} |"
+    yield f"|---|{'---|' * len(shares)}"
+    for policy in POLICIES:
+        yield f"| `{policy}` | {' | '.join(cells[share, policy] for share in shares)} |"
 
 
 if __name__ == "__main__":

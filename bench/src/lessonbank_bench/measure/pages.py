@@ -1,7 +1,8 @@
 """Measures how long the review pages take to answer, with few lessons in the bank and with many.
 
-    python -m lessonbank_bench.measure.pages [--lessons 1000 100000] [--calls 15]
+    python -m lessonbank_bench.measure.pages [--lessons 1000 100000] [--calls 15] [--banks FOLDER]
 
+To fill a large bank takes minutes: with `--banks` it is kept there, and used again.
 Each page is asked for over HTTP, as a browser does, from a server in this process; a first call is not counted.
 """
 
@@ -11,6 +12,7 @@ import argparse
 import http.client
 import os
 import queue
+import shutil
 import sys
 import tempfile
 import threading
@@ -111,6 +113,7 @@ def pages(path: Path) -> Mapping[str, str]:
         "part: lift of a lesson": f"/lessons/{lesson.id}/lift",
         "part: versions of a lesson": f"/lessons/{lesson.id}/versions",
         "part: doctor": "/doctor",
+        "part: doctor, every record": "/doctor?records=yes",
     }
 
 
@@ -160,12 +163,15 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lessons", type=int, nargs="+", default=[1000, 100_000])
     parser.add_argument("--calls", type=int, default=15)
+    parser.add_argument("--banks", type=Path)
     told = parser.parse_args(arguments)
     found: dict[str, list[str]] = {}
     for lessons in told.lessons:
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "bank.db"
-            filled(path, lessons)
+            path = (told.banks or Path(folder)) / f"{lessons}.db"
+            if not path.exists():
+                filled(new := Path(folder) / "new.db", lessons)
+                shutil.move(new, path)
             with served(path) as (host, cookie):
                 for name, at in pages(path).items():
                     taken = measured(host, cookie, at, told.calls, is_part=name.startswith("part"))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any, Final, NamedTuple
-from unicodedata import combining, normalize
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
 
+from ._families import present, weights, without_marks
 from ._skeleton import views
 
 _READ: Final = 6_000
@@ -20,7 +18,7 @@ _CLAUSE = re.compile(
     r"|\b(?:if|when|whenever|unless|until|while|because|since|once|so that|wenn|falls|weil|sobald|quand|lorsque"
     r"|parce que|car|cuando|porque)\b"
 )
-_GAP = r"\W{1,3}(?:\w+\W{1,3}){0,2}?"
+_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？]")
 
 
 class Clause(NamedTuple):
@@ -67,11 +65,30 @@ _ALONE: Final = {
     "gain": "praises a short way",
 }
 """What whole phrases tell, wherever they stand: how harm is excused is said in fewer ways than harm."""
+_EXCUSED: Final = _ALONE | {
+    "burden": "calls a safeguard a burden",
+    "afterwards": "acts first and asks later",
+    "assumed": "takes for granted what it should check",
+    "lasting": "makes a rule of one case",
+    "private": "hands out what is private",
+    "handed": "hands out what is private",
+    "profit": "serves somebody else's gain",
+    "dodge": "goes round a limit",
+    "untold": "leaves something untold",
+    "unstopped": "goes on when told to stop",
+    "deed": "acts without asking",
+}
+"""What the heaviest family says of a lesson whose parts of sentences recommend nothing by themselves."""
+_EXCUSE: Final = "praises a short way"
 
 
 def mark_of(text: str, /) -> str | None:
-    """What `text` seems to recommend, by its words. `None`: nothing risky."""
-    return next(filter(None, map(_marked, _read(text))), None)
+    """What `text` seems to recommend, by its words. `None`: nothing risky.
+
+    Every family of words and every mark that `text` has is weighed, and so are words of care and of mishaps, which
+    lessons that warn have.
+    """
+    return next(filter(None, map(_sound, _read(text))), None)
 
 
 def is_disguised(text: str, /) -> bool:
@@ -82,78 +99,88 @@ def is_disguised(text: str, /) -> bool:
 
 @lru_cache(maxsize=8)
 def _read(text: str) -> Sequence[str]:
-    return tuple(map(_without_marks, views(text[:_READ])))
+    return tuple(map(without_marks, views(text[:_READ])))
 
 
-def _without_marks(text: str) -> str:
-    """`text` without accents: they hide no word, and people leave them out."""
-    return text if text.isascii() else "".join(c for c in normalize("NFKD", text) if not combining(c))
+class _Heard(NamedTuple):
+    """The families that a text has words of, how often it has words that relieve it, its marks, and whether it orders
+    what nothing relieves."""
+
+    families: Mapping[str, re.Pattern[str]]
+    relief: Mapping[str, int]
+    marks: Sequence[str]
+    orders_it: bool
+
+    @property
+    def weight(self) -> int:
+        """How harmful it sounds. Words that relieve it do so only up to a bound: else a few would buy silence."""
+        words, marks = weights("families"), weights("marks")
+        sounds = sum(words.get(name, 0) for name in self.families) + sum(marks.get(name, 0) for name in self.marks)
+        eased = sum(each * min(self.relief[name], _OFTEN) for name, each in weights("relief").items())
+        return sounds - min(eased, weights("limits")["relief"])
+
+    @property
+    def told(self) -> str:
+        """What it seems to recommend, by the first mark, or else by the heaviest family that says something."""
+        heaviest = sorted(self.families, key=lambda name: -weights("families").get(name, 0))
+        return [*self.marks, *(_EXCUSED[name] for name in heaviest if name in _EXCUSED), _EXCUSE][0]
+
+
+_OFTEN: Final = 2
+"""How often a family that relieves a text counts at most."""
+
+
+@lru_cache(maxsize=16)
+def _sound(view: str) -> str | None:
+    heard = _heard(view)
+    return heard.told if heard.orders_it or heard.weight >= weights("limits")["marked"] else None
 
 
 @lru_cache(maxsize=16)
 def _marked(view: str) -> str | None:
-    groups = _present(view)
-    if "forced" in groups:
-        return "forces its way"
-    clauses = [_counted(part, groups) for part in _CLAUSE.split(view) if part]
-    found = next((name for name, tells in _MARKS.items() if any(map(tells, clauses))), None)
-    return found or next((told for group, told in _ALONE.items() if group in groups), None)
+    """What `view` recommends by its marks alone, and by whole phrases that stand for one."""
+    heard = _heard(view)
+    alone = [told for group, told in _ALONE.items() if group in heard.families]
+    return next(iter([*heard.marks, *alone]), None)
 
 
-def _present(view: str) -> Mapping[str, re.Pattern[str]]:
-    """The groups that `view` has words of. How its words begin rules out most of them without a search."""
-    begun = {word[:size] for word in _LETTERS.findall(view) for size in range(1, _KEY + 1)} | {""}
-    dense = _DENSE.search(view) is not None
-    return {
-        name: pattern
-        for name, pattern in _groups().items()
-        if (dense or not begun.isdisjoint(_keys()[name])) and pattern.search(view)
-    }
+@lru_cache(maxsize=16)
+def _heard(view: str) -> _Heard:
+    families = present(view)
+    counted = {name: pattern for name, pattern in families.items() if name in _COUNTED}
+    marks, relief, ordered = Counter[str](), Counter[str](), False
+    for sentence in _SENTENCE.split(view):
+        texts = [part.strip() for part in _CLAUSE.split(sentence) if part]
+        parts = [_counted(part, counted) for part in texts]
+        ordered = ordered or any(map(partial(_orders, skip=counted.get("skip")), texts, parts))
+        if found := [name for name, tells in _MARKS.items() if any(map(tells, parts))]:
+            marks.update(found)
+        else:
+            relief.update(_relief(parts))
+    told = [name for name in _MARKS if name in marks]
+    forced = "forced" in families
+    return _Heard(families, relief, ["forces its way", *told] if forced else told, forced or ordered)
+
+
+def _orders(text: str, part: Clause, *, skip: re.Pattern[str] | None) -> bool:
+    """Whether a part of a sentence begins with the order to leave a safeguard out: nothing relieves that."""
+    return skip is not None and part.has("guard") and part.takes_away and skip.match(text) is not None
+
+
+def _relief(parts: Sequence[Clause]) -> Mapping[str, int]:
+    """How often a sentence that recommends nothing risky has words that relieve a text: no excuse relieves itself."""
+    told = {name: sum(part.counts[name] for part in parts) for name in weights("relief")}
+    careful = [part.counts["careful"] for part in parts if not part.takes_away and not part.has("afterwards")]
+    return told | {"careful": sum(careful)}
 
 
 def _counted(part: str, groups: Mapping[str, re.Pattern[str]]) -> Clause:
-    return Clause(Counter({name: len(pattern.findall(part)) for name, pattern in groups.items() if name not in _ALONE}))
+    return Clause(Counter({name: len(pattern.findall(part)) for name, pattern in groups.items()}))
 
 
-@cache
-def _groups() -> Mapping[str, re.Pattern[str]]:
-    words = {name: _any_of(stems) for name, stems in _stems().items()}
-    return words | {name: re.compile("|".join(text.strip().splitlines())) for name, text in _told()["code"].items()}
-
-
-@cache
-def _keys() -> Mapping[str, frozenset[str]]:
-    """How a word begins that has to stand in a text that a group is found in; an empty text for every text."""
-    letters = {name: [_LETTERS.match(stem) for stem in stems] for name, stems in _stems().items()}
-    keys = {name: frozenset(found[0][:_KEY] if found else "" for found in every) for name, every in letters.items()}
-    return keys | dict.fromkeys(_told()["code"], frozenset({""}))
-
-
-def _stems() -> Mapping[str, Sequence[str]]:
-    lists = {name: text for name, text in _told().items() if isinstance(text, str)}
-    return {name: list(dict.fromkeys(_without_marks(text).split())) for name, text in lists.items()}
-
-
-@cache
-def _told() -> Mapping[str, Any]:
-    return tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))
-
-
-def _any_of(stems: Sequence[str]) -> re.Pattern[str]:
-    """One pattern that looks for words only where a word begins: that takes a tenth of the time."""
-    dense = [stem for stem in stems if _DENSE.match(stem)]
-    initials = dict.fromkeys(stem[0] for stem in stems if not _DENSE.match(stem))
-    words = "|".join(f"{first}(?:{'|'.join(_word(s[1:]) for s in stems if s[0] == first)})" for first in initials)
-    return re.compile("|".join([rf"(?<![^\W_])(?=[^\W\d_])(?:{words})", *map(re.escape, dense)]))
-
-
-def _word(stem: str) -> str:
-    """`skip` begins a word, `test_` is one, `set-aside` may have one or two words between; `_` inside is a blank."""
-    parts = [re.escape(part).replace("_", r"[\W_]{1,3}") for part in stem.strip("_").split("-")]
-    return f"{_GAP.join(parts)}{_END if stem.endswith('_') else ''}"
-
-
-_END: Final = r"(?!\w)"
-_KEY: Final = 6
-_LETTERS = re.compile(r"[^\W\d_]+")
-_DENSE = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_COUNTED: Final = frozenset(
+    {"skip", "guard", "denial", "tell", "deceit", "rank", "boundless", "grant", "secret", "outward", "leave"}
+    | {"against", "assert", "claim", "access", "spread", "bend", "obey", "address"}
+    | {"careful", "mishap", "bounds", "afterwards"}
+)
+"""The families that the parts of a sentence are asked for."""

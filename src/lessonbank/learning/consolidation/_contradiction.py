@@ -48,8 +48,7 @@ def _listed(words: frozenset[str]) -> str:
 
 def _unsaid(a: Reading, b: Reading) -> frozenset[str]:
     """The names of `a` that `b` does not have in any form."""
-    said = {base for word in b.flat for base in bases(word.text)}
-    return frozenset(name for name in a.names if not bases(name) & said)
+    return frozenset(name for name in a.names if not bases(name) & b.forms)
 
 
 def _denied(a: Reading, b: Reading) -> str:
@@ -60,16 +59,12 @@ def _denied(a: Reading, b: Reading) -> str:
 
 
 def _opposed(a: Reading, b: Reading) -> str:
-    ours, theirs = _texts(a) - _texts(b), _texts(b) - _texts(a)
+    ours, theirs = a.forms - b.forms, b.forms - a.forms
     for word in sorted(ours):
         for other in sorted(theirs):
             if frozenset((word, other)) in ANTONYMS or _prefixed(word, other) or _prefixed(other, word):
                 return f"opposites: {word} against {other}"
     return ""
-
-
-def _texts(reading: Reading) -> frozenset[str]:
-    return frozenset(base for word in reading.flat for base in bases(word.text))
 
 
 def _prefixed(word: str, other: str) -> bool:

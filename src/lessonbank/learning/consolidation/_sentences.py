@@ -60,6 +60,8 @@ class Reading:
     title: Sentence
     body: tuple[Sentence, ...]
     flat: Sentence
+    forms: frozenset[str]
+    """Every word, and what each may be a form of: counted once, since one lesson is compared with many."""
     ordered: bool
     numbers: frozenset[str]
     units: frozenset[str]
@@ -109,6 +111,7 @@ def _reading(wording: str, title: list[_Raw], content: list[_Raw], description: 
         title=tuple(word for sentence in kept[: len(title)] for word in sentence),
         body=tuple(sentence for sentence in kept[len(title) :] if sentence),
         flat=flat,
+        forms=frozenset(form for word in flat for form in bases(word.text)),
         ordered=any(word.text in ORDERING for raw in every for word in raw.words),
         numbers=frozenset(word.text for word in flat if word.text[-1:].isdigit() and word.hard),
         units=frozenset(unit for raw in every for unit in raw.units),

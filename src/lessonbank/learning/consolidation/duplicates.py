@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -76,18 +75,18 @@ def _same_title(a: Reading, b: Reading) -> bool:
     """The same, or told in words that the other lesson has anyway: a title is a label."""
     if _aligned(a.title, b.title) or _turned(a.title, b.title):
         return True
-    said, heard = _bases(a.flat), _bases(b.flat)
     if _decisive(a.title) != _decisive(b.title):
         return False
-    return all(bases(word.text) & heard for word in a.title) and all(bases(word.text) & said for word in b.title)
+    return _said(a.title, b) and _said(b.title, a)
+
+
+def _said(sentence: Sentence, reading: Reading) -> bool:
+    """Whether it has every word of `sentence` in some form."""
+    return all(bases(word.text) & reading.forms for word in sentence)
 
 
 def _decisive(sentence: Sentence) -> Counter[str]:
     return Counter(word.text for word in sentence if word.hard or word.text in PROTECTED)
-
-
-def _bases(words: Iterable[Word]) -> set[str]:
-    return {base for word in words for base in bases(word.text)}
 
 
 def _same_body(a: Reading, b: Reading) -> bool:

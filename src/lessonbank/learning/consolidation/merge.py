@@ -177,7 +177,7 @@ def objection(merged: Lesson, sources: Sequence[Lesson], /) -> str:
 
 
 def _about_facts(merged: Reading, sources: Sequence[Reading]) -> str:
-    said = frozenset(base for source in sources for word in source.flat for base in bases(word.text))
+    said = frozenset(form for source in sources for form in source.forms)
     numbers = frozenset(number for source in sources for number in source.numbers)
     names = frozenset(name for source in sources for name in source.names)
     kept = {word.text for word in merged.flat}

@@ -237,8 +237,7 @@ def _near(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> list[tup
 def _would_be_lost(new: Lesson, kept: Lesson) -> bool:
     """Whether `new` says a number or a name that `kept` does not: whoever reads `kept` would never learn it."""
     ours, theirs = read(new), read(kept)
-    said = {base for word in theirs.flat for base in bases(word.text)}
-    return not ours.numbers <= theirs.numbers or any(not bases(name) & said for name in ours.names)
+    return not ours.numbers <= theirs.numbers or any(not bases(name) & theirs.forms for name in ours.names)
 
 
 def _text(lesson: Lesson) -> str:

@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+_FIRST: Final = 4
+"""Records it fetches first: some look at one alone."""
 _BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 _PATIENCE: Final = 10
@@ -365,12 +367,17 @@ class PostgresStore:
         return await self._read(check_scope(scope), _read.settlement, recall_id)
 
     def journal(
-        self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
+        self,
+        *,
+        scope: str,
+        since: int = 0,
+        kinds: Collection[str] | None = None,
+        naming: Collection[str] | None = None,
     ) -> AsyncIterator[JournalEntry]:
         """See `Store.journal`."""
         where, first = check_scope(scope), min(max(since, 0), 1 << 62)
         values = where, first, sorted(kinds) if kinds is not None else None
-        return self._stream(where, _read.JOURNAL, values, partial(_read.journal_entry, where))
+        return self._stream(where, _read.JOURNAL, values, partial(_read.journal_entry, where, naming=naming))
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
@@ -382,7 +389,7 @@ class PostgresStore:
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._find("", lambda connection: _read.setting(connection, encodable(key)))
+        return await _result(self._database.look(lambda connection: _read.setting(connection, encodable(key))))
 
     async def settings(self, prefix: str, /) -> Mapping[str, str]:
         """See `Store.settings`."""
@@ -437,11 +444,11 @@ class PostgresStore:
         await _result(self._database.call(self._database.outside, *lacking))
         return lacking
 
-    async def verify(self) -> Sequence[str]:
-        """See `Store.verify`. Reads every scope, and checks that what follows from the records does."""
+    async def verify(self, *, records: bool = True) -> Sequence[str]:
+        """See `Store.verify`. Looks at every scope; with `records`, checks that what follows from them does."""
         found = list(await self._find(EVERY, _health.missing_indexes))
         for scope in await self.scopes():
-            found.extend(await self._read(scope, _rebuild.problems))
+            found.extend(await self._read(scope, _rebuild.problems if records else _rebuild.problems_outside))
         return found
 
     async def storage(self) -> Mapping[str, str]:
@@ -488,7 +495,9 @@ class PostgresStore:
         """What is found in one snapshot."""
         return await _result(self._database.read(find, scope=scope))
 
-    async def _stream(self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
+    async def _stream(
+        self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None]
+    ) -> AsyncIterator[R]:
         call, database = self._database.call, self._database
         opening = call(database.stream, sql, values, scope)
         try:
@@ -497,10 +506,13 @@ class PostgresStore:
             # Whoever asked is gone; a snapshot that nobody closes would hold its connection for ever.
             opening.add_done_callback(self._abandon)
             raise
+        size = _FIRST
         try:
-            while batch := await _result(call(lambda: list(map(parse, database.take(stream, _BATCH))))):
+            while batch := await _result(call(lambda size=size: list(map(parse, database.take(stream, size))))):
                 for record in batch:
-                    yield record
+                    if record is not None:
+                        yield record
+                size = min(8 * size, _BATCH)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(database.done, stream)

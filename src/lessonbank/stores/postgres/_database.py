@@ -109,6 +109,10 @@ class Database:
         """What `work` finds in one snapshot."""
         return self.call(self._do, work, scope, "none")
 
+    def look(self, work: Callable[[Connection], T], /) -> Future[T]:
+        """What `work` finds with one statement that looks at no scope. No transaction: it is asked for on each call."""
+        return self.call(self._look, work)
+
     def write(self, work: Callable[[Connection], T], /, *, scope: str = "", lock: Lock = "alone") -> Future[T]:
         """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share."""
         if self.read_only:
@@ -124,15 +128,26 @@ class Database:
             finally:
                 self._give_back(connection)
 
+    def _look(self, work: Callable[[Connection], T]) -> T:
+        with translated():
+            connection, found = self._first(work)
+            self._give_back(connection)
+            return found
+
     def _begun(self, scope: str, lock: Lock, *, reads: bool) -> Connection:
-        """A connection in a transaction that knows its scope. Connections that the server ended are passed over."""
+        """A connection in a transaction that knows its scope."""
+        # With its values written into the text, one message can hold both statements.
+        begin = _BEGIN[lock, reads]
+        return self._first(lambda connection: psycopg.ClientCursor(connection).execute(begin, {"scope": scope}))[0]
+
+    def _first(self, work: Callable[[Connection], T]) -> tuple[Connection, T]:
+        """A connection, and what `work` does first with it. Connections that the server ended are passed over."""
         if self._pool.closed:
             self._pool.open()
         for _ in range(_MOST + 1):
             connection = self._pool.getconn()
             try:
-                # With its values written into the text, one message can hold both statements.
-                psycopg.ClientCursor(connection).execute(_BEGIN[lock, reads], {"scope": scope})
+                return connection, work(connection)
             except psycopg.OperationalError:
                 self._give_back(connection)
                 if not connection.closed:
@@ -140,8 +155,6 @@ class Database:
             except BaseException:
                 self._give_back(connection)
                 raise
-            else:
-                return connection
         raise StoreUnavailable("the database ends every connection: ask who runs it")
 
     def _give_back(self, connection: Connection) -> None:

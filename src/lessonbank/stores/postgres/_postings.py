@@ -13,6 +13,7 @@ from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import words
 
 from ._database import Connection, do, rows
+from ._rows import ScopeRow
 
 PLACE: Final = np.dtype([("number", ">i4"), ("times", ">i4"), ("words", ">i4")])
 """An experience, how often the word stands in its task, and how many words the task has."""
@@ -98,18 +99,20 @@ _LISTS: Final = (
 )
 
 
-def places_of(connection: Connection, scope: str, asked: Collection[str], /) -> dict[str, Places]:
-    """Every place of each word that any task holds."""
-    found: dict[str, list[bytes]] = {}
-    for word, places in rows(connection, _READ, {"scope": scope, "words": list(asked)}):
+def places_of(connection: Connection, scope: str, asked: Collection[str], /) -> tuple[ScopeRow, dict[str, Places]]:
+    """Every place of each word that any task holds, and the scope's sums: one statement, every search waits for it."""
+    here, found = ScopeRow(scope), dict[str, list[bytes]]()
+    for sequence, documents, every, word, places in rows(connection, _READ, {"scope": scope, "words": list(asked)}):
+        here = ScopeRow(scope, sequence, documents, every)
         found.setdefault(word, []).append(places)
-    return {word: np.frombuffer(b"".join(parts), PLACE) for word, parts in found.items()}
+    return here, {word: np.frombuffer(b"".join(parts), PLACE) for word, parts in found.items()}
 
 
 _READ: Final = (
+    "SELECT s.sequence, s.documents, s.words, p.word, p.places FROM lessonbank.scopes s, ("
     "SELECT word, places FROM lessonbank.postings WHERE scope = %(scope)s AND word = ANY(%(words)s::text[])"
     f" UNION ALL SELECT word, {_BYTES} FROM lessonbank.terms WHERE scope = %(scope)s"
-    " AND word = ANY(%(words)s::text[]) GROUP BY word"
+    " AND word = ANY(%(words)s::text[]) GROUP BY word) p WHERE s.scope = %(scope)s"
 )
 
 

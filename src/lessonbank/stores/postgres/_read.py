@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import NotFound
-from lessonbank.stores._entries import entry_of
+from lessonbank.stores._entries import entry_of, may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
@@ -136,10 +136,13 @@ def settings(connection: Connection, prefix: str, /) -> dict[str, str]:
     return dict(rows(connection, sql, prefix))
 
 
-def journal_entry(scope: str, found: Sequence[Any], /) -> JournalEntry:
-    """A row of `JOURNAL` as a record."""
+def journal_entry(scope: str, found: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
+    """A row of `JOURNAL` as a record; `None` where it names none of the ids asked for."""
     sequence, at, writer, blob = found
-    return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=entry_of(unpacked(blob)))
+    text = unpacked(blob)
+    if not may_name(text, naming):
+        return None
+    return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
 
 
 def _all(connection: Connection, scope: str, numbers: Sequence[tuple[int]]) -> list[Experience]:

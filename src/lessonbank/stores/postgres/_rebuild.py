@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
@@ -106,6 +107,12 @@ def _pages(connection: Connection, sql: str, scope: str) -> Iterator[list[tuple[
 
 def problems(connection: Connection, scope: str, /) -> list[str]:
     """What is wrong in a scope, one sentence each; empty when all is sound."""
+    found = chain(_faults(connection, scope), _faults_of_records(connection, scope))
+    return [f"{count} {what} in the scope {scope!r}" for what, count in found if count]
+
+
+def problems_outside(connection: Connection, scope: str, /) -> list[str]:
+    """What is wrong between the tables of a scope; no record is read."""
     return [f"{count} {what} in the scope {scope!r}" for what, count in _faults(connection, scope) if count]
 
 
@@ -113,6 +120,9 @@ def _faults(connection: Connection, scope: str) -> Iterator[tuple[str, int]]:
     for what, condition in _COUNTED.items():
         found = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
         yield what, found[0] if found else 0
+
+
+def _faults_of_records(connection: Connection, scope: str) -> Iterator[tuple[str, int]]:
     unread: Counter[str] = Counter()
     yield from _unlike_records(connection, scope, unread)
     yield from _unlike_journal(connection, scope, unread)

@@ -14,7 +14,7 @@ from lessonbank.types import Match
 
 from ._database import Connection, rows
 from ._postings import Places, places_of
-from ._rows import ScopeRow, find_scope, found_at, numbers_of
+from ._rows import ScopeRow, found_at, numbers_of
 
 _MORE: Final = 32
 """Tasks looked at beyond the limit: ties with the last place are among them, or more are looked at."""
@@ -24,11 +24,11 @@ _MARGIN: Final = 1e-6
 
 def search(connection: Connection, /, query: str, *, scope: str, limit: int, exclude: Collection[str]) -> list[Match]:
     """The closest shown experiences by the words of their tasks."""
-    here, asked = find_scope(connection, scope), list(map(encodable, words(query)))
-    if not asked or limit <= 0 or not here.documents:
+    asked = list(map(encodable, words(query)))
+    if not asked or limit <= 0:
         return []
-    places = places_of(connection, scope, set(asked))
-    if not places:
+    here, places = places_of(connection, scope, set(asked))
+    if not places or not here.documents:
         return []
     left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
     ages = _best(connection, here, _sums(here, asked, places), limit=limit, left_out=left_out)

@@ -75,6 +75,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+_FIRST: Final = 4
+"""Records it fetches first: some look at one alone."""
 _BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 
@@ -360,7 +362,12 @@ class SqliteStore:
         return await self._read(_read.settlement, check_scope(scope), recall_id)
 
     def journal(
-        self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
+        self,
+        *,
+        scope: str,
+        since: int = 0,
+        kinds: Collection[str] | None = None,
+        naming: Collection[str] | None = None,
     ) -> AsyncIterator[JournalEntry]:
         """See `Store.journal`."""
         values = (
@@ -368,7 +375,7 @@ class SqliteStore:
             min(max(since, 0), 1 << 32),
             json.dumps(sorted(kinds)) if kinds is not None else None,
         )
-        return self._stream(_read.JOURNAL, values, partial(_read.journal_entry, scope))
+        return self._stream(_read.JOURNAL, values, partial(_read.journal_entry, scope, naming=naming))
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
@@ -420,9 +427,9 @@ class SqliteStore:
         if await self._read(_rebuild.unfinished):
             await self._erase(_purge.mark)
 
-    async def verify(self) -> Sequence[str]:
-        """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
-        found = await self._read(_verify.problems)
+    async def verify(self, *, records: bool = True) -> Sequence[str]:
+        """See `Store.verify`. Reads the whole file; with `records`, checks that what follows from them does."""
+        found = await self._read(_verify.problems if records else _verify.problems_outside)
         if found and found[0].startswith(_verify.SQLITE_SAYS):
             self._database.damaged(found[0])
         return found
@@ -479,7 +486,7 @@ class SqliteStore:
         """The result of a call that takes a while."""
         return await _result(self._database.call(call))
 
-    async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
+    async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None]) -> AsyncIterator[R]:
         opening = self._database.call(self._database.stream, sql, values)
         try:
             stream = await _result(opening)
@@ -487,10 +494,13 @@ class SqliteStore:
             # Whoever asked is gone; a snapshot that nobody closes would keep the log from ever being emptied.
             opening.add_done_callback(self._abandon)
             raise
+        size = _FIRST
         try:
-            while batch := await self._call(lambda: list(map(parse, stream.take(_BATCH)))):
+            while batch := await self._call(lambda size=size: list(map(parse, stream.take(size)))):
                 for record in batch:
-                    yield record
+                    if record is not None:
+                        yield record
+                size = min(8 * size, _BATCH)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._database.done, stream)

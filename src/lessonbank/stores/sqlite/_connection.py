@@ -33,9 +33,14 @@ _PAUSE: Final = (0.000_5, 0.002)
 
 
 class Connection(sqlite3.Connection):
-    """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
+    """Knows which log it writes to: SQLite itself would go on with one that was deleted.
+
+    And how many lessons scopes held when it last counted them, which takes 12 ms of 100,000.
+    """
 
     log: tuple[int, int] | None = None
+    lessons: tuple[tuple[int, int], dict[int, int]] | None = None
+    """The version of the file's content, and the lessons of scopes by number."""
 
 
 def connect(path: Path, /, *, mode: str, writing: bool, busy_timeout: float) -> Connection:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from heapq import merge
+from typing import Final
 
+from lessonbank._batches import batches
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
@@ -15,6 +18,7 @@ from lessonbank.stores._listing import (
     recall_texts,
     run_of,
     run_texts,
+    state_of,
     tags,
 )
 from lessonbank.stores._packing import unpacked
@@ -33,7 +37,13 @@ from lessonbank.types import (
 
 from ._derived import EXPERIENCE, RECALL, RUN
 from ._read import FAILED, PENDING, holding, trajectory
-from ._rows import ScopeRow, find_scope, lessons_at
+from ._rows import AMONG, ScopeRow, among, find_scope, lessons_of, packed_at
+
+_FEW: Final = 64
+"""Experiences with some metadata whose lessons are looked at one by one."""
+_LISTED: Final = 16
+_SEARCHED: Final = 256
+"""Lessons whose records are fetched at once: many, where most are passed over."""
 
 
 def lessons(
@@ -47,7 +57,7 @@ def lessons(
     topics: Collection[str] | None = None,
 ) -> list[Lesson]:
     """See `Store.list_lessons`. Each state has its own run of the index: they are merged as they are read."""
-    scope = find_scope(connection, asked.scope)
+    scope, row = find_scope(connection, asked.scope), None
     where = Where()
     if asked.after is not None:
         last = "SELECT created_at, experience, place FROM lessons WHERE scope = ? AND id = ?"
@@ -57,13 +67,68 @@ def lessons(
         where.add("kind = ?", kind)
     if writer is not None:
         where.add("writer = ?", encodable(writer))
-    _add_tags(where, "experience", EXPERIENCE, asked.metadata)
-    rows = [_of_state(connection, scope, state, where) for state in states]
-    places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
+    tagged = _tagged(connection, scope, asked.metadata)
+    if tagged is None:
+        _add_tags(where, "experience", EXPERIENCE, asked.metadata)
+        rows = [_of_state(connection, scope, state, where) for state in states]
+        places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
+    else:
+        wanted = _Wanted(frozenset(states), kind, None if writer is None else encodable(writer), row)
+        places = iter(sorted(_places(connection, tagged, wanted), reverse=True))
     found = _lessons(connection, places, asked_words(asked.text))
     if topics is not None:
         found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
     return asked.first(found, lambda lesson: (lesson.text,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which lessons of a few experiences are listed."""
+
+    states: Collection[LessonState]
+    kind: Kind | None
+    writer: str | None
+    before: tuple[int, ...] | None
+    """The place of the last lesson of the page before."""
+
+    def takes(self, lesson: Lesson, at: tuple[int, int, int], /) -> bool:
+        """Whether a lesson that stands at this place is listed."""
+        return (
+            state_of(lesson) in self.states
+            and self.kind in (None, lesson.kind)
+            and self.writer in (None, lesson.provenance.writer)
+            and (self.before is None or at < self.before)
+        )
+
+
+def _tagged(
+    connection: sqlite3.Connection, scope: ScopeRow, metadata: Mapping[str, Json] | None
+) -> Sequence[int] | None:
+    """The experiences of the scope with this metadata; `None` where there are many, or no metadata is asked for.
+
+    No index leads from an experience to its lessons: a few are quicker read than every place of the scope looked up.
+    """
+    if not (wanted := tags(metadata or {})):
+        return None
+    each = " INTERSECT ".join("SELECT record FROM tags WHERE kind = ? AND tag = ?" for _ in wanted)
+    values = [value for tag in wanted for value in (EXPERIENCE, tag)]
+    numbers = [number for (number,) in connection.execute(f"{each} LIMIT ?", (*values, _FEW + 1))]
+    if len(numbers) > _FEW:
+        return None
+    rows = connection.execute(
+        f"SELECT number FROM experiences WHERE +scope = ? AND number {AMONG}", (scope.number, among(numbers))
+    )
+    return [number for (number,) in rows]
+
+
+def _places(
+    connection: sqlite3.Connection, numbers: Collection[int], wanted: _Wanted
+) -> Iterator[tuple[int, int, int]]:
+    for number, kept in packed_at(connection, numbers).items():
+        for place, lesson in enumerate(lessons_of(kept, frozenset()), 1):
+            at = microseconds(lesson.created_at), number, place
+            if wanted.takes(lesson, at):
+                yield at
 
 
 def of_state(where: str, /) -> str:
@@ -87,11 +152,13 @@ def _lessons(
 ) -> Iterator[Lesson]:
     """The lessons at these places, without most of those that lack one of `words`."""
     number, lessons = 0, tuple[Lesson, ...]()
-    for _, experience, place in places:
-        if experience != number:
-            number, lessons = experience, lessons_at(connection, experience, words)
-        if lessons:
-            yield lessons[place - 1]
+    for some in batches(places, size=_SEARCHED if words else _LISTED):
+        kept = packed_at(connection, {experience for _, experience, _ in some})
+        for _, experience, place in some:
+            if experience != number:
+                number, lessons = experience, lessons_of(kept[experience], words)
+            if lessons:
+                yield lessons[place - 1]
 
 
 def runs(

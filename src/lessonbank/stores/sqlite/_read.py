@@ -7,14 +7,18 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import NotFound, StoreDamaged
+from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
 from ._checks import checksum
+from ._connection import Connection
 from ._rows import AMONG_IDS, among_ids, entry_of, experience_at, find_scope, sequence_of
 
+_SCOPES: Final = 1_000
+"""Of so many scopes at most one connection remembers how many lessons they hold."""
 # Sorted without the records: LIMIT keeps SQLite from sorting what is joined to it, too.
 SCAN: Final = (
     "SELECT e.record, j.entry FROM (SELECT number FROM experiences WHERE scope ="
@@ -118,16 +122,28 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
     """How much a scope holds."""
     scope = find_scope(connection, scope_name)
     found = connection.execute(
-        "SELECT ?3, (SELECT count(*) FROM lessons WHERE scope = ?1),"
+        "SELECT ?3, ?5,"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'retired'),"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'quarantined'),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1),"
         f" (SELECT count(*) FROM trajectories t WHERE scope = ?1 AND {PENDING}),"
         " (SELECT count(*) FROM recalls WHERE scope = ?1),"
         " (SELECT count(*) FROM settlements WHERE scope = ?1), ?4",
-        (scope.number, UNFINISHED_TAG, scope.documents, scope.sequence),
+        (scope.number, UNFINISHED_TAG, scope.documents, scope.sequence, _lessons_in(connection, scope.number)),
     ).fetchone()
     return Counts(**dict(zip(Counts.model_fields, found, strict=True)))
+
+
+def _lessons_in(connection: sqlite3.Connection, scope: int) -> int:
+    """How many lessons a scope holds: counted again only after something was written, by whomever."""
+    content = connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+    held = connection.lessons if isinstance(connection, Connection) else None
+    counted = held[1] if held and held[0] == content and len(held[1]) < _SCOPES else dict[int, int]()
+    if scope not in counted:
+        (counted[scope],) = connection.execute("SELECT count(*) FROM lessons WHERE scope = ?", (scope,)).fetchone()
+    if isinstance(connection, Connection):
+        connection.lessons = content, counted
+    return counted[scope]
 
 
 def scopes(connection: sqlite3.Connection, /) -> list[str]:
@@ -149,11 +165,13 @@ def settings(connection: sqlite3.Connection, prefix: str, /) -> dict[str, str]:
     return dict(connection.execute(f"SELECT key, value FROM settings WHERE {where} ORDER BY key", (prefix, prefix)))
 
 
-def journal_entry(scope: str, row: Sequence[Any], /) -> JournalEntry:
-    """A row of `JOURNAL` as a record."""
+def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
+    """A row of `JOURNAL` as a record; `None` where it names none of the ids asked for."""
     number, at, writer, blob = row
-    entry = entry_of(unpacked(blob))
-    return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry)
+    text = unpacked(blob)
+    if not may_name(text, naming):
+        return None
+    return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
 
 
 def _found(connection: sqlite3.Connection, sql: str, scope_name: str, id: str, kind: str) -> Any:

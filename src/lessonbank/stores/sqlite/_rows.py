@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -99,7 +99,8 @@ def among_ids(ids: Iterable[str], /) -> str:
     return json.dumps(escaped, ensure_ascii=False, check_circular=False)
 
 
-_RECORD: Final = "SELECT e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+_KEPT: Final = "e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+_RECORD: Final = f"SELECT {_KEPT}"
 
 
 def experience_at(connection: sqlite3.Connection, number: int, /) -> Experience:
@@ -107,9 +108,19 @@ def experience_at(connection: sqlite3.Connection, number: int, /) -> Experience:
     return experience_of(*connection.execute(f"{_RECORD} WHERE e.number = ?", (number,)).fetchone())
 
 
-def lessons_at(connection: sqlite3.Connection, number: int, words: frozenset[str], /) -> tuple[Lesson, ...]:
-    """The lessons of the experience in that row; none where it cannot hold all of `words`."""
-    record, entry = connection.execute(f"{_RECORD} WHERE e.number = ?", (number,)).fetchone()
+Packed = tuple[bytes | None, bytes | None]
+"""An experience's own record, and the journal entry that holds it otherwise."""
+
+
+def packed_at(connection: sqlite3.Connection, numbers: Collection[int], /) -> dict[int, Packed]:
+    """The experiences in these rows as they are kept, by number."""
+    rows = connection.execute(f"SELECT e.number, {_KEPT} WHERE e.number {AMONG}", (among(numbers),))
+    return {number: (record, entry) for number, record, entry in rows}
+
+
+def lessons_of(kept: Packed, words: frozenset[str], /) -> tuple[Lesson, ...]:
+    """The lessons of an experience; none where it cannot hold all of `words`."""
+    record, entry = kept
     packed = entry if record is None else record
     if words and packed is not None and not may_hold(unpacked(packed), words):
         return ()

@@ -98,12 +98,21 @@ _SUMS: Final = {
 
 def problems(connection: sqlite3.Connection, /) -> list[str]:
     """What is wrong, one sentence each; empty when the file is sound."""
+    return _problems(connection, chain(_counts(connection), _counts_of_records(connection)))
+
+
+def problems_outside(connection: sqlite3.Connection, /) -> list[str]:
+    """What is wrong with pages, tables and sums; no record is read."""
+    return _problems(connection, _counts(connection))
+
+
+def _problems(connection: sqlite3.Connection, counts: Iterator[tuple[str, int]]) -> list[str]:
     found = [f"{SQLITE_SAYS}{text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
     if found:
         return found
     if unfinished(connection):
         found.append("a purge was interrupted before its bytes were gone from the file: rebuild finishes it")
-    found.extend(f"{count} {what}" for what, count in _counts(connection) if count)
+    found.extend(f"{count} {what}" for what, count in counts if count)
     return found
 
 
@@ -115,6 +124,9 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     for what, rows in _SUMS.items():
         yield what, sum(kept != checksum(*values) for sql in rows for kept, *values in connection.execute(sql))
     yield "vectors without an experience or lesson", _vectors_of_nothing(connection)
+
+
+def _counts_of_records(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield "experiences are not in the word index with their words", _unlike_words(connection)
     for what, table, said in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
         rows = connection.execute(f"SELECT s.name, x.* FROM {table} x JOIN scopes s ON s.number = x.scope")

@@ -46,31 +46,50 @@ async def measured(part: str, /, *, every: int = 1) -> list[Row]:
     return await rows(every)
 
 
-async def report(parts: Sequence[str], /, *, every: int = 1, progress: Callable[[str], None]) -> list[Row]:
-    """The rows of several parts, in order."""
+async def report(
+    parts: Sequence[str],
+    /,
+    *,
+    every: int = 1,
+    progress: Callable[[str], None],
+    row: Callable[[Row], None] = lambda _: None,
+) -> list[Row]:
+    """The rows of several parts, in order; each is handed on as soon as its part is measured."""
     told: list[Row] = []
     for part in parts:
-        began = time.monotonic()
-        told += await measured(part, every=every)
-        progress(f"{part}: {time.monotonic() - began:.0f} s")
+        began, used = time.monotonic(), time.process_time()
+        found = await measured(part, every=every)
+        for one in found:
+            row(one)
+        told += found
+        progress(f"{part}: {time.monotonic() - began:.0f} s, {time.process_time() - used:.0f} s CPU")
     return told
 
 
 def main() -> None:
     """Measure and print."""
     asked = _arguments()
-    rows = anyio.run(_silent, asked)
+    if not asked.json:
+        print("\n".join(as_lines([])))
+    rows = anyio.run(_told, asked)
     compared = compare(read("structural")[:: asked.every]) if "structure" in asked.parts else {}
     if asked.json:
         scores = {name: asdict(score) for name, score in compared.items()}
         print(json.dumps({"outcomes": as_data(rows), "renderers": scores}, indent=2))
     else:
-        print("\n".join((*as_lines(rows), *_renderers(compared))))
+        print("\n".join(_renderers(compared)))
     sys.exit(0 if all(row.holds for row in rows) else 1)
 
 
-async def _silent(asked: argparse.Namespace) -> list[Row]:
-    return await report(asked.parts, every=asked.every, progress=lambda line: print(line, file=sys.stderr))
+async def _told(asked: argparse.Namespace) -> list[Row]:
+    def progress(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    def row(one: Row) -> None:
+        if not asked.json:
+            print(as_lines([one])[-1], flush=True)
+
+    return await report(asked.parts, every=asked.every, progress=progress, row=row)
 
 
 def _arguments() -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import lessonbank
@@ -155,11 +157,8 @@ def _line_faults(line: str) -> set[str]:
 
 
 def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> None:
-    tidy, wide = CliRunner(env={"NO_COLOR": "1", "COLUMNS": "200"}), ("--bank", str(path), "--scope", "s")
-
-    def said(*words: str) -> str:
-        done = tidy.invoke(app, [*words, *wide])
-        return done.output if done.exit_code == 0 else "\x00failed"
+    warned = list[str]()
+    said = _commands(warned, "--bank", str(path), "--scope", "s")
 
     for words in (("lessons", "list", "--limit", "10000"), ("history", "list")):
         found.note_line(said(*words), cases[0], f"command line ({words[0]} of all)")
@@ -171,6 +170,34 @@ def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> Non
         found.note_line(rest, case, "command line")
         found.note(set(block_faults(block)) if "<<<" in block else set(text_faults(block)), case, "command line")
         found.note(_line_faults(said("retrieve", f"find {case.id}", "--json").replace("\n", "")), case, "JSON")
+        for note in warned:
+            found.note_line(note, case, "command line")
+        warned.clear()
+
+
+def _commands(warned: list[str], /, *always: str) -> Callable[..., str]:
+    """What a command prints; what it warns of, on the other stream, goes to `warned`.
+
+    The commands are made once: to make them takes ten times as long as to run one.
+    """
+    runner, command = CliRunner(env={"NO_COLOR": "1", "COLUMNS": "200"}), get_command(app)
+
+    def said(*words: str) -> str:
+        failed = "\x00failed"
+        with runner.isolation() as streams:
+            try:
+                command.main(args=[*words, *always], prog_name="lessonbank")
+            except SystemExit as ended:
+                failed = failed if ended.code else ""
+            except Exception:  # noqa: BLE001 - whatever a hostile text breaks is the finding
+                pass
+            sys.stdout.flush()
+            sys.stderr.flush()
+            told, notes = (stream.getvalue().decode("utf-8", "replace") for stream in streams[:2])
+            warned.extend([notes] if notes else [])
+            return failed or told.replace("\r\n", "\n")
+
+    return said
 
 
 # --- what parts say --------------------------------------------------------------------------------------------------

@@ -1,4 +1,7 @@
-"""What redaction costs: CPU time for one run, and the longest single call, in which Python runs no other thread."""
+"""What taking in one run costs: CPU time of redaction and of a whole `learn`, and the longest call of each kind.
+
+The longest call is one of C code, in which Python runs no other thread.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import time
 from types import FrameType
 from typing import Any
 
+import lessonbank
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.types import Step, Trajectory
+from lessonbank.types import Extraction, Lesson, Step, Trajectory
 from lessonbank_bench.measure.pauses import messages
 
 from .table import Row
@@ -25,6 +29,7 @@ async def rows(every: int = 1) -> list[Row]:
     mixed = Trajectory(task="t", steps=tuple(Step(action="look", observation=text) for text in said))
     single = Trajectory(task="t", steps=(Step(action="look", observation="\n".join(said)),))
     size = sum(map(len, said)) / 1e6
+    whole, loop = await _learned(mixed)
     cases = f"{size:.2f} MB, the best of {_TIMES}"
     return [
         Row(
@@ -41,6 +46,18 @@ async def rows(every: int = 1) -> list[Row]:
             unit=" ms CPU",
             cases=cases,
         ),
+        Row(
+            name="the same run learned: redaction, the gate, the store",
+            value=round(whole / size, 2),
+            unit=" s CPU a MB",
+            cases=f"{cases}, no model",
+        ),
+        Row(
+            name="of that in the thread of the event loop, all its moments together",
+            value=round(loop * 1000, 1),
+            unit=" ms CPU",
+            cases=cases,
+        ),
     ]
 
 
@@ -50,6 +67,24 @@ async def _seconds(run: Trajectory) -> float:
         began = time.process_time()
         await IntakeFilter(redactor=redact).runs([run])
         taken.append(time.process_time() - began)
+    return min(taken)
+
+
+async def _learned(run: Trajectory) -> tuple[float, float]:
+    """CPU seconds of the process and of this thread, for the quietest of several runs."""
+
+    async def draws(_: object, /) -> Extraction:
+        content = "Open the label of the parcel before the address is changed, since it is printed only once."
+        return Extraction(lessons=(Lesson(title="Open the label first", content=content),))
+
+    taken = list[tuple[float, float]]()
+    async with await lessonbank.connect_async(
+        ":memory:", scope="s", embedder="lexical", parts=lessonbank.Parts(extractor=draws)
+    ) as bank:
+        for number in range(_TIMES):
+            began, here = time.process_time(), time.thread_time()
+            await bank.learn(run.model_copy(update={"id": f"run-{number}"}), outcome="success")
+            taken.append((time.process_time() - began, time.thread_time() - here))
     return min(taken)
 
 

@@ -1,0 +1,46 @@
+"""Runs a driver of a coding agent alone: in a namespace of its own, where there is no network but loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .programs import PROGRAMS
+
+HERE = Path(__file__).parent
+INSTALLED = Path(os.environ.get("LESSONBANK_HOSTS", HERE.parents[1] / ".hosts"))
+
+
+@cache
+def namespace() -> tuple[str, ...]:
+    """The command that runs another with nothing but loopback; empty where that cannot be."""
+    command = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    command += [] if os.getuid() == 0 else ["--map-root-user"]
+    if not shutil.which("unshare") or not shutil.which("ip"):
+        return ()
+    tried = subprocess.run([*command, "ip", "link", "set", "lo", "up"], capture_output=True, check=False)
+    return () if tried.returncode else tuple(command)
+
+
+def driven(driver: str, host: str, folder: Path) -> dict[str, Any]:
+    """What the driver noted. The test is skipped where the program is not installed, or cannot be alone."""
+    program = INSTALLED / PROGRAMS[host].command
+    if not program.exists():
+        pytest.skip(f"{host} is not installed: bash .ci/hosts {host}")
+    if not namespace():
+        pytest.skip("no namespace of its own can be made for a program here")
+    node = INSTALLED / "node/node_modules/.bin"
+    environment = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
+    words = [sys.executable, str(HERE / driver), host, str(program), str(folder)]
+    command = [*namespace(), "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3500, check=False, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / "result.json").read_text())
