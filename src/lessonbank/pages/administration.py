@@ -13,13 +13,12 @@ from anyio import to_thread
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from lessonbank._counting import counted
-from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.errors import StoreError, UsageError
 
 from .visit import LARGE, Visit
 
 if TYPE_CHECKING:
-    from lessonbank.views.admin import Erasing
+    pass
 
 _LISTED: Final = 50
 _A_SECOND: Final = 3_000
