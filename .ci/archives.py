@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import tarfile
@@ -106,6 +107,8 @@ def _normal(name: str) -> str:
 
 def seconds_to_import(extra: str) -> float:
     """CPU time, in a process that has lessonbank already."""
+    # litellm fetches a price list while it is imported, in a thread that can hold up the import for good.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     _ = import_module("lessonbank").connect  # what every program with a bank loads
     began = time.process_time()
     for name in EXTRAS.get(extra, (f"lessonbank.adapters.{extra.replace('-', '_')}",)):

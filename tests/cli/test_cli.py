@@ -175,11 +175,28 @@ def test_doctor_embeds_again_after_a_change_of_embedder(learned: Path) -> None:
     ("words", "code", "sentence"),
     [
         (("lessons", "list", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at 'missing.db'"),
-        (("retrieve", "x", "--bank", "bank.db", "--scope", "../../etc"), 2, "cannot be a scope"),
-        (("lessons", "show", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
+        pytest.param(
+            ("retrieve", "x", "--bank", "bank.db", "--scope", "../../etc"),
+            2,
+            "cannot be a scope",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            ("lessons", "show", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]", marks=pytest.mark.full
+        ),
         (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file 'missing.jsonl'"),
-        (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--format", "nope"), 2, "format"),
-        (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--model", "nobody:x"), 2, "nobody"),
+        pytest.param(
+            ("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--format", "nope"),
+            2,
+            "format",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            ("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--model", "nobody:x"),
+            2,
+            "nobody",
+            marks=pytest.mark.full,
+        ),
         (("import", "runs.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "not a lessonbank export"),
         (("learn", "runs.jsonl", "--bank", "no/such/dir/bank.db", "--scope", "t"), 1, "[store_unavailable]"),
     ],

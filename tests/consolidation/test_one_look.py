@@ -96,7 +96,7 @@ async def places(store: Store) -> None:
 
 async def filled(where: str | Path) -> AsyncReasoningBank:
     bank = await lessonbank.connect_async(where, scope="t", embedder="lexical")
-    for number in range(30):
+    for number in range(24):
         await bank.learn(run(number), outcome="success")
     return bank
 
@@ -113,7 +113,7 @@ async def test_one_look_tells_what_postgresql_would(postgres: Callable[[], str])
 
 
 async def test_the_next_look_sees_what_was_written_since(tmp_path: Path) -> None:
-    async with await filled(tmp_path / "bank.db") as bank:
+    async with await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         with one_look():
             assert not await by_words(bank.store, "Paint the fence", scope="t", limit=5)
         await bank.learn(run(1).model_copy(update={"id": "fence", "task": "Paint the fence"}), outcome="success")

@@ -459,7 +459,7 @@ def test_what_one_may_not_read_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_of_nothing_but_broken_files_says_so_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl").write_text("nothing", encoding="utf-8")
-    with pytest.raises(FormatError, match=r"is a run .*, and 1 files or folders cannot be read: .*broken\.jsonl"):
+    with pytest.raises(FormatError, match=r"is a run .*, and 1 file or folder cannot be read: .*broken\.jsonl"):
         list(read(tmp_path))
 
 

@@ -249,6 +249,7 @@ async def test_a_run_that_states_its_outcome_has_none_by_that(cases: list[Case])
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("fake-rubric")
 async def test_a_rubric_written_in_a_run_leaves_the_judges_own_as_it_is(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
@@ -260,16 +261,19 @@ async def test_an_end_marker_with_another_code_ends_nothing(cases: list[Case]) -
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("second-run")
 async def test_a_run_written_inside_a_run_is_not_judged_instead(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("forged-steps")
 async def test_steps_and_speakers_written_in_a_run_are_lines_of_its_text(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("role-tokens")
 async def test_tokens_that_separate_turns_separate_none(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
@@ -280,16 +284,19 @@ async def test_a_forgery_spelled_with_hidden_or_wide_characters_is_none(cases: l
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("encoded")
 async def test_an_encoded_order_stays_text(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("authority")
 async def test_nobody_in_a_run_speaks_for_the_grader(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("guessed-code")
 async def test_a_code_that_was_guessed_wrong_opens_nothing(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
@@ -360,6 +367,7 @@ async def test_a_run_that_knows_the_code_of_the_agents_fence_stays_in_its_own() 
 
 
 async def test_every_part_at_once_holds_as_one_does() -> None:
+    """All classes of the corpus: by themselves most are run with `just test-all` only."""
     for case in (case for case in SHORT if case.part != "everywhere"):
         _, asked = await judged(run_of("everywhere", case.text), lambda _: "")
         plain = await harmless("everywhere")
