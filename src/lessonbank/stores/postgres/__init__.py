@@ -506,9 +506,13 @@ class PostgresStore:
             # Whoever asked is gone; a snapshot that nobody closes would hold its connection for ever.
             opening.add_done_callback(self._abandon)
             raise
+
+        def parsed(count: int) -> list[R | None]:
+            return list(map(parse, database.take(stream, count)))
+
         size = _FIRST
         try:
-            while batch := await _result(call(lambda size=size: list(map(parse, database.take(stream, size))))):
+            while batch := await _result(call(parsed, size)):
                 for record in batch:
                     if record is not None:
                         yield record
