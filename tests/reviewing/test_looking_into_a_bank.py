@@ -61,7 +61,7 @@ def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_fi
     blank = site.get(f"/why?{task}&limit=&by=&budget=&floor=&diversity=&exclude=&trust=&kind=&preface=")
     assert (blank.status, "Look up" in blank.text or "Check the order" in blank.text) == (200, True)
     tried = {
-        "limit=50&floor=0": lambda text: text.count('scope="row"') > own.text.count('scope="row"'),
+        "limit=50&floor=0": lambda text: text.count(">score ") > own.text.count(">score "),
         "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
         "floor=1": lambda text: "+floor(1)" in text,
         "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
@@ -97,6 +97,29 @@ def test_a_recall_shows_what_was_found_and_how_its_task_ended(site: Site, bank_f
     site.enter()
     assert recall.candidates[0].lesson_id in site.get(f"/why/{recall.id}").text
     assert re.search(r"As a (success|failure)\.", site.get(f"/why/{recall.id}/explained").text)
+
+
+def test_a_recall_says_of_each_lesson_what_became_of_it_and_leads_to_its_run(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        recalls = bank.recalls.list(limit=100)
+        withheld = next(one for one in recalls if any(each.withheld for each in one.candidates))
+        grouped = next((one for one in recalls if one.groups), withheld)
+        run = next(one for one in bank.runs.list(limit=100) if one.recall_id == withheld.id)
+    text = unescape(site.enter().get(f"/why/{withheld.id}").text)
+    assert re.search(r"Withheld (by chance|with its group|with all of memory).*, to compare with \(odds \d+ %\)", text)
+    assert "its task scored" not in text
+    assert f"/runs/{run.trajectory.id}" in text
+    assert not re.search(r"\btopic/[0-9a-f]{8}", unescape(site.get(f"/why/{grouped.id}").text))
+    tried = unescape(site.get("/why?task=Cancel+pending+order+%23W777").text)
+    assert "It would be shown." in tried
+    assert "<h2>Recalls</h2>" not in tried
+
+
+def test_a_recall_whose_outcome_is_unknown_says_so_in_a_sentence(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        recall = bank.retrieve("Cancel pending order #W950")
+        bank.learn(run_of(950, 0, good=True, id="run-950"), recall=recall, outcome="unknown")
+    assert "As a unknown" not in site.enter().get(f"/why/{recall.id}/explained").text
 
 
 def test_a_rollback_is_previewed_done_and_undone(site: Site, bank_file: Path) -> None:
