@@ -12,7 +12,7 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank import Action, Learning, Step, Trajectory
+from lessonbank import Action, Learning, Step, ToolCall, Trajectory
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
@@ -245,6 +245,56 @@ def test_two_runs_and_the_topics_are_shown(site: Site) -> None:
     topics = site.get("/topics").text
     assert topics.count("<circle") >= 14
     assert "cancel pending order" in topics
+
+
+def test_two_runs_are_chosen_in_the_list_and_named_by_how_they_ended(site: Site) -> None:
+    runs = site.enter().get("/runs").text
+    assert 'action="/compare"' in runs and 'name="run" value="run-0' in runs
+    text = unescape(site.get("/compare?run=run-005&run=run-010").text)
+    assert re.search(r"(success|failure), \d steps?, 20\d\d-\d\d-\d\d", text)
+    assert re.search(r"went apart in step \d: one did <code>\w+\(", text)
+    assert "the words that differ" in text and ("<del>" in text or "<ins>" in text)
+    assert site.get("/compare?run=run-005").status == 400
+    assert not re.search(r"Compare with run-", site.get("/runs/run-005/others").text)
+
+
+def test_a_change_of_wording_beside_the_same_call_is_no_parting() -> None:
+    call = (ToolCall(name="get_order", arguments={"id": 7}),)
+    one, other = (Step(action=Action(text=said, calls=call)) for said in ("Let me look.", "I look it up."))
+    away = Step(action=Action(text="Let me look.", calls=(ToolCall(name="cancel", arguments={"id": 7}),)))
+    assert first_difference((one, one), (other, away)) == 2
+
+
+def test_a_search_that_finds_nothing_says_what_was_compared(site: Site) -> None:
+    text = site.enter().get("/lessons?q=quantum+chromodynamics&by=task").text
+    assert "compares words, not meaning" in text and "useful for a task" in text
+    assert "No lesson has all of these words." in site.get("/lessons?q=zanzibar").text
+
+
+def test_lessons_without_a_recall_lead_to_retrieve_and_to_a_try(tmp_path: Path) -> None:
+    with opened(tmp_path / "new.db") as bank:
+        bank.learn(run_of(1, 0, good=True, id="run-1"), outcome="success")
+    with serving(tmp_path / "new.db", scope=SCOPE) as site:
+        text = site.enter().get("/helps", HX_Request="true").text
+    assert "You have lessons" in text and 'href="/why"' in text
+    assert "Nothing was found for any task" not in text
+
+
+def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="active")[0]
+        before = bank.history.list()[-1].sequence
+        bank.lessons.edit(lesson.id, content=lesson.content + " Whisper it.", by="Ana", reason="tone")
+    back = unescape(site.enter().get(f"/history/diff?a={before}&back=yes").text)
+    assert "Changed words (1)" in back and re.search(r"<del>[^<]*Whisper", back)
+    assert re.search(r"<ins>[^<]*Whisper", site.get(f"/history/diff?a={before}&b={before + 1}").text)
+
+
+def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
+    text = site.enter().get("/words").text
+    for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
+        assert f">{word}</dt>" in text
+    assert '<a href="/words" data-key="?">' in site.get("/").text
 
 
 def test_words_that_changed_are_marked() -> None:

@@ -83,11 +83,11 @@ def test_keys_do_nothing_while_somebody_types_or_has_switched_them_off(page: Pag
     page.get_by_label("What to do").wait_for()
     page.get_by_label("What to do").press_sequentially("arn")
     page.get_by_role("link", name="Cancel", exact=True).click()
-    page.get_by_role("button", name="Single keys are on").click()
+    page.get_by_role("button", name="Switch single keys off").click()
     page.keyboard.press("a")
     page.keyboard.press("r")
     page.reload()
-    assert page.get_by_role("button", name="Single keys are off").is_visible()
+    assert page.get_by_role("button", name="Switch single keys on").is_visible()
     assert titles(bank_file, "quarantined") == waiting
 
 

@@ -7,19 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from anyio import to_thread
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from lessonbank._counting import counted
-from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.errors import StoreError, UsageError
 
 from .visit import LARGE, Visit
-
-if TYPE_CHECKING:
-    from lessonbank.views.admin import Erasing
 
 _LISTED: Final = 50
 _A_SECOND: Final = 3_000
