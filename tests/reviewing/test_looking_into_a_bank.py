@@ -290,6 +290,13 @@ def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) 
     assert re.search(r"<ins>[^<]*Whisper", site.get(f"/history/diff?a={before}&b={before + 1}").text)
 
 
+def test_settings_and_the_doctor_speak_in_words(site: Site) -> None:
+    settings = site.enter().get("/administration").text
+    assert "<dt>memory acts</dt><dd>yes</dd>" in settings
+    assert not re.search(r"<dd>(True|False|None)</dd>", settings)
+    assert "no search by vectors finds" not in site.get("/doctor").text
+
+
 def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
     text = site.enter().get("/words").text
     for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
