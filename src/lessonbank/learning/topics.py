@@ -19,6 +19,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_ordinary
 from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import LanguageModel, Store
+from lessonbank.retrieving import AROUND, by_words
 from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
 from lessonbank.types.ids import digest
@@ -29,7 +30,6 @@ ALIKE: Final = 0.55
 """How much of the recurring words it shares with the near tasks of a topic, on average, to belong to it."""
 SURE: Final = 0.8
 """From here on no model is asked."""
-_AMONG: Final = 20
 _READ: Final = 20_000
 _NAMED: Final = 4
 _LONGEST: Final = 60
@@ -95,7 +95,7 @@ class TopicsByWords:
 
     async def near(self, experience: Experience, /) -> _Near:
         """The best of the topics around, and how like its tasks this one is."""
-        found = await self.store.search(experience.task[:_READ], scope=experience.scope, limit=_AMONG)
+        found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
         around = [match.experience for match in found if match.experience.id != experience.id]
         private = _private(experience.task[:_READ])
         mine, said = _said(experience.task), [_said(one.task) for one in around]
