@@ -34,6 +34,8 @@ PAGES: Final = {
     "doctor": "/doctor",
     "queue": "/queue",
     "purge": "/purge?run=run-007",
+    "purge-by-words": "/purge?q=order",
+    "words": "/words",
     "sign-in": "/sign-in",
     "nowhere": "/nowhere",
 }

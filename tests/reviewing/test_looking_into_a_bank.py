@@ -12,7 +12,7 @@ from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
-from lessonbank import Action, Learning, Step, Trajectory
+from lessonbank import Action, Learning, Step, ToolCall, Trajectory
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
@@ -61,7 +61,7 @@ def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_fi
     blank = site.get(f"/why?{task}&limit=&by=&budget=&floor=&diversity=&exclude=&trust=&kind=&preface=")
     assert (blank.status, "Look up" in blank.text or "Check the order" in blank.text) == (200, True)
     tried = {
-        "limit=50&floor=0": lambda text: text.count('scope="row"') > own.text.count('scope="row"'),
+        "limit=50&floor=0": lambda text: text.count(">score ") > own.text.count(">score "),
         "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
         "floor=1": lambda text: "+floor(1)" in text,
         "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
@@ -97,6 +97,29 @@ def test_a_recall_shows_what_was_found_and_how_its_task_ended(site: Site, bank_f
     site.enter()
     assert recall.candidates[0].lesson_id in site.get(f"/why/{recall.id}").text
     assert re.search(r"As a (success|failure)\.", site.get(f"/why/{recall.id}/explained").text)
+
+
+def test_a_recall_says_of_each_lesson_what_became_of_it_and_leads_to_its_run(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        recalls = bank.recalls.list(limit=100)
+        withheld = next(one for one in recalls if any(each.withheld for each in one.candidates))
+        grouped = next((one for one in recalls if one.groups), withheld)
+        run = next(one for one in bank.runs.list(limit=100) if one.recall_id == withheld.id)
+    text = unescape(site.enter().get(f"/why/{withheld.id}").text)
+    assert re.search(r"Withheld (by chance|with its group|with all of memory).*, to compare with \(odds \d+ %\)", text)
+    assert "its task scored" not in text
+    assert f"/runs/{run.trajectory.id}" in text
+    assert not re.search(r"\btopic/[0-9a-f]{8}", unescape(site.get(f"/why/{grouped.id}").text))
+    tried = unescape(site.get("/why?task=Cancel+pending+order+%23W777").text)
+    assert "It would be shown." in tried
+    assert "<h2>Recalls</h2>" not in tried
+
+
+def test_a_recall_whose_outcome_is_unknown_says_so_in_a_sentence(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        recall = bank.retrieve("Cancel pending order #W950")
+        bank.learn(run_of(950, 0, good=True, id="run-950"), recall=recall, outcome="unknown")
+    assert "As a unknown" not in site.enter().get(f"/why/{recall.id}/explained").text
 
 
 def test_a_rollback_is_previewed_done_and_undone(site: Site, bank_file: Path) -> None:
@@ -222,6 +245,63 @@ def test_two_runs_and_the_topics_are_shown(site: Site) -> None:
     topics = site.get("/topics").text
     assert topics.count("<circle") >= 14
     assert "cancel pending order" in topics
+
+
+def test_two_runs_are_chosen_in_the_list_and_named_by_how_they_ended(site: Site) -> None:
+    runs = site.enter().get("/runs").text
+    assert 'action="/compare"' in runs and 'name="run" value="run-0' in runs
+    text = unescape(site.get("/compare?run=run-005&run=run-010").text)
+    assert re.search(r"(success|failure), \d steps?, 20\d\d-\d\d-\d\d", text)
+    assert re.search(r"went apart in step \d: one did <code>\w+\(", text)
+    assert "the words that differ" in text and ("<del>" in text or "<ins>" in text)
+    assert site.get("/compare?run=run-005").status == 400
+    assert not re.search(r"Compare with run-", site.get("/runs/run-005/others").text)
+
+
+def test_a_change_of_wording_beside_the_same_call_is_no_parting() -> None:
+    call = (ToolCall(name="get_order", arguments={"id": 7}),)
+    one, other = (Step(action=Action(text=said, calls=call)) for said in ("Let me look.", "I look it up."))
+    away = Step(action=Action(text="Let me look.", calls=(ToolCall(name="cancel", arguments={"id": 7}),)))
+    assert first_difference((one, one), (other, away)) == 2
+
+
+def test_a_search_that_finds_nothing_says_what_was_compared(site: Site) -> None:
+    text = site.enter().get("/lessons?q=quantum+chromodynamics&by=task").text
+    assert "compares words, not meaning" in text and "useful for a task" in text
+    assert "No lesson has all of these words." in site.get("/lessons?q=zanzibar").text
+
+
+def test_lessons_without_a_recall_lead_to_retrieve_and_to_a_try(tmp_path: Path) -> None:
+    with opened(tmp_path / "new.db") as bank:
+        bank.learn(run_of(1, 0, good=True, id="run-1"), outcome="success")
+    with serving(tmp_path / "new.db", scope=SCOPE) as site:
+        text = site.enter().get("/helps", HX_Request="true").text
+    assert "You have lessons" in text and 'href="/why"' in text
+    assert "Nothing was found for any task" not in text
+
+
+def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="active")[0]
+        before = bank.history.list()[-1].sequence
+        bank.lessons.edit(lesson.id, content=lesson.content + " Whisper it.", by="Ana", reason="tone")
+    back = unescape(site.enter().get(f"/history/diff?a={before}&back=yes").text)
+    assert "Changed words (1)" in back and re.search(r"<del>[^<]*Whisper", back)
+    assert re.search(r"<ins>[^<]*Whisper", site.get(f"/history/diff?a={before}&b={before + 1}").text)
+
+
+def test_settings_and_the_doctor_speak_in_words(site: Site) -> None:
+    settings = site.enter().get("/administration").text
+    assert "<dt>memory acts</dt><dd>yes</dd>" in settings
+    assert not re.search(r"<dd>(True|False|None)</dd>", settings)
+    assert "no search by vectors finds" not in site.get("/doctor").text
+
+
+def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
+    text = site.enter().get("/words").text
+    for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
+        assert f">{word}</dt>" in text
+    assert '<a href="/words" data-key="?">' in site.get("/").text
 
 
 def test_words_that_changed_are_marked() -> None:

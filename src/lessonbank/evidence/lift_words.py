@@ -72,7 +72,7 @@ def promise(lift: Lift, /) -> str:
 def advice(lift: Lift, /) -> tuple[str, ...]:
     """What to do next, the most important first."""
     if not lift.recalls:
-        return ("Nothing was found for any task yet: learn(…) from finished runs, then retrieve(…) before each task.",)
+        return ("No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task.",)
     if not lift.settled:
         return ("No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…).",)
     found = (*_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))

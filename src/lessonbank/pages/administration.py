@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from anyio import to_thread
 from starlette.background import BackgroundTask
@@ -16,9 +16,6 @@ from starlette.responses import FileResponse, Response
 from lessonbank.errors import StoreError, UsageError
 
 from .visit import LARGE, Visit
-
-if TYPE_CHECKING:
-    pass
 
 _LISTED: Final = 50
 _A_SECOND: Final = 3_000

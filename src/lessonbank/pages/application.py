@@ -35,6 +35,7 @@ from . import (
     signing,
     topics,
     why,
+    words,
 )
 from . import keys as keys_page
 from . import trials as trials_page
@@ -76,6 +77,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/history/diff", history.comparison),
     ("/administration", administration.page),
     ("/doctor", administration.doctor),
+    ("/words", words.page),
     ("/queue", queue.page),
     ("/queue/retry", queue.previewed),
     ("/keys", keys_page.page),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
+from lessonbank._counting import counted
 from lessonbank.errors import UsageError
-from lessonbank.types import Step
+from lessonbank.types import Json, Run, Step
 
+from .rendering import cut, day
+from .runs import recall_of
 from .visit import Visit
 
+_PAIR: Final = 2
+_MARKED: Final = 20
+"""Steps in which words are marked."""
 _STEPS: Final = 100
 _OTHERS: Final = 8
 _WORDS: Final = 400
@@ -22,13 +28,25 @@ _WORDS: Final = 400
 async def page(visit: Visit) -> Response:
     """Both runs, step beside step."""
     a, b = visit.query("a"), visit.query("b")
+    chosen = visit.request.query_params.getlist("run")
+    if len(chosen) == _PAIR:
+        a, b = chosen
     if not a or not b:
-        raise UsageError("say which two runs: the page of a run names others of its task")
+        raise UsageError("choose two runs: with the boxes on the page Runs, or on the page of a run")
     runs = [await visit.bank.runs.get(a), await visit.bank.runs.get(b)]
     left, right = (run.trajectory.steps for run in runs)
     rows = list(enumerate(zip_longest(left[:_STEPS], right[:_STEPS]), 1))
-    told = {"runs": runs, "rows": rows, "parted": first_difference(left, right), "longest": max(len(left), len(right))}
-    return visit.page("compare.html", {**told, "most": _STEPS})
+    parted = first_difference(left, right)
+    at = [] if parted is None else [named_action(dict(enumerate(steps, 1)).get(parted)) for steps in (left, right)]
+    told: dict[str, Any] = {
+        "runs": runs,
+        "rows": rows,
+        "parted": parted,
+        "longest": max(len(left), len(right)),
+        "acts": at,
+    }
+    told["marks"] = marks(left[:_STEPS], right[:_STEPS])
+    return visit.page("compare.html", {**told, "most": _STEPS, "said": [await label_of(visit, run) for run in runs]})
 
 
 async def others(visit: Visit) -> Response:
@@ -36,12 +54,61 @@ async def others(visit: Visit) -> Response:
     run = await visit.bank.runs.get(visit.id)
     found = await visit.bank.runs.list(text=run.trajectory.task[:_WORDS], limit=_OTHERS + 1)
     same = [one for one in found if one.trajectory.id != run.trajectory.id][:_OTHERS]
-    return visit.page("_others.html" if visit.is_part else "others.html", {"run": run, "others": same})
+    labelled = [(one, await label_of(visit, one)) for one in same]
+    return visit.page("_others.html" if visit.is_part else "others.html", {"run": run, "others": labelled})
+
+
+async def label_of(visit: Visit, run: Run, /) -> str:
+    """What tells a run from others of its task: how it ended, how long it was, and when memory was asked for it."""
+    recall = await recall_of(visit, run)
+    told = (
+        run.verdict.outcome,
+        counted(len(run.trajectory.steps), "step"),
+        *([day(recall.created_at)] if recall else []),
+    )
+    return ", ".join(told)
+
+
+def marks(left: Sequence[Step], right: Sequence[Step], /) -> Mapping[int, tuple[str, str]]:
+    """For the first steps that are not worded alike, what stands in each of both."""
+    pairs = [
+        (number, _text(one), _text(other)) for number, (one, other) in enumerate(zip(left, right, strict=False), 1)
+    ]
+    return {number: (one, other) for number, one, other in [each for each in pairs if each[1] != each[2]][:_MARKED]}
+
+
+def _text(step: Step) -> str:
+    calls = (f"{call.name}({_arguments(call.arguments)})" for call in step.action.calls)
+    return "\n".join([step.action.text, *calls, *(seen.text for seen in step.observations)]).strip()
 
 
 def first_difference(left: Sequence[Step], right: Sequence[Step], /) -> int | None:
-    """The number of the first step in which two runs did different things; `None` if they did the same."""
+    """The number of the first step in which two runs did different things; `None` if they did the same.
+
+    What an agent says beside a call of a tool is wording; where no tool is called, what it says is what it does.
+    """
     for number, (one, other) in enumerate(zip_longest(left, right), 1):
-        if one is None or other is None or one.action != other.action:
+        if one is None or other is None or _done(one) != _done(other):
             return number
     return None
+
+
+def _done(step: Step) -> object:
+    if step.action.calls:
+        return [(call.name, call.arguments) for call in step.action.calls]
+    return " ".join(step.action.text.split())
+
+
+def named_action(step: Step | None, /) -> str:
+    """What a step did, in a few words."""
+    if step is None:
+        return "nothing: it had ended"
+    if step.action.calls:
+        return " and ".join(f"{call.name}({cut(_arguments(call.arguments), 80)})" for call in step.action.calls[:3])
+    return f"“{cut(' '.join(step.action.text.split()), 80)}”" if step.action.text.strip() else "nothing"
+
+
+def _arguments(told: Json) -> str:
+    if isinstance(told, dict):
+        return ", ".join(f"{name}={value}" for name, value in told.items())
+    return str(told)

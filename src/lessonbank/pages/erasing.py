@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
+from lessonbank._counting import counted
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.types.ids import digest
 
-from .rendering import counted
 from .visit import PAGE, Visit
 
 if TYPE_CHECKING:

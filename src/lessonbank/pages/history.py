@@ -9,6 +9,8 @@ from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.errors import Conflict, UsageError
+from lessonbank.types import Lesson
+from lessonbank.types.timeline import Diff
 
 from .decisions import remember
 from .journal import Line, latest, line_of
@@ -16,6 +18,8 @@ from .visit import PAGE, Visit, number_of
 
 _LISTED: Final = 200
 """Lessons of each sort that a comparison lists."""
+_WORDED: Final = 50
+"""Lessons whose changed words it shows."""
 
 
 async def timeline(visit: Visit) -> Response:
@@ -32,8 +36,9 @@ async def comparison(visit: Visit) -> Response:
     before, after = number_of(visit.query("a")), number_of(visit.query("b"))
     before, after = 0 if before is None else before, last if after is None else after
     difference = await visit.bank.history.diff(before, after)
-    told = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
-    return visit.page("diff.html", {**told, "back": visit.query("back") == "yes"})
+    back = visit.query("back") == "yes"
+    told = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED, "back": back}
+    return visit.page("diff.html", {**told, "edited": _edited(difference, back=back)})
 
 
 async def rollback(visit: Visit) -> Response:
@@ -50,6 +55,13 @@ async def rollback(visit: Visit) -> Response:
     remember(visit, f"Rolled back to change {to}", (entry,), None)
     visit.session.told = visit.session.done[0].told
     return visit.go(visit.link("history"))
+
+
+def _edited(difference: Diff, *, back: bool) -> Sequence[tuple[Lesson, str, str]]:
+    """Lessons in other words, with the words before and after; on the way `back`, those it has now come first."""
+    said = {lesson.id: lesson.text for one in difference.replaced for lesson in one.before.lessons}
+    found = [(one, said.get(one.id, one.text), one.text) for one in difference.edited[:_WORDED]]
+    return [(one, new, old) for one, old, new in found] if back else found
 
 
 async def _titles(visit: Visit, lines: Sequence[Line]) -> Mapping[str, str]:

@@ -39,7 +39,8 @@ async def helps(visit: Visit) -> Response:
     """Whether memory helps, in a sentence and a picture."""
     lift = await visit.bank.lift()
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
-    told = {"answer": Markup(answer(lift)), "figures": drawn}
+    unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
+    told = {"answer": Markup(answer(lift)), "figures": drawn, "unasked": unasked}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
 

@@ -66,6 +66,7 @@ async def listing(visit: Visit) -> Response:
         "states": get_args(LessonState),
         "more": more,
         "by_task": by_task,
+        "by_words": "lexical" in str((visit.bank.settings or {}).get("retriever", "")),
         "late": late,
     }
     template = "_lessons.html" if visit.is_part else "lessons.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from starlette.responses import Response
@@ -11,6 +12,7 @@ from lessonbank._concurrency import if_there
 from lessonbank.arguments import refusal
 from lessonbank.config import Search, TrustPolicy
 from lessonbank.errors import UsageError
+from lessonbank.evidence.groups import named, topic_names
 from lessonbank.types import RECALL, Candidate, Kind, Lesson, Recall
 
 from .visit import PAGE, Visit
@@ -24,6 +26,11 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {
 }
 _SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
 """What of a search the reader may change; the address says it, so that it can be shared."""
+_TOLD: Final = ("its task scored", "found with a score", "withheld at random")
+"""What a receipt says of a lesson that its row says in other words."""
+_SAID: Final = 400
+_WORDS: Final = 400
+"""Characters of a task that its runs are looked for by."""
 
 
 async def page(visit: Visit) -> Response:
@@ -85,7 +92,10 @@ async def one(visit: Visit) -> Response:
     """One recall: the text, and each lesson that was found."""
     recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
-    told = {"recall": recall, "rows": await _candidates(visit, recall), "drawn": drawn}
+    rows = await _candidates(visit, recall)
+    names = topic_names(row.lesson for row in rows if row.lesson)
+    told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
+    told["runs"] = await _runs_of(visit, recall, drawn)
     return visit.page("recall.html", told)
 
 
@@ -95,7 +105,60 @@ async def explained(visit: Visit) -> Response:
     return visit.page("_explained.html" if visit.is_part else "explained.html", {"told": told})
 
 
-async def _candidates(visit: Visit, recall: Recall) -> Sequence[tuple[Candidate, Lesson | None]]:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A lesson that was found, and what became of it in a sentence."""
+
+    candidate: Candidate
+    lesson: Lesson | None
+    told: str
+
+
+async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
-    return [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
+    found = [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
+    names = topic_names(lesson for _, lesson in found if lesson)
+    return [Row(c, lesson, said_of(c, recall, names)) for c, lesson in found]
+
+
+def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
+    """What became of a lesson that was found, and with what odds. `names`: those of topics, by id."""
+    rest = [part for part in one.why.split("; ") if part and not part.startswith(_TOLD)]
+    groups = [draw for draw in recall.groups if draw.withheld and draw.group in one.groups]
+    if not recall.kept:  # a try, which draws nothing
+        told = "It would be shown." if one.shown else "It would have no place in the text."
+    elif recall.control and not one.shown:
+        told = f"Withheld with all of memory, to compare with (odds {_percent(recall.control_probability)})."
+    elif one.withheld:
+        told = f"Withheld by chance, to compare with (odds {_percent(one.probability)})."
+    elif groups and not one.shown:
+        name = named(groups[0].group, names)
+        told = f"Withheld with its group, {name}, to compare with (odds {_percent(groups[0].probability)})."
+    elif not one.shown:
+        told = "It had no place in the text."
+    elif one.probability:
+        told = f"It was shown; the odds to withhold it, to compare with, were {_percent(one.probability)}."
+    else:
+        told = "It was shown; no draw of its own was made for it."
+    return f"{told} ({'; '.join(rest)})"[:_SAID] if rest else told
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+async def _runs_of(visit: Visit, recall: Recall, drawn: Sequence[Lesson]) -> Sequence[str]:
+    """Ids of the runs that were shown this: those that name the recall, or that taught what came of it."""
+    same = await visit.bank.runs.list(text=recall.task[:_WORDS], limit=PAGE)
+    found = [run.trajectory.id for run in same if run.recall_id == recall.id]
+    taught = [id for lesson in drawn for id in lesson.provenance.trajectory_ids]
+    return list(dict.fromkeys((*found, *taught)))[:3]
+
+
+def draws_of(recall: Recall, names: Mapping[str, str], /) -> Sequence[str]:
+    """The draws for groups, in words."""
+    return [
+        f"{named(draw.group, names)}: {'withheld' if draw.withheld else 'kept'} (odds {_percent(draw.probability)})"
+        for draw in recall.groups
+    ]

@@ -41,7 +41,7 @@
   });
 
   const toggle = document.querySelector("[data-keys]");
-  const say = () => { toggle.textContent = isOff() ? "Single keys are off" : "Single keys are on"; toggle.setAttribute("aria-pressed", String(!isOff())); document.documentElement.classList.toggle("keys-off", isOff()); };
+  const say = () => { toggle.textContent = isOff() ? "Switch single keys on" : "Switch single keys off"; toggle.setAttribute("aria-pressed", String(!isOff())); document.documentElement.classList.toggle("keys-off", isOff()); };
   if (toggle) {
     toggle.hidden = false;
     toggle.addEventListener("click", () => { localStorage.setItem(off, isOff() ? "no" : "yes"); say(); });
