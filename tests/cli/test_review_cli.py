@@ -25,6 +25,7 @@ def test_the_command_prints_a_link_serves_the_fullest_scope_and_ends_with_ctrl_c
         memory.lessons.add(title="Read it first", content="Read the order first.", task="Cancel an order", by="Ana")
     with subprocess.Popen([*COMMAND, str(bank), "--no-browser"], stderr=subprocess.PIPE, text=True) as serving:
         assert serving.stderr is not None
+        assert serving.stderr.readline() == f"opening {bank}, which can take some seconds\n"
         said = serving.stderr.readline()
         found = re.search(r"http://(127\.0\.0\.1:\d+)(/open\?token=\S+)", said)
         assert found, said

@@ -56,6 +56,7 @@ def test_the_first_line_answers(standing: Standing, said: str) -> None:
 
 def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
     assert "about 40 more recalls" in str(lift(success=sure(0.01), more=40))
+    assert "about 19,200 more recalls" in str(lift(success=sure(0.01), more=19_211))
     assert "more recalls" not in str(lift(success=sure(0.2), standing="helps"))
     assert headline(lift()) == "Does memory help? No evidence yet: 90 settled recalls, 10 without memory."
 
@@ -76,7 +77,10 @@ def test_an_effect_is_said_in_points(estimate: Estimate, said: str) -> None:
 
 def test_a_lesson_says_what_became_of_it() -> None:
     assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "harms, retired"
-    assert said_of(LessonLift(lesson_id="a", more=7, quarantined=True)) == "no evidence yet (about 7 more), quarantined"
+    assert (
+        said_of(LessonLift(lesson_id="a", more=7, quarantined=True))
+        == "no evidence yet (about 7 more recalls), quarantined"
+    )
 
 
 def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> None:

@@ -148,6 +148,15 @@ def pictures(made: str) -> list[ElementTree.Element]:
     return [ElementTree.fromstring(one) for one in re.findall(r"<svg.*?</svg>", made, re.DOTALL)]
 
 
+def test_no_label_of_the_scale_is_cut_off() -> None:
+    lift = rich(lessons=(a_lesson(1, success=estimate(0.0, 1.0, 1.0)),))
+    (ruler,) = [one for one in pictures(page(lift)) if one.get("aria-hidden") and [*one.iter("text")]]
+    width = float(ruler.attrib["viewBox"].split()[2])
+    labels = [(float(mark.attrib["x"]), mark.text or "") for mark in ruler.iter("text")]
+    assert labels[-1][1] == "+100"
+    assert [text for x, text in labels if min(x, width - x) < 4.8 * len(text)] == []
+
+
 def spots(drawn: ElementTree.Element) -> Iterator[tuple[float, float]]:
     for mark in drawn.iter():
         for x, y in (("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")):
@@ -278,22 +287,25 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
     for part in (
         "Does memory help? Yes: success +10.0 points [+2, +18].",
         "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
+        "with memory without memory change interval if you look once interval however often you look",
         "success 60.0% 50.0% +10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told, and a judge",
         "steps −1.2 −2.0 to −0.5",
         "tokens +1,234 −10 to +2,500",
         "US dollars not known",
         "▼ harms, retired, −20.0 points [−28, −12] Lesson 1 When an order is open. Do 1 first.",
         "shown, left out 200 times, 20 times (with an outcome)",
-        "effect, one look −24.0 to −16.0 points effect, however often −28.0 to −12.0 points",
+        "interval if you look once −24.0 to −16.0 points interval however often you look −28.0 to −12.0 points",
         "to be expected +10.0 points evidence (e-value) 55.0 named by the agent 7 times",
         "evidence (e-value) 1e+09",
-        "● no evidence yet (about 90 more), quarantined",
+        "● no evidence yet (about 90 more recalls), quarantined",
         f"to see all of them lessonbank recalls list --bank BANK --scope acme/support --lesson {1:032x}",
         "memory as a whole 7.0% 6.0% may be chance",
         "What to do next Nothing. Keep going.",
         PROMISE,
         "a judge 90 30 90.0% 80.0% not known",
         "successes expected to be given up 3.2",
+        "while memory and topics are on trial, and higher for what looks harmful.",
+        "share of showings left out 15.0%",
         "Some outcomes are a judge's opinion.",
         "With memory against without, intervals at 95 %",
     ):

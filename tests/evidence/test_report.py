@@ -79,6 +79,17 @@ def test_what_a_run_takes_is_compared_too() -> None:
     assert lift.tokens.value is lift.cost.value is lift.seconds.value is None
 
 
+def test_an_effect_lies_in_its_interval_and_no_interval_leaves_what_can_be() -> None:
+    """Few recalls of great effects: plain arithmetic would say more than a hundred points."""
+    lifts = [told(played(seed, 40, effects=(1.0, 0.0, -1.0), held=0.2)) for seed in range(40)]
+    effects = [unit.success for lift in lifts for unit in (lift, *lift.lessons)]
+    known = [
+        (e.low, e.value, e.high) for e in effects if e.low is not None and e.value is not None and e.high is not None
+    ]
+    assert len(known) > 40
+    assert [(low, value, high) for low, value, high in known if not -1 <= low <= value <= high <= 1] == []
+
+
 def test_lessons_bear_the_names_and_states_that_the_bank_knows() -> None:
     known = {
         "lesson 0": Lesson(id="lesson 0", title="Look first", content="Look.", kind="guardrail", retired=True),

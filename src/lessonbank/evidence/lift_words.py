@@ -125,8 +125,8 @@ def _wait(lift: Lift) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
     if lift.more and lift.success.basis != "judge" and not lift.missing_differs:
         yield (
-            f"Go on: about {counted(lift.more, 'more recall brings', 'more recalls bring')} the next verdict (a chance "
-            "of 80 %, if memory changes ten points). Where tasks can be done again, bank.trial(…) is quicker."
+            f"Go on: about {counted(_roughly(lift.more), 'more recall brings', 'more recalls bring')} the next verdict "
+            "(a chance of 80 %, if memory changes ten points). Where tasks can be done again, bank.trial(…) is quicker."
         )
 
 
@@ -134,7 +134,9 @@ def standing_of(unit: UnitLift, /) -> str:
     """What the evidence says of it, in a few words."""
     if unit.missing_shown is not None and unit.missing_withheld is not None:
         return f"no verdict: {unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
-    more = f" (about {unit.more} more)" if unit.more and unit.standing == "no evidence yet" else ""
+    more = ""
+    if unit.more and unit.standing == "no evidence yet":
+        more = f" (about {counted(_roughly(unit.more), 'more recall')})"
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     return f"{unit.standing}{since}{_by(unit.success)}{more}"
 
@@ -152,6 +154,12 @@ def points(estimate: Estimate, /) -> str:
     low, high = estimate.always_low, estimate.always_high
     span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
     return f"{100 * estimate.value:+z.1f} points{span}"
+
+
+def _roughly(more: int) -> int:
+    """Three digits of it: it is a guess."""
+    tail = 10 ** max(len(str(more)) - 3, 0)
+    return round(more / tail) * tail
 
 
 def _by(estimate: Estimate) -> str:

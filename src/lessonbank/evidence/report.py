@@ -138,10 +138,12 @@ class _Units:
         value = effects.estimate[unit]
         if not math.isfinite(value):
             return Estimate(basis=found.basis)
+        low, high = _finite(effects.low[unit]), _finite(effects.high[unit])
+        # Few outcomes with rare draws can carry an end past what a rate can change, or past the value itself.
         return Estimate(
             value=float(value),
-            low=_finite(effects.low[unit]),
-            high=_finite(effects.high[unit]),
+            low=None if low is None else max(min(low, float(value)), -1.0),
+            high=None if high is None else min(max(high, float(value)), 1.0),
             always_low=float(found.low[unit]),
             always_high=float(found.high[unit]),
             basis=found.basis,

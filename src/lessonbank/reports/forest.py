@@ -14,6 +14,8 @@ Look = Literal["helps", "harms", "open"]
 _ROW, _FOOT, _SIDE = 44.0, 46.0, 14.0
 _STRIP, _THIN = 360.0, 24.0
 """The size of a row that stands apart."""
+_MARGIN = 22.0
+"""Room at both ends of such a row for half of a scale's longest label, as a phone shows it."""
 _SAID = 40
 """Letters of what is said of a row."""
 _LETTER = 8.4
@@ -75,7 +77,7 @@ class Forest:
 
     def __init__(self, bars: Sequence[Bar], /) -> None:
         near = [Bar(bar.label, bar.told, bar.value, bar.thick, None, bar.look) for bar in bars]
-        self._x = Scale(*_reach(near, None), _STRIP / 40, _STRIP * 39 / 40)
+        self._x = Scale(*_reach(near, None), _MARGIN, _STRIP - _MARGIN)
 
     def strip(self, bar: Bar, /) -> str:
         """One row without words: they stand beside it."""

@@ -12,7 +12,7 @@ from lessonbank.evidence.lift_words import advice, headline, promise
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import groups_and_lessons, splits
+from .lift_units import NAMES, groups_and_lessons, splits
 from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
@@ -22,13 +22,19 @@ _BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and jud
 _HOW = (
     "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
     "was drawn at random beforehand. So nothing but memory explains the difference, chance apart.",
-    "An interval says how far chance could have moved the number. The one for one look is right for whoever looks "
-    "once. The wider one stays right however often you look and whenever you stop.",
+    "An interval says how far chance could have moved the number. The first is right for whoever looks once, at a time "
+    "fixed beforehand. The wider one stays right however often you look and whenever you stop.",
     "“No evidence yet” is not “no effect”: nothing is shown so far. The effect to be expected is the best single guess "
-    "for a lesson as one of many. While its own evidence is thin, it is close to that of its group.",
+    "for a lesson as one of many. While its own evidence is thin, it is close to that of its group. “About 300 "
+    "more recalls”: so many that find it bring the next verdict, with a chance of 80 %, if its effect is ten points.",
     "The e-value says how strong the evidence is. From 40 on memory or a group likely helps or harms, from 80 on a "
     "lesson. “Helps” and “harms” ask for more, and the later a lesson or group came, the more. Looking often does not "
     "wear it out.",
+)
+
+_COUNTS: Final = (
+    "The share counts whatever a draw left out: lessons one by one, groups as one, and all lessons of a task without "
+    "memory. It is high at first, while memory and topics are on trial, and higher for what looks harmful."
 )
 
 
@@ -80,7 +86,7 @@ def so_far(series: Sequence[Point], /) -> str:
     """What changed over time, drawn and in numbers."""
     if not series:
         return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
-    columns = ("outcomes", "with memory", "without", "lift", "band", "lessons")
+    columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1], "lessons found")
     rows = [
         (
             "",
@@ -120,7 +126,7 @@ def _figure(drawn: str, name: str, told: str) -> str:
 
 
 def _overall(lift: Lift) -> str:
-    columns = ("of a task", "with", "without", "change", "one look", "however often", "outcomes are")
+    columns = ("of a task", "with memory", "without memory", "change", *NAMES, "outcomes are")
     effect = lift.success
     rows = [
         (
@@ -174,7 +180,7 @@ def _missing(lift: Lift) -> str:
         ("", (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict"))
         for unit, name in units[:_MOST]
     ]
-    columns = ("what", "with", "without", "difference")
+    columns = ("what", "with it", "without it", "difference")
     told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     table = _table("Recalls without a known outcome", columns, rows, text=(3,))
     return f"<h2>Missing outcomes</h2>\n{table}\n<p>{told}</p>"
@@ -233,7 +239,7 @@ def _measuring(cost: MeasuringCost) -> str:
     table = _table(
         "The price of leaving lessons out to compare with", ("what", "how much"), [("", row) for row in rows], text=()
     )
-    return f"<h2>The cost of measuring</h2>\n{table}"
+    return f"<h2>The cost of measuring</h2>\n{table}\n<p>{_COUNTS}</p>"
 
 
 def _notes(lift: Lift) -> str:

@@ -18,12 +18,13 @@ from .plots import SIGN, bar, named
 
 MOST: Final = 500
 """Lessons on the page: a page of more opens slowly."""
+NAMES: Final = ("interval if you look once", "interval however often you look")
 _TEXT, _WHEN = 2_000, 600
 """Characters of a lesson's content, and of when to use it."""
 _NAMED, _SPLITS = 20, 20
 _KEY: Final = (
-    "The thick line is the interval of one look. The thin one is right however often you look; it may be cut off. Open "
-    "a row to read more."
+    "The thick line is the interval if you look once. The thin one is right however often you look; it may be cut off. "
+    "Open a row to read more."
 )
 
 
@@ -124,8 +125,8 @@ def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
     effect = unit.success
     yield "shown, left out", f"{counted(unit.shown, 'time')}, {counted(unit.withheld, 'time')} (with an outcome)"
-    yield "effect, one look", _between(effect.low, effect.high)
-    yield "effect, however often", _between(effect.always_low, effect.always_high)
+    yield NAMES[0], _between(effect.low, effect.high)
+    yield NAMES[1], _between(effect.always_low, effect.always_high)
     if unit.expected is not None:
         yield "to be expected", minus(f"{100 * unit.expected:+z.1f} points")
     yield "evidence (e-value)", f"{unit.evidence:,.1f}" if unit.evidence < 10_000 else f"{unit.evidence:.0e}"
