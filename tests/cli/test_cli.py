@@ -45,6 +45,15 @@ def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
     assert "guardrail" in done.stdout
 
 
+def test_what_was_learned_ends_with_how_a_person_reads_it(runs: Path) -> None:
+    done = lessonbank_cli("learn", runs, "--bank", "my bank.db", "--scope", "t", cwd=runs.parent)
+    assert (
+        done.stdout.splitlines()[-1] == "to read it in the browser and decide: lessonbank review 'my bank.db' --scope t"
+    )
+    again = lessonbank_cli("learn", runs, "--bank", "my bank.db", "--scope", "t", "--json", cwd=runs.parent)
+    assert json.loads(again.stdout)["known"] == 4
+
+
 @pytest.mark.full
 def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
     learn(runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,6 +126,9 @@ def show(report: Report, /, *, bank: str, scope: str, as_json: bool) -> None:
     console.print(_summary(report), soft_wrap=True)
     if report.tokens:
         console.print(f"{counted(report.tokens, 'token')}, ${report.cost:.4f} where the price is known")
+    if report.total["runs"]:
+        place = "BANK" if "://" in bank else shlex.quote(bank)  # an address can hold a password
+        say(f"to read it in the browser and decide: lessonbank review {place} --scope {shlex.quote(scope)}")
     _warn_of(report)
 
 

@@ -40,6 +40,10 @@ One world and {tasks}: read it as a demonstration, not as a measurement."""
 RECORDED = """This is a recording. Its answers were written by hand, request by request, at a stand-in for a model
 server: it shows how the prompts read and what lessons a careful reader writes, and measures no model of any name.
 """
+NEXT = (
+    "The demo keeps no bank. To have one and read it in the browser: "
+    "lessonbank learn RUNS --bank bank.db --scope NAME, then lessonbank review bank.db"
+)
 
 
 @dataclass(frozen=True)
@@ -243,6 +247,7 @@ def _tell(
         say(f"  note: {note}", "yellow")
     say("\nWhat this shows, and what not", "bold")
     say(_meaning(asked, player))
+    say(f"\n{NEXT}")
 
 
 def _numbers(asked: Asked, story: Story, across: list[tuple[float, float]]) -> Iterator[str]:

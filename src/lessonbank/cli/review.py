@@ -41,10 +41,12 @@ def review(
 
     Only this machine can reach them, and only with the link that is printed. It works once. End with Ctrl-C.
     """
+    needs_bank(bank)
+    opening = "the bank" if "://" in bank else bank  # an address can hold a password
+    say(f"opening {opening}, which can take some seconds", to=progress_console)
     with importing("lessonbank review", extra="pages"):
         from lessonbank.pages.serving import serve
 
-    needs_bank(bank)
     settings: dict[str, Any] = {"embedder": embedder}
 
     def ready(address: str) -> None:
