@@ -32,7 +32,9 @@ async def comparison(visit: Visit) -> Response:
     before, after = number_of(visit.query("a")), number_of(visit.query("b"))
     before, after = 0 if before is None else before, last if after is None else after
     difference = await visit.bank.history.diff(before, after)
-    told = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
+    told: dict[str, object] = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
+    one = await visit.bank.history.list(after=before, limit=1) if after == before + 1 else ()
+    told["line"] = line_of(one[0]) if one else None
     return visit.page("diff.html", {**told, "back": visit.query("back") == "yes"})
 
 
@@ -47,7 +49,8 @@ async def rollback(visit: Visit) -> Response:
     if (await visit.bank.admin.counts()).changes != seen:
         raise Conflict("something changed since this was shown: look at the difference again, then decide")
     entry = await visit.bank.history.rollback(to=to, reason=reason or "rolled back on the page", by=visit.session.name)
-    remember(visit, f"Rolled back to change {to}", (entry,), None)
+    again = f"the scope is what it was before the rollback to change {to}"
+    remember(visit, f"Rolled back to change {to}", (entry,), None, again=again)
     visit.session.told = visit.session.done[0].told
     return visit.go(visit.link("history"))
 

@@ -39,7 +39,7 @@ async def helps(visit: Visit) -> Response:
     """Whether memory helps, in a sentence and a picture."""
     lift = await visit.bank.lift()
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
-    told = {"answer": Markup(answer(lift)), "figures": drawn}
+    told = {"answer": Markup(answer(lift)), "figures": drawn, "recalls": lift.recalls, "known": lift.settled}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
 
