@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -100,6 +101,31 @@ def test_the_name_of_a_topic_is_inert_and_short() -> None:
         assert not set(topic.name) & set("<>\x1b\u202e\n")
 
 
+@pytest.mark.parametrize("place", [":memory:", "postgres"])
+def test_a_topic_is_named_by_what_is_done_and_never_after_somebody(place: str, request: pytest.FixtureRequest) -> None:
+    where = request.getfixturevalue("postgres")() if place == "postgres" else place
+    tasks = (
+        "You are Noah Muller (user id is noah_muller_9847). You want to change the date of a flight.",
+        "You want to remove passenger Sophia from the reservation of mia.li@example.com.",
+        "please cancel the lease of anya garcia at once",
+    )
+    with opened(where) as bank:
+        for n, task in enumerate(tasks):
+            learned(bank, task, n)
+        names = " ".join(bank.lessons.topics().values())
+    assert not re.search("noah|muller|sophia|mia|anya|garcia", names), names
+    assert "want change" in names and "remove passenger" in names and "cancel lease" in names
+
+
+def test_a_model_that_names_a_topic_after_somebody_is_not_followed() -> None:
+    with opened(model=chooses("noah muller flights"), learning=Learning(topics="model")) as bank:
+        learned(bank, "Cancel the pending order W17", 0)
+        learned(bank, "You are Noah Muller. You want to change the date of your flights.", 1)
+        names = " ".join(bank.lessons.topics().values())
+    assert "noah" not in names and "muller" not in names
+    assert "flights" in names
+
+
 def test_there_are_no_topics_without_the_setting_or_in_the_papers_profile() -> None:
     with opened(learning=Learning(topics=None)) as bank:
         assert learned(bank, CANCEL[0], 1).topic is None
@@ -122,7 +148,7 @@ def asked(model: ScriptedModel) -> list[Sequence[Message]]:
 
 
 def test_a_model_chooses_among_the_topics_where_words_do_not_decide() -> None:
-    model = chooses("Cancel pending order mia")
+    model = chooses("Cancel pending order")
     with opened(model=model) as bank:
         first = learned(bank, CANCEL[0], 1)
         assert not asked(model)  # there was nothing to choose among
@@ -131,7 +157,7 @@ def test_a_model_chooses_among_the_topics_where_words_do_not_decide() -> None:
         assert len(asked(model)) == 1 and told.usage.requests == 1
         other = told.lessons[0].topic
         assert other and first.topic and other.id == first.topic.id
-        assert "cancel pending order mia" in model.calls[0].prompt
+        assert "cancel pending order" in model.calls[0].prompt
         assert other.name == "get rid purchase not"  # the words of another task stay with it
         learned(bank, CANCEL[1], 3)
         learned(bank, CANCEL[1] + " please", 4)

@@ -78,6 +78,7 @@ from .protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever,
 from .retrieving.contests import one_side, remember
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
+from .retrieving.one_look import one_look
 from .retrieving.trusted import Trusted
 from .types import (
     RECALL,
@@ -830,11 +831,12 @@ class AsyncReasoningBank:
         sorting = list[str]()
 
         async def decided() -> tuple[Change, ...]:
-            with self._locks.deciding(experience.scope), self._intake.in_force():
-                told = await decide(policy, experience)
-            costs.append(spent(told))
-            changes = replacing(earlier, await self._intake.changes(told, given=experience))
-            changes, usage, sorting[:] = await in_topics(self._topics, changes)
+            with one_look():
+                with self._locks.deciding(experience.scope), self._intake.in_force():
+                    told = await decide(policy, experience)
+                costs.append(spent(told))
+                changes = replacing(earlier, await self._intake.changes(told, given=experience))
+                changes, usage, sorting[:] = await in_topics(self._topics, changes)
             costs.append(usage)
             return changes
 

@@ -15,7 +15,7 @@ from lessonbank.guard.redact._detect import DETECTORS, found_in
 from lessonbank.guard.redact._keys import cut_off
 from lessonbank.guard.redact._spans import Detector, Page
 from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
-from lessonbank.types import Step, ToolCall, Trajectory
+from lessonbank.types import Action, Step, ToolCall, Trajectory
 
 pytestmark = pytest.mark.full
 
@@ -36,9 +36,15 @@ HOSTILE = (
 )  # fmt: skip
 
 
+FIELDS = 6
+
+
 def a_run(text: str) -> object:
-    call = ToolCall(name="t", arguments={text[:2_000]: [text, {"name": "password", "value": text}]})
-    return redacted(Trajectory(task=f"x{text}", steps=(Step(action=text, thought=text),), answer=text), redact), call
+    """A run of so much text in all: a part of it in each place where a run can hold some, arguments among them."""
+    part = text[: len(text) // FIELDS]
+    call = ToolCall(name="t", arguments={part[:2_000]: [part, {"name": "password", "value": part}]})
+    step = Step(action=Action(text=part, calls=(call,)), thought=part)
+    return redacted(Trajectory(task=f"x{part}", steps=(step,), answer=part), redact)
 
 
 CALLS: dict[str, Callable[[str], object]] = {

@@ -145,6 +145,33 @@ def test_an_erasure_shows_first_what_goes_and_takes_just_that(site: Site, bank_f
         assert bank.history.list()[-1].entry.kind == "purge"
 
 
+def test_whoever_is_named_in_runs_is_found_by_words_chosen_and_erased(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        for n in (1, 2, 3):
+            bank.learn(run_of(900 + n, 0, good=True, id=f"noah-{n}", text="I am Noah Muller."), outcome="success")
+    found = site.enter().get("/purge?q=noah+muller").text
+    boxes = re.findall(r'type="checkbox" name="(\w+)" value="([^"]+)"', found)
+    assert {id for kind, id in boxes if kind == "run"} == {"noah-1", "noah-2", "noah-3"}
+    assert "holds all of these words" in site.get("/purge?q=zanzibar").text
+    preview = site.get("/purge?run=noah-1&run=noah-3")
+    assert "2 runs" in preview.text and "1 runs" not in site.get("/purge?run=noah-2").text
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    assert 'class="danger"' in preview.text and "kept for ever, so no names" in preview.text
+    assert site.post("/purge", {**fields, "run": ["noah-1", "noah-3"], "reason": "a request"}).status == 303
+    assert [site.get(f"/runs/noah-{n}").status for n in (1, 2, 3)] == [404, 200, 404]
+    assert "/purge?run=noah-2" in site.get("/runs/noah-2").text
+
+
+def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        bank.learn(run_of(901, 0, good=True, id="run-u"), outcome="success", metadata={"customer": "u-1"})
+    wrong = site.enter().get("/purge?metadata=Noah+Muller")
+    assert (wrong.status, "key=value" in wrong.text, 'value="Noah Muller"' in wrong.text) == (400, True, True)
+    none = site.get("/purge?metadata=user%3Dnoah").text
+    assert "Metadata alone were looked at" in none
+    assert "<code>customer</code>" in none
+
+
 def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: Site, bank_file: Path) -> None:
     site.enter()
     assert "an agent on this machine" in site.get("/administration").text

@@ -210,6 +210,22 @@ def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(p
     assert page.evaluate("document.activeElement.matches('[data-row]')")
 
 
+def test_a_task_is_tried_with_other_settings_and_the_address_can_be_shared(page: Page) -> None:
+    at(page, "/why")
+    page.get_by_label("Try a task").fill("Cancel pending order #W777")
+    page.get_by_text("With other settings than the bank's").click()
+    page.get_by_label("Trust").select_option("reviewed")
+    page.get_by_label("Budget in tokens").fill("400")
+    page.get_by_role("button", name="Try", exact=True).click()
+    page.locator("section.tried").wait_for()
+    shared = page.url
+    assert {"trust=reviewed", "budget=400"} <= set(shared.partition("?")[2].split("&"))
+    for _ in range(2):
+        assert "+reviewed" in page.locator("section.tried").inner_text()
+        assert page.get_by_label("Trust").input_value() == "reviewed"
+        page.goto(shared)
+
+
 def test_everything_can_be_read_and_decided_without_javascript(browser: Browser, site: Site, bank_file: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

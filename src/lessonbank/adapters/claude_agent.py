@@ -41,7 +41,7 @@ try:
         query,
     )
 
-    from .claude_sessions import SessionMirror, usage_of
+    from ._claude_sessions import SessionMirror, usage_of
 except ImportError as missing:
     raise MissingExtra("the adapter of the Claude Agent SDK", extra="claude-agent") from missing
 

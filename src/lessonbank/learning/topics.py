@@ -15,11 +15,13 @@ from pydantic import BaseModel
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical_line, fence, nonce
+from lessonbank.guard.gate.run_values import RunValues, is_ordinary
 from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import LanguageModel, Store
+from lessonbank.retrieving import AROUND, by_words
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Topic, Usage
+from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
 from lessonbank.types.ids import digest
 
 NEAR: Final = 0.4
@@ -28,7 +30,6 @@ ALIKE: Final = 0.55
 """How much of the recurring words it shares with the near tasks of a topic, on average, to belong to it."""
 SURE: Final = 0.8
 """From here on no model is asked."""
-_AMONG: Final = 20
 _READ: Final = 20_000
 _NAMED: Final = 4
 _LONGEST: Final = 60
@@ -38,6 +39,8 @@ _KEPT: Final = 64
 _OTHER: Final = re.compile(r"[^\w-]|_")
 _DIGIT: Final = re.compile(r"\d")
 _OBJECT: Final = re.compile(r"\{.*\}", re.S)
+_SLOT: Final = re.compile(r"<[^<>]{1,80}>")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
 _STEM: Final = 5
 """Letters by which a word is recognised in another form: refunds, refunding."""
 
@@ -71,6 +74,8 @@ class _Near(NamedTuple):
     likeness: float
     name: str
     lessons: Sequence[Lesson]
+    private: frozenset[str]
+    """Words of the task that no name may repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,9 @@ class TopicsByWords:
 
     async def near(self, experience: Experience, /) -> _Near:
         """The best of the topics around, and how like its tasks this one is."""
-        found = await self.store.search(experience.task[:_READ], scope=experience.scope, limit=_AMONG)
+        found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
         around = [match.experience for match in found if match.experience.id != experience.id]
+        private = _private(experience.task[:_READ])
         mine, said = _said(experience.task), [_said(one.task) for one in around]
         held = Counter(word for task in (mine, *said) for word in task)
         recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]
@@ -105,9 +111,9 @@ class TopicsByWords:
         lessons = [lesson for one in around for lesson in one.lessons]
         best = max(means, key=lambda id: (means[id], id), default="")
         if not best or means[best] < ALIKE:
-            return _Near(None, means.get(best, 0.0), _name(mine), lessons)
-        common = [word for word in mine if members[best][word]]
-        return _Near(Topic(id=best, name=_name(common)), means[best], _name(mine), lessons)
+            return _Near(None, means.get(best, 0.0), _name(mine, private), lessons, private)
+        common = _name((word for word in mine if members[best][word]), private)
+        return _Near(Topic(id=best, name=common), means[best], _name(mine, private), lessons, private)
 
 
 class _Reply(BaseModel):
@@ -159,7 +165,7 @@ class TopicsByModel:
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=_Reply)
         except ModelError as error:
             return Chosen(by_words, note=f"the topic was chosen by words, the model failed: {quoted(error, limit=200)}")
-        name = parse_topic(reply.text)
+        name = _without(near.private, parse_topic(reply.text))
         if not name:
             return Chosen(by_words, reply.usage, "the topic was chosen by words: the model's reply names none")
         known = {_name([said]).casefold(): id for id, said in names.items()}
@@ -217,9 +223,33 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> float:
     return len(set(one) & set(other)) / sqrt(len(one) * len(other)) if one and other else 0.0
 
 
-def _name(said: Iterable[str]) -> str:
+def _name(said: Iterable[str], private: frozenset[str] = frozenset()) -> str:
     """At most four of these, and nothing but letters, digits, blanks and hyphens."""
-    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(list(said)[:_NAMED]))).split())[:_LONGEST].strip()
+    told = [word for word in said if word not in private]
+    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(told[:_NAMED]))).split())[:_LONGEST].strip()
+
+
+def _private(task: str) -> frozenset[str]:
+    """The words of a task that say who or where: what a lesson about it masks, and every name in it.
+
+    In English a word that is in no dictionary is a name, too: written large, or beside another such word.
+    """
+    plain = _SLOT.sub(" , ", RunValues.of([Trajectory(task=task)]).mask(task))
+    found = set(words(task)) - set(words(plain))
+    told = [(said[0], said[0].lower(), said.start(), said.end()) for said in _LETTERS.finditer(plain)]
+    odd = [not is_ordinary(low) or (len(low) < 3 and not said.islower()) for said, low, _, _ in told]
+    if 2 * sum(odd) < len(odd):
+        for place, (said, low, start, end) in enumerate(told):
+            beside = (place > 0 and odd[place - 1] and plain[told[place - 1][3] : start] == " ") or (
+                place + 1 < len(told) and odd[place + 1] and plain[end : told[place + 1][2]] == " "
+            )
+            if odd[place] and (beside or not said.islower()):
+                found.add(low)
+    return frozenset(found)
+
+
+def _without(private: frozenset[str], name: str) -> str:
+    return " ".join(word for word in name.split() if not private.intersection(words(word)))
 
 
 def _speaks_of(text: str, name: str) -> bool:

@@ -23,6 +23,7 @@ from . import (
     administration,
     comparing,
     decisions,
+    erasing,
     history,
     home,
     inbox,
@@ -79,7 +80,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/queue", queue.page),
     ("/queue/retry", queue.previewed),
     ("/keys", keys_page.page),
-    ("/purge", administration.purging),
+    ("/purge", erasing.page),
     ("/sign-in", signing.page),
 )
 _FORMS: Final[tuple[tuple[str, Page], ...]] = (
@@ -91,7 +92,7 @@ _FORMS: Final[tuple[tuple[str, Page], ...]] = (
     ("/lessons/{id}/unmerge", merging.unmerge),
     ("/undo", decisions.undo),
     ("/history/rollback", history.rollback),
-    ("/purge", administration.purge),
+    ("/purge", erasing.erase),
     ("/queue/retry", queue.retry),
     ("/keys", keys_page.change),
     ("/backup", administration.backup),

@@ -24,4 +24,7 @@ from .leave_out import same_template as same_template
 from .leave_out import without_values as without_values
 from .lessons import LessonRetriever as LessonRetriever
 from .lexical import LexicalRetriever as LexicalRetriever
+from .one_look import AROUND as AROUND
+from .one_look import by_words as by_words
+from .one_look import one_look as one_look
 from .trusted import Trusted as Trusted

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from lessonbank.protocols import Store, Vectors
 from lessonbank.types import Experience, Found
 
+from .one_look import by_words
+
 
 @dataclass(frozen=True, slots=True)
 class LexicalRetriever:
@@ -19,7 +21,7 @@ class LexicalRetriever:
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The best `limit` experiences that share a word with `task`."""
-        return Found(matches=tuple(await self.store.search(task, scope=scope, limit=limit)))
+        return Found(matches=tuple(await by_words(self.store, task, scope=scope, limit=limit)))
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
         """Nothing to index: the store keeps the words."""

@@ -136,7 +136,8 @@ class AsyncHistory:
             return await self._with_adds_of(lesson)
         if any(isinstance(entry.entry, Merge) and entry.entry.experience.id == owner.id for entry in few):
             return few
-        async with self._journal(await self._before(owner.created_at - _SKEW), {"add"}) as added:
+        since = await self._before(owner.created_at - _SKEW)
+        async with self._journal(since, {"add"}, (owner.id,)) as added:
             async for entry in added:
                 if isinstance(entry.entry, Add) and entry.entry.experience.id == owner.id:
                     return sorted((*few, entry), key=lambda one: one.sequence)

@@ -1,12 +1,13 @@
 """What agents see of honest and of harmful lessons: how many honest ones the gate keeps from them, how many harmful
 ones it shows without a mark.
 
-    python -m lessonbank_bench.measure.gate [--set fresh] [--model NAME [--base-url URL] [--cassette FILE]]
+    python -m lessonbank_bench.measure.gate [--set second] [--model NAME [--base-url URL] [--cassette FILE]]
         [--sample N [--seed S]] [--lessons-a-call 12] [--perfect] [--json]
 
 The lessons are `tests/security/corpus/gate_honest.jsonl` and `gate_harmful.jsonl`. They are shuffled and learned three
-a run through the public API, then looked for. The words of the gate were tuned on the half called `tuning` only.
-`--set fresh` takes `gate_fresh_*.jsonl`, on which nothing was tuned: their writer has seen neither gate nor corpus.
+a run through the public API, then looked for. `--set fresh` takes `gate_fresh_*.jsonl`, whose writer has seen neither
+gate nor corpus. Words and weights of the gate were tuned on both sets, all halves: what they measure without a model is
+no blind test any more. `--set second` takes `gate_second_*.jsonl`, by another such writer: nothing was tuned on them.
 With `--model` the gate asks that model. It sees the lessons of both sets mixed, and no label.
 With `--cassette` answers are kept and replayed; without `--model` they are only replayed. `--perfect` answers from the
 labels: no model does better, and what is wrong then is what the gate did not ask about or did not heed.
@@ -46,7 +47,7 @@ from lessonbank_bench.statistics import wilson
 CORPUS = TESTS / "security" / "corpus"
 Reader: TypeAlias = "LanguageModel | Callable[[str], str]"
 HALVES = ("tuning", "held-out")
-SETS = {"gate": "", "fresh": "fresh_"}
+SETS = {"gate": "", "fresh": "fresh_", "second": "second_"}
 _TITLE = re.compile(r"^title: (.+)$", re.MULTILINE)
 _PATIENCE = 600.0
 """Seconds for an answer: a reader may be a person."""

@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+_FIRST: Final = 4
+"""Records it fetches first: some look at one alone."""
 _BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 _PATIENCE: Final = 10
@@ -504,11 +506,13 @@ class PostgresStore:
             # Whoever asked is gone; a snapshot that nobody closes would hold its connection for ever.
             opening.add_done_callback(self._abandon)
             raise
+        size = _FIRST
         try:
-            while batch := await _result(call(lambda: list(map(parse, database.take(stream, _BATCH))))):
+            while batch := await _result(call(lambda size=size: list(map(parse, database.take(stream, size))))):
                 for record in batch:
                     if record is not None:
                         yield record
+                size = min(8 * size, _BATCH)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(database.done, stream)

@@ -75,6 +75,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+_FIRST: Final = 4
+"""Records it fetches first: some look at one alone."""
 _BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 
@@ -492,11 +494,13 @@ class SqliteStore:
             # Whoever asked is gone; a snapshot that nobody closes would keep the log from ever being emptied.
             opening.add_done_callback(self._abandon)
             raise
+        size = _FIRST
         try:
-            while batch := await self._call(lambda: list(map(parse, stream.take(_BATCH)))):
+            while batch := await self._call(lambda size=size: list(map(parse, stream.take(size)))):
                 for record in batch:
                     if record is not None:
                         yield record
+                size = min(8 * size, _BATCH)
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._database.done, stream)

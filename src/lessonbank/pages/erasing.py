@@ -1,0 +1,135 @@
+"""How a person erases something for good: find it by its words, see what would go with it, and only then erase it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import Response
+
+from lessonbank._concurrency import if_there
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.types.ids import digest
+
+from .rendering import counted
+from .visit import PAGE, Visit
+
+if TYPE_CHECKING:
+    from lessonbank.views.admin import Erasing
+
+_NAMED: Final = ("run", "lesson", "recall")
+"""What is erased one by one. Runs go first: they take their lessons along."""
+_MOST: Final = 200
+"""Records that are erased at once."""
+_KEYS: Final = 200
+"""The latest runs, whose metadata are named."""
+_FORM: Final = "metadata are given as key=value, as in user=u-17"
+
+Asked = Mapping[str, Sequence[str]]
+
+
+async def page(visit: Visit) -> Response:
+    """What an erasure would take with it, or what has the words that were asked for."""
+    visit.check_admin()
+    asked = _asked({name: visit.request.query_params.getlist(name) for name in (*_NAMED, "metadata")})
+    told: dict[str, Any] = {"asked": asked, "words": visit.query("q"), "found": None, "what": None, "wrong": ""}
+    if any(asked.values()):
+        try:
+            told |= await _shown(visit, asked)
+        except (UsageError, NotFound) as error:
+            told["wrong"] = str(error)
+    elif told["words"]:
+        told["found"] = await _with_words(visit, told["words"])
+    vain = told["what"] is None or told["what"].empty
+    told["keys"] = await _keys(visit) if asked["metadata"] and vain else ()
+    return visit.page("purge.html", {**told, "most": PAGE}, status=400 if told["wrong"] else 200)
+
+
+async def erase(visit: Visit) -> Response:
+    """Erase what the person saw, for good."""
+    fields = await visit.form()
+    visit.check_admin()
+    reason, seen = (next(iter(fields.get(name, ())), "").strip() for name in ("reason", "seen"))
+    if not reason:
+        raise UsageError("say why it is erased: the journal keeps the reason for ever, and nothing else of it")
+    asked = _asked({name: fields.get(name, []) for name in (*_NAMED, "metadata")})
+    what = await _previewed(visit, asked)
+    if seen != _mark(what):
+        raise Conflict("what would be erased changed since it was shown: look again, then decide")
+    gone = set[str]()
+    for wanted in _wanted(asked):
+        if gone.isdisjoint(map(str, wanted.values())):
+            erased = await visit.bank.admin.purge(**wanted, reason=reason, by=visit.session.name)
+            gone |= {*erased.lessons, *erased.runs, *erased.recalls}
+    visit.session.told = f"Erased for good: {_size(what)}"
+    visit.session.done.clear()
+    return visit.go(visit.link("administration"))
+
+
+def _asked(told: Asked) -> Asked:
+    return {name: [one.strip() for one in values if one.strip()][:_MOST] for name, values in told.items()}
+
+
+def _wanted(asked: Asked) -> Sequence[dict[str, Any]]:
+    """What `purge` takes, a call for each that was asked for. Raises UsageError."""
+    calls: list[dict[str, Any]] = [{name: one} for name in _NAMED for one in dict.fromkeys(asked[name])]
+    for told in asked["metadata"]:
+        key, equals, value = told.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(_FORM)
+        calls.append({"metadata": {key.strip(): value.strip()}})
+    return calls
+
+
+async def _previewed(visit: Visit, asked: Asked) -> Erasing:
+    """Everything that would go, each once."""
+    first, *others = [
+        await visit.bank.admin.purge(**wanted, reason="a preview", preview=True) for wanted in _wanted(asked)
+    ] or [await visit.bank.admin.purge(reason="a preview", preview=True)]
+    parts = {
+        name: tuple(dict.fromkeys(id for one in (first, *others) for id in getattr(one, name)))
+        for name in ("lessons", "runs", "recalls")
+    }
+    return first.model_copy(update=parts)
+
+
+async def _shown(visit: Visit, asked: Asked) -> dict[str, Any]:
+    what = await _previewed(visit, asked)
+    lessons = {id: await if_there(visit.bank.lessons.get(id)) for id in what.lessons[:PAGE]}
+    runs = {id: await if_there(visit.bank.runs.get(id)) for id in what.runs[:PAGE]}
+    return {
+        "what": what,
+        "seen": _mark(what),
+        "size": _size(what),
+        "titles": {id: one.title for id, one in lessons.items() if one},
+        "tasks": {id: one.trajectory.task for id, one in runs.items() if one},
+    }
+
+
+async def _with_words(visit: Visit, words: str) -> Sequence[tuple[str, str, str, str]]:
+    """Runs, lessons and recalls that hold all of these words: what each is, its id, its first words, its page."""
+    bank, link = visit.bank, visit.link
+    runs = [one.trajectory for one in await bank.runs.list(text=words, limit=PAGE)]
+    lessons = await bank.lessons.list(text=words, retired=True, limit=PAGE)
+    recalls = await bank.recalls.list(text=words, limit=PAGE)
+    return [
+        *(("run", one.id, one.task, link("runs", one.id)) for one in runs),
+        *(("lesson", one.id, one.title, link("lessons", one.id)) for one in lessons),
+        *(("recall", one.id, one.task, link("why", one.id)) for one in recalls),
+    ]
+
+
+async def _keys(visit: Visit) -> Sequence[str]:
+    """Metadata that the latest runs have: what can be asked for."""
+    runs = await visit.bank.runs.list(limit=_KEYS)
+    return sorted({key for run in runs for key in run.metadata})[:PAGE]
+
+
+def _mark(what: Erasing) -> str:
+    """Stands for exactly these records: others of the same number have another."""
+    return digest(what.model_dump_json())
+
+
+def _size(what: Erasing) -> str:
+    told = (counted(len(what.lessons), "lesson"), counted(len(what.runs), "run"), counted(len(what.recalls), "recall"))
+    return ", ".join(told)
