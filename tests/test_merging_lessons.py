@@ -162,7 +162,7 @@ def near(bank: ReasoningBank) -> tuple[Lesson, Lesson]:
 def test_two_lessons_that_say_nearly_the_same_are_proposed_to_be_merged(bank: ReasoningBank) -> None:
     near(bank)
     (proposal,) = proposed(bank)
-    assert (proposal.lesson.id, proposal.of) == ("new", "old") and "old" in proposal.reason
+    assert (proposal.lesson.id, proposal.of) == ("new", "old") and "“Rebuild a stale index”" in proposal.reason
     merged = bank.lessons.merge("new", "old", **WORDS, by="Ben")
     assert proposed(bank) == [] and bank.lessons.list() == (merged,)
     bank.lessons.unmerge(merged.id, by="Ben", reason="no")

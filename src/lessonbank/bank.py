@@ -872,15 +872,26 @@ class AsyncReasoningBank:
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
     async def _correct(
-        self, prior: PriorRuns, receipt: Recall | None, truths: Verdicts, graded: tuple[str, ...] = ()
+        self,
+        prior: PriorRuns,
+        receipt: Recall | None,
+        truths: Verdicts,
+        graded: tuple[str, ...] = (),
+        *,
+        by: tuple[str, str] | None = None,
     ) -> Learned:
-        """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
-        changes = corrected(prior.experience, truths)
+        """A truth that is told later: it corrects the verdict of a learned run, and its receipt.
+
+        `by`: who says it and why, for the history.
+        """
+        writer, changes = self.writer, corrected(prior.experience, truths)
+        if by is not None:
+            writer, changes = by[0], corrected(prior.experience, truths, reason=by[1])
         async with self._locks.of(self.scope):
             earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
             settlement = changed_settlement(earlier, receipt, prior.experience, counted)
             settlement = told_by(settlement, await self._identity())
-            await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
+            await self.store.apply(changes, scope=self.scope, writer=writer, settlement=settlement)
         misfits = () if earlier else of_another_task(settlement and receipt, prior.handed_in)
         notes = (*graded, *prior.contradictions(truths), *misfits)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
@@ -923,12 +934,13 @@ class AsyncReasoningBank:
             return (f"old runs were not erased: {quoted(error)}",)
         return ()
 
-    async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
+    async def _corrected(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
-        return await self._correct(prior, prior.recall, {run.id: verdict})
+        why = await self._intake.reply(verdict.model_copy(update={"reason": reason}))
+        return await self._correct(prior, prior.recall, {run.id: verdict}, by=(by, why.reason))
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""

@@ -66,10 +66,14 @@ def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> Non
     page.get_by_role("status").get_by_text("Retired:").wait_for()
     assert second in titles(bank_file, "retired")
     page.keyboard.press("u")
-    page.get_by_role("status").get_by_text(f"Undone. Retired: “{second}”").wait_for()
+    page.get_by_role("status").get_by_text(f"Taken back: “{second}” is in quarantine again").wait_for()
     assert second in titles(bank_file, "quarantined")
+    assert page.locator("#chosen").inner_text() == second
+    at(page, "/history")
+    page.get_by_role("button", name=f"Undo “Approved: “{first}””").wait_for()
     page.keyboard.press("u")
-    page.get_by_role("status").get_by_text(f"Undone. Approved: “{first}”").wait_for()
+    page.get_by_role("status").get_by_text(f"Taken back: “{first}” is in quarantine again").wait_for()
+    assert page.locator("#chosen").inner_text() == first
     assert first in titles(bank_file, "quarantined")
     page.keyboard.press("j")
     page.wait_for_url(re.compile(r"/inbox\?.*at="))
@@ -123,7 +127,7 @@ def test_two_lessons_become_one_and_are_two_again(page: Page, bank_file: Path) -
         (merged,) = bank.lessons.list(text="words of both")
     assert {kept, other} <= set(titles(bank_file, "retired"))
     page.keyboard.press("u")
-    page.get_by_role("status").get_by_text("Undone.").wait_for()
+    page.get_by_role("status").get_by_text("Taken back:").wait_for()
     assert other in titles(bank_file, "quarantined")
     with opened(bank_file) as bank:
         assert bank.lessons.get(merged.id).retired
@@ -150,7 +154,7 @@ def test_a_proposed_merge_is_made_with_single_keys_and_undone_on_the_page_of_its
     page.get_by_role("button", name="Undo the merge").click()
     page.get_by_text("Unmerged:").wait_for()
     page.keyboard.press("u")
-    page.get_by_text("Undone.").wait_for()
+    page.get_by_text("Taken back:").wait_for()
     with opened(bank_file) as bank:
         assert [one.id for one in bank.lessons.list(text="Name the card aloud.")] == [merged.id]
 
@@ -163,9 +167,9 @@ def test_several_are_approved_at_once_and_taken_back_at_once(page: Page, bank_fi
         box.check()
     page.get_by_role("button", name="Approve chosen").click()
     page.get_by_text(f"Approved: {len(waiting)} lessons").wait_for()
-    assert page.get_by_text("Nothing waits for you.").is_visible()
+    assert page.get_by_text("No lesson is in quarantine.").is_visible()
     page.get_by_role("button", name="Undo").click()
-    page.get_by_text("Undone.").wait_for()
+    page.get_by_text("Taken back:").wait_for()
     assert titles(bank_file, "quarantined") == waiting
 
 
@@ -303,7 +307,23 @@ def test_a_session_that_ended_says_so(browser: Browser, site: Site) -> None:
     page = context.new_page()
     page.goto(site.link)
     page.get_by_role("button", name="End the session").click()
-    page.get_by_role("heading", name="No session is open here").wait_for()
+    page.get_by_role("heading", name="Your session has ended").wait_for()
     page.go_back()
-    page.get_by_role("heading", name="No session is open here").wait_for()
+    page.get_by_role("heading", name="Your session has ended").wait_for()
     context.close()
+
+
+def test_what_is_chosen_of_a_verdict_can_be_seen(page: Page, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
+    at(page, f"/runs/{run.trajectory.id}")
+    page.get_by_text("Correct the verdict").click()
+    success, failure = (page.get_by_label(name, exact=True) for name in ("success", "failure"))
+    assert success.is_checked()
+    chosen, other = success.screenshot(), failure.screenshot()
+    assert chosen != other
+    failure.check()
+    page.get_by_text("How the run ended, in your word").hover()
+    assert success.screenshot() != chosen
+    labels = [page.locator("label.check", has_text=name).bounding_box() for name in ("success", "failure")]
+    assert labels[1]["x"] - labels[0]["x"] - labels[0]["width"] > 12  # type: ignore[index]

@@ -118,12 +118,14 @@ def told_by(settlement: Settlement | None, identity: str, /) -> Settlement | Non
     return settlement and settlement.model_copy(update={"identity": identity})
 
 
-def corrected(experience: Experience | None, truths: Mapping[str, Verdict | None], /) -> list[Change]:
+def corrected(
+    experience: Experience | None, truths: Mapping[str, Verdict | None], /, *, reason: str = "its outcome became known"
+) -> list[Change]:
     """What a truth told later changes in an experience: its verdicts. Its lessons stay until somebody retires them."""
     return [
-        Rejudge(experience_id=experience.id, trajectory_id=id, verdict=truth, reason="its outcome became known")
+        Rejudge(experience_id=experience.id, trajectory_id=id, verdict=truth, reason=reason, before=ref.verdict)
         for id, truth in truths.items()
-        if experience and truth and any(_differs(ref, id, truth) for ref in experience.attempts)
+        if experience and truth and (ref := next((r for r in experience.attempts if _differs(r, id, truth)), None))
     ]
 
 

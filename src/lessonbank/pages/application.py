@@ -59,6 +59,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/lessons", lessons.listing),
     ("/lessons/{id}", lessons.one),
     ("/lessons/{id}/versions", lessons.versions),
+    ("/lessons/{id}/held", lessons.held),
     ("/lessons/{id}/lift", lessons.effect),
     ("/lessons/{id}/near", near.page),
     ("/runs", runs.listing),
@@ -121,6 +122,7 @@ def application(
     door: Door | None = None,
     keys: KeyRing | None = None,
     trials: Path | None = None,
+    file: str = "",
 ) -> Starlette:
     """The pages of a bank, for a server that speaks ASGI.
 
@@ -129,10 +131,11 @@ def application(
     lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already. `prefix`:
     where a server mounts the pages, such as `/review`. `door` says whom a key lets in, which people give on a page;
     `keys`: the server's keys, for its admins. `trials`: a folder of files that `bank.trial(resume=…)` keeps.
+    `file`: the bank's file, which is named to people whose session ended.
     """
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
     lower = frozenset(one.lower() for one in where)
-    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, trials)
+    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys, trials, file)
     pages = [Route(at, _shown(site, page), methods=["GET"]) for at, page in _ROUTES]
     forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(
@@ -228,7 +231,8 @@ def _ended(site: Site, request: Request, problem: str = "", *, status: int = 401
         return Response(status_code=401, headers={"HX-Refresh": "true"})
     query = f"?{request.url.query}" if request.url.query else ""
     back = f"{request.url.path}{query}" if request.method == "GET" else ""
-    told = {"problem": problem, "back": back, "by_key": site.door is not None}
+    was_in = site.sessions.cookie in request.cookies  # nobody else knows the cookie's name
+    told = {"problem": problem, "back": back, "by_key": site.door is not None, "was_in": was_in, "file": site.file}
     return HTMLResponse(site.templates.get_template("ended.html").render(told), status_code=status)
 
 

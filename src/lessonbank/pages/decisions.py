@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast, get_args
 from starlette.responses import Response
 
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.types import JournalEntry, Lesson, Outcome, target_of
+from lessonbank.types import FILE, JournalEntry, Lesson, Outcome, Rejudge, target_of
 
 from .signing import local
 from .visit import Visit, number_of
@@ -26,6 +26,14 @@ UNDO: Final = "undone on the page"
 _DONE: Final = {"approve": "Approved", "retire": "Retired", "quarantine": "Quarantined", "restore": "Restored"}
 
 
+_ENDED: Final[Mapping[Outcome, str]] = {
+    "success": "a success",
+    "failure": "a failure",
+    "unknown": "one of which nobody knows how it ended",
+}
+_STATES: Final = {"active": "active", "quarantined": "in quarantine", "probation": "on probation"}
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """A decision that a person made in this session."""
@@ -36,6 +44,13 @@ class Done:
     """Its last entry in the journal."""
     back: Back | None
     """What undoes exactly this. `None`: a rollback does, as long as nothing came after it."""
+    again: str = ""
+    """What is so again once it is taken back; empty: what the lesson or the run says then."""
+    lesson: str = ""
+    """The first lesson that it was about."""
+    run: str = ""
+    count: int = 1
+    """How many lessons it was about."""
 
 
 async def decide(visit: Visit) -> Response:
@@ -53,7 +68,7 @@ async def decide(visit: Visit) -> Response:
         back = await _way_back(visit, do, open_)
         entries = await _decided(visit, do, [lesson.id for lesson in open_], reason)
         named = f"“{open_[0].title}”" if len(open_) == 1 else f"{len(open_)} lessons"
-        remember(visit, f"{_DONE[do]}: {named}", entries, back)
+        remember(visit, f"{_DONE[do]}: {named}", entries, back, lesson=open_[0].id, count=len(open_))
     return back_to(visit, fields)
 
 
@@ -65,11 +80,23 @@ async def edit(visit: Visit) -> Response:
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
     async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=UNDO, **before)
+        if approves:
+            await bank.lessons.quarantine(lesson.id, by=by, reason=UNDO)
+        return await bank.lessons.edit(lesson.id, by=by, reason=UNDO, **before)
 
-    await visit.bank.lessons.edit(lesson.id, by=visit.session.name, reason=first(fields, "reason"), **told)
-    remember(visit, f"Edited: “{lesson.title}”", (), back)
-    return back_to(visit, fields)
+    by, reason = visit.session.name, first(fields, "reason")
+    waits = lesson.state == "quarantined" and not lesson.retired
+    approves = waits and first(fields, "then") == "approve"
+    await visit.bank.lessons.edit(lesson.id, by=by, reason=reason, **told)
+    if approves:
+        await visit.bank.lessons.approve(lesson.id, by=by, reason=reason)
+    again = f"“{lesson.title}” says what it said before" + (", and is in quarantine again" if approves else "")
+    done = "Edited and approved" if approves else "Edited"
+    remember(visit, f"{done}: “{lesson.title}”", (), back, again=again, lesson=lesson.id)
+    if approves:
+        return back_to(visit, {**fields, "back": fields.get("onward", fields.get("back", []))})
+    still = ". It is still in quarantine: approve or reject it" if waits else ""
+    return back_to(visit, {**fields, "told": [f"{done}: “{lesson.title}”{still}"]})
 
 
 async def narrow(visit: Visit) -> Response:
@@ -82,7 +109,8 @@ async def narrow(visit: Visit) -> Response:
         return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=UNDO)
 
     await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason"))
-    remember(visit, f"Narrowed: “{lesson.title}”", (), back)
+    again = f"“{lesson.title}” is kept for the tasks it was kept for before"
+    remember(visit, f"Narrowed: “{lesson.title}”", (), back, again=again, lesson=lesson.id)
     return back_to(visit, fields)
 
 
@@ -95,37 +123,70 @@ async def correct(visit: Visit) -> Response:
     run = await visit.bank.runs.get(visit.id)
     by, before = visit.session.name, run.verdict
 
-    async def back(bank: AsyncReasoningBank) -> object:
-        return await bank.runs.correct(run.trajectory.id, outcome=before.outcome, by=by, reason=UNDO)
+    told, taught = cast("Outcome", outcome), False
 
-    told = cast("Outcome", outcome)
+    async def back(bank: AsyncReasoningBank) -> object:
+        # A verdict from which the run was learned has none before it that could count again.
+        old = before.outcome if taught else None
+        return await bank.runs.correct(run.trajectory.id, outcome=old, by=by, reason=UNDO)
+
     if (before.source, before.outcome) != ("human", told):
-        await visit.bank.runs.correct(run.trajectory.id, outcome=told, by=by, reason=reason)
-        remember(visit, f"The run is a {outcome}", (), back)
+        learned = await visit.bank.runs.correct(run.trajectory.id, outcome=told, by=by, reason=reason)
+        taught = not any(isinstance(one, Rejudge) for one in learned.changes)
+        remember(visit, f"The run is {_ENDED[told]}", (), back, run=run.trajectory.id)
     return back_to(visit, fields)
 
 
 async def undo(visit: Visit) -> Response:
-    """Take back the last decision of this session that was made in this scope."""
-    fields = await visit.form()
-    place = next((i for i, one in enumerate(visit.session.done) if one.scope == visit.scope), None)
-    if place is None:
+    """Take back the last decision of this session that was made in this scope, and show what it was about."""
+    await visit.form()
+    done = visit.last
+    if done is None:
         raise Conflict("there is nothing to undo: what was decided before is on the page History")
-    done = visit.session.done[place]
     if done.back is not None:
         await done.back(visit.bank)
     elif await visit.bank.history.list(after=done.sequence, limit=1):
         raise Conflict("other changes came after this decision: the page History shows them and the way back")
     else:
         await visit.bank.history.rollback(to=done.sequence - 1, reason=UNDO, by=visit.session.name)
-    del visit.session.done[place]
-    return back_to(visit, {**fields, "told": [f"Undone. {done.told}"]})
+    visit.session.done.remove(done)
+    again, where = await _again(visit, done)
+    visit.session.told = f"Taken back: {again}"
+    return visit.go(where)
 
 
-def remember(visit: Visit, told: str, entries: Sequence[JournalEntry], back: Back | None, /) -> None:
+async def _again(visit: Visit, done: Done) -> tuple[str, str]:
+    """What is so again after a decision was taken back, and the page that shows it."""
+    if done.run:
+        verdict = (await visit.bank.runs.get(done.run)).verdict
+        told = f"the run is {_ENDED[verdict.outcome]} again, by {verdict.source.replace('_', ' ')}"
+        return told, visit.link("runs", done.run)
+    if not done.lesson:
+        return done.again, visit.link("history")
+    lesson = await visit.bank.lessons.get(done.lesson)
+    waits = lesson.state == "quarantined" and not lesson.retired and lesson.provenance.writer != FILE
+    where = visit.link("inbox", state="quarantined", at=lesson.id) if waits else visit.link("lessons", lesson.id)
+    state = "retired" if lesson.retired else _STATES[lesson.state]
+    one = f"“{lesson.title}” is {state} again"
+    return done.again or (one if done.count == 1 else f"{done.count} lessons are {state} again"), where
+
+
+def remember(
+    visit: Visit,
+    told: str,
+    entries: Sequence[JournalEntry],
+    back: Back | None,
+    /,
+    *,
+    again: str = "",
+    lesson: str = "",
+    run: str = "",
+    count: int = 1,
+) -> None:
     """Keep a decision, so that it can be undone and the next page says what was done."""
     sequence = entries[-1].sequence if entries else 0
-    visit.session.done.insert(0, Done(told, visit.scope, sequence, back))
+    done = Done(told, visit.scope, sequence, back, again=again, lesson=lesson, run=run, count=count)
+    visit.session.done.insert(0, done)
     del visit.session.done[_REMEMBERED:]
 
 

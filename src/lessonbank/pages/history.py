@@ -37,8 +37,10 @@ async def comparison(visit: Visit) -> Response:
     before, after = 0 if before is None else before, last if after is None else after
     difference = await visit.bank.history.diff(before, after)
     back = visit.query("back") == "yes"
-    told = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED, "back": back}
-    return visit.page("diff.html", {**told, "edited": _edited(difference, back=back)})
+    told: dict[str, object] = {"a": before, "b": after, "last": last, "difference": difference, "most": _LISTED}
+    one = await visit.bank.history.list(after=before, limit=1) if after == before + 1 else ()
+    told["line"] = line_of(one[0]) if one else None
+    return visit.page("diff.html", {**told, "back": back, "edited": _edited(difference, back=back)})
 
 
 async def rollback(visit: Visit) -> Response:
@@ -52,7 +54,8 @@ async def rollback(visit: Visit) -> Response:
     if (await visit.bank.admin.counts()).changes != seen:
         raise Conflict("something changed since this was shown: look at the difference again, then decide")
     entry = await visit.bank.history.rollback(to=to, reason=reason or "rolled back on the page", by=visit.session.name)
-    remember(visit, f"Rolled back to change {to}", (entry,), None)
+    again = f"the scope is what it was before the rollback to change {to}"
+    remember(visit, f"Rolled back to change {to}", (entry,), None, again=again)
     visit.session.told = visit.session.done[0].told
     return visit.go(visit.link("history"))
 

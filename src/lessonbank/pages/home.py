@@ -41,6 +41,7 @@ async def helps(visit: Visit) -> Response:
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     told = {"answer": Markup(answer(lift)), "figures": drawn, "unasked": unasked}
+    told |= {"recalls": lift.recalls, "known": lift.settled}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
 

@@ -9,11 +9,11 @@ from typing import Final
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
-from lessonbank.types import FILE, Lesson, Proposal
+from lessonbank.types import FILE, JournalEntry, Lesson, Proposal
 
 from .evidence_steps import deciding_steps
-from .lessons import runs_of
-from .visit import PAGE, Visit
+from .lessons import runs_of, why_held
+from .visit import PAGE, Visit, counted_proposals
 
 _SHELVES: Final = {"quarantined": "Quarantined", "proposed": "Proposed", "probation": "On probation"}
 _PROPOSALS: Final = 200
@@ -32,15 +32,29 @@ class Waiting:
 async def page(visit: Visit) -> Response:
     """What waits on a shelf; the chosen one is open."""
     asked = visit.query("state")
-    return await _shown(visit, asked if asked in _SHELVES else "quarantined")
+    if asked in _SHELVES:
+        return await _shown(visit, asked, *await _waiting(visit, asked))
+    for shelf in _SHELVES:
+        found, more = await _waiting(visit, shelf)
+        if found:
+            return await _shown(visit, shelf, found, more)
+    return await _shown(visit, "quarantined", (), None, nothing=True)
 
 
-async def _shown(visit: Visit, shelf: str) -> Response:
-    found, more = await _waiting(visit, shelf)
+async def _shown(
+    visit: Visit, shelf: str, found: Sequence[Waiting], more: str | None, *, nothing: bool = False
+) -> Response:
     ids = [one.lesson.id for one in found]
     at = visit.query("at")
     place = ids.index(at) if at in ids else 0
-    told = {"found": found, "place": place, "shelf": shelf, "more": more, "shelves": list(_SHELVES.items())}
+    told = {
+        "found": found,
+        "place": place,
+        "shelf": shelf,
+        "more": more,
+        "shelves": list(_SHELVES.items()),
+        "nothing": nothing,
+    }
     if not found:
         return visit.page("inbox.html", {**told, "open": None})
     chosen = found[place]
@@ -49,12 +63,19 @@ async def _shown(visit: Visit, shelf: str) -> Response:
     told |= {
         "open": chosen,
         "experience": owner,
+        "lesson": chosen.lesson,
+        "held": await _held(visit, chosen),
         "runs": runs,
         "steps": deciding_steps(chosen.lesson, runs),
         "next": ids[place + 1] if place + 1 < len(ids) else (ids[place - 1] if place else None),
         "doing": visit.query("do"),
     }
     return visit.page("inbox.html", told)
+
+
+async def _held(visit: Visit, chosen: Waiting) -> JournalEntry | None:
+    asked = chosen.lesson.state == "quarantined" and not chosen.proposal and not visit.is_large
+    return await why_held(visit, chosen.lesson) if asked else None
 
 
 async def _waiting(visit: Visit, shelf: str) -> tuple[Sequence[Waiting], str | None]:
@@ -73,8 +94,15 @@ async def _waiting(visit: Visit, shelf: str) -> tuple[Sequence[Waiting], str | N
 async def proposed(visit: Visit) -> Response:
     """How many proposals wait. It looks through many lessons, so it comes after the page."""
     if not visit.is_part:
-        return await _shown(visit, "proposed")
-    return visit.page("_proposed.html", {"waiting": len(await visit.bank.lessons.proposals())})
+        return await _shown(visit, "proposed", *await _waiting(visit, "proposed"))
+    counts = await visit.bank.admin.counts()
+    told = visit.proposed
+    if told is None or told.changes != counts.changes:
+        told = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
+    where = visit.query("for")
+    return visit.page(
+        "_proposed.html", {"proposed": told, "where": where, "waiting": counts.quarantined + told.besides}
+    )
 
 
 async def _target(visit: Visit, proposal: Proposal) -> Lesson | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._counting import counted
-from lessonbank.types import JournalEntry
+from lessonbank.types import JournalEntry, Verdict
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -24,6 +24,8 @@ class Line:
     told: str
     lessons: tuple[str, ...] = ()
     reason: str = ""
+    run: str = ""
+    """The run that it is about, if it is about one."""
 
 
 async def latest(bank: AsyncReasoningBank, count: int, /, *, before: int | None = None) -> Sequence[JournalEntry]:
@@ -48,7 +50,11 @@ def _added(entry: JournalEntry, told: Any) -> Line:
 
 def _replaced(entry: JournalEntry, told: Any) -> Line:
     ids = tuple(lesson.id for lesson in told.experience.lessons)
-    return Line(entry, "replaced what a task taught", ids[:_NAMED], told.reason)
+    said = next((one for one in told.experience.attempts if one.verdict.source == "human"), None)
+    if said is None:
+        return Line(entry, "replaced what a task taught", ids[:_NAMED], told.reason)
+    word = f"a person said how a run ended ({said.verdict.outcome}), and what its task taught was replaced"
+    return Line(entry, word, ids[:_NAMED], said.verdict.reason or told.reason, said.trajectory_id)
 
 
 def _decided(word: str) -> Callable[[JournalEntry, Any], Line]:
@@ -61,8 +67,19 @@ def _trusted(entry: JournalEntry, told: Any) -> Line:
     return Line(entry, f"{word}{by}", told.lesson_ids[:_NAMED], told.reason)
 
 
+def _corrected(entry: JournalEntry, told: Any) -> Line:
+    before, now = told.before, told.verdict
+    old = f"{_said(before)}, now " if before else ""
+    return Line(entry, f"corrected a verdict: {old}{_said(now)}", (), told.reason, told.trajectory_id)
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.outcome} by {verdict.source.replace('_', ' ')}"
+
+
 def _settled(entry: JournalEntry, told: Any) -> Line:
-    return Line(entry, f"heard how a task ended: {told.settlement.outcome}")
+    runs = told.settlement.trajectory_ids
+    return Line(entry, f"heard how a task ended: {told.settlement.outcome}", run=runs[0] if len(runs) == 1 else "")
 
 
 def _forgotten(entry: JournalEntry, told: Any) -> Line:
@@ -78,7 +95,7 @@ _LINES: Final[Mapping[str, Callable[[JournalEntry, Any], Line]]] = {
     "retire": _decided("retired"),
     "restore": _decided("restored"),
     "trust": _trusted,
-    "verdict": lambda entry, told: Line(entry, f"corrected a verdict: {told.verdict.outcome}", (), told.reason),
+    "verdict": _corrected,
     "audit": lambda entry, told: Line(entry, "asked for labels of runs drawn at random", (), told.reason),
     "admin": lambda entry, told: Line(entry, f"{told.act}, by {told.by}", (), told.subject),
     "rollback": lambda entry, told: Line(entry, f"rolled back to change {told.to}", (), told.reason),

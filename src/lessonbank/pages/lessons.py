@@ -16,7 +16,7 @@ from lessonbank.reports.forest import Forest
 from lessonbank.reports.html import minus
 from lessonbank.reports.lift_units import numbers
 from lessonbank.reports.plots import LOOKS, SIGN, bar
-from lessonbank.types import Add, Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run
+from lessonbank.types import Add, Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 
 from .evidence_steps import deciding_steps
 from .visit import PAGE, Visit
@@ -98,6 +98,24 @@ async def versions(visit: Visit) -> Response:
     story = await visit.bank.history.list(lesson=lesson.id)
     told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story}
     return visit.page("_versions.html" if visit.is_part else "versions.html", told)
+
+
+async def held(visit: Visit) -> Response:
+    """Why a lesson is in quarantine, who put it there and when."""
+    lesson = await visit.bank.lessons.get(visit.id)
+    told = {"lesson": lesson, "held": await why_held(visit, lesson)}
+    return visit.page("_held.html" if visit.is_part else "held.html", told)
+
+
+async def why_held(visit: Visit, lesson: Lesson, /) -> JournalEntry | None:
+    """The change that put a lesson into quarantine; `None` if it was born there."""
+    story = await visit.bank.history.list(lesson=lesson.id)
+    return next((entry for entry in story[::-1] if _holds(entry, lesson.id)), None)
+
+
+def _holds(entry: JournalEntry, id: str) -> bool:
+    told = entry.entry
+    return isinstance(told, Trust) and told.state == "quarantined" and id in told.lesson_ids
 
 
 async def effect(visit: Visit) -> Response:

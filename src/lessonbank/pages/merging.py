@@ -38,7 +38,8 @@ async def merge(visit: Visit) -> Response:
     async def back(bank: AsyncReasoningBank) -> object:
         return await bank.lessons.unmerge(merged.id, reason=UNDO, by=visit.session.name)
 
-    remember(visit, f"Merged: “{pair[1].title}” and “{pair[0].title}”", (), back)
+    named = f"“{pair[1].title}” and “{pair[0].title}”"
+    remember(visit, f"Merged: {named}", (), back, again=f"{named} are two lessons", lesson=pair[1].id)
     return back_to(visit, fields)
 
 
@@ -55,5 +56,6 @@ async def unmerge(visit: Visit) -> Response:
             await bank.lessons.retire(*ids, reason=UNDO, by=by)
             return await bank.lessons.restore(lesson.id, reason=UNDO, by=by)
 
-        remember(visit, f"Unmerged: “{lesson.title}”", (), back)
+        again = f"“{lesson.title}” stands for the others again"
+        remember(visit, f"Unmerged: “{lesson.title}”", (), back, again=again, lesson=lesson.id)
     return back_to(visit, fields)

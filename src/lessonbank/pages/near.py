@@ -35,7 +35,7 @@ async def page(visit: Visit) -> Response:
     lesson = next(one for one in owner.lessons if one.id == id)
     told = {
         "lesson": lesson,
-        "near": await _near(visit.bank, lesson, owner.task),
+        "near": await _near(visit.bank, lesson, owner.task, but=visit.query("but")),
         "tasks": await _shown_for(visit.bank, owner.task),
         "days": _DAYS,
         "recent": _RECENT,
@@ -43,10 +43,10 @@ async def page(visit: Visit) -> Response:
     return visit.page("_near.html" if visit.is_part else "near.html", told)
 
 
-async def _near(bank: AsyncReasoningBank, lesson: Lesson, task: str) -> Sequence[Lesson]:
-    """The lessons that are found for its task, most alike first."""
+async def _near(bank: AsyncReasoningBank, lesson: Lesson, task: str, *, but: str | None) -> Sequence[Lesson]:
+    """The lessons that are found for its task, most alike first; `but` the one that its page compares already."""
     found = (await bank.recalls.preview(task, limit=_SEARCHED)).lessons
-    alike = {one.id: share(lesson.text, one.text) for one in found if one.id != lesson.id}
+    alike = {one.id: share(lesson.text, one.text) for one in found if one.id not in (lesson.id, but)}
     return sorted((one for one in found if one.id in alike), key=lambda one: alike[one.id], reverse=True)[:_NEAR]
 
 

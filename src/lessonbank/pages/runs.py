@@ -49,9 +49,18 @@ async def one(visit: Visit) -> Response:
         "supports": supports(run, drawn),
         "steps": steps,
         "outcomes": get_args(Outcome),
+        "next": await _next_open(visit, run),
         "more": first + _STEPS if first - 1 + _STEPS < len(run.trajectory.steps) else None,
     }
     return visit.page("run.html", told)
+
+
+async def _next_open(visit: Visit, run: Run) -> str | None:
+    """The next older run of which nobody said how it ended, if this is one."""
+    if run.verdict.outcome != "unknown":
+        return None
+    older = await visit.bank.runs.list(outcome="unknown", limit=1, after=run.trajectory.id)
+    return older[0].trajectory.id if older else None
 
 
 async def recall_of(visit: Visit, run: Run, /) -> Recall | None:

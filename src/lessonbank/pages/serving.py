@@ -45,7 +45,8 @@ async def serve(
         with closing(_bound(port)) as listener:
             at = listener.getsockname()[1]
             sessions = Sessions(name=name)
-            app = application(bank, hosts=[f"{HOST}:{at}", f"localhost:{at}"], sessions=sessions, trials=trials)
+            hosts, file = [f"{HOST}:{at}", f"localhost:{at}"], "" if "://" in where else where
+            app = application(bank, hosts=hosts, sessions=sessions, trials=trials, file=file)
             server = server_of(app, log_level="warning", ws="none", lifespan="off", timeout_graceful_shutdown=2)
             ready(f"{address(listener)}/open?token={sessions.new_token()}")
             await _running(server, listener)

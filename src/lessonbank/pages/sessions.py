@@ -35,6 +35,17 @@ Door: TypeAlias = Callable[[str], Awaitable[Guest]]
 """Says whom a key lets in. Raises Unauthenticated, NotAllowed: nobody."""
 
 
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """How many proposals wait in a scope."""
+
+    changes: int
+    """The number of the last change when they were counted."""
+    all: int
+    besides: int
+    """Those that are no quarantined lessons, as what files propose is."""
+
+
 @dataclass(slots=True)
 class Session:
     """One browser that was let in."""
@@ -51,6 +62,8 @@ class Session:
     """The key of a server that let the person in. It is looked at again with each request."""
     done: list[Done] = field(default_factory=list, repr=False)
     """What was decided, the last first."""
+    proposed: dict[str, Proposed] = field(default_factory=dict[str, "Proposed"], repr=False)
+    """What was counted of each scope, so that it is counted again only after a change."""
     told: str | None = None
     """What the next page says was done."""
 

@@ -13,15 +13,16 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.scope import covers
-from lessonbank.types import Counts
+from lessonbank.types import FILE, Counts
 
 from .rendering import path
 from .security import Refused, form_of
-from .sessions import Door, Guest, Session, Sessions
+from .sessions import Door, Guest, Proposed, Session, Sessions
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
+    from .decisions import Done
     from .keys import KeyRing
 
 PAGE = 50
@@ -55,6 +56,8 @@ class Site:
     keys: KeyRing | None = None
     trials: Path | None = None
     """The folder in which trials keep their files."""
+    file: str = ""
+    """The bank's file; empty where it is no file, or not to be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ class Visit:
     guest: Guest | None = None
     counts: Counts = field(default_factory=Counts)
     """How much the scope holds; nothing where a part of a page is asked for."""
+    proposed: Proposed | None = None
+    """How many proposals wait; `None`: not counted yet, because that would take long."""
     pages: tuple[tuple[str, str], ...] = _PAGES
     """The address and title of each page."""
 
@@ -106,6 +111,16 @@ class Visit:
     def is_large(self) -> bool:
         """Whether reading every record of the scope takes long."""
         return self.counts.lessons > LARGE
+
+    @property
+    def waiting(self) -> int:
+        """How much waits for a decision, as far as it is counted."""
+        return self.counts.quarantined + (self.proposed.besides if self.proposed else 0)
+
+    @property
+    def last(self) -> Done | None:
+        """The decision that Undo would take back."""
+        return next((one for one in self.session.done if one.scope == self.scope), None)
 
     def check_admin(self) -> None:
         """Refuse a guest who may not erase and roll back. Raises Refused."""
@@ -163,7 +178,19 @@ async def visiting(site: Site, request: Request, session: Session, guest: Guest 
     if scope != bank.scope or session.key is not None or guest is not None:
         bank = bank.scoped(scope, writer=session.name if session.key or guest else None, key=session.key)
     counts = Counts() if request.headers.get("hx-request") else await bank.admin.counts()
-    return Visit(request, site, session, bank, scope, scopes, home, guest, counts)
+    proposed = session.proposed.get(scope)
+    if proposed is None or proposed.changes != counts.changes:
+        late = bool(request.headers.get("hx-request")) or counts.lessons > LARGE
+        proposed = None if late else await counted_proposals(session, bank, scope, counts)
+    return Visit(request, site, session, bank, scope, scopes, home, guest, counts, proposed)
+
+
+async def counted_proposals(session: Session, bank: AsyncReasoningBank, scope: str, counts: Counts, /) -> Proposed:
+    """How many proposals wait. This looks through many lessons; the session remembers it until something changes."""
+    found = await bank.lessons.proposals() if counts.lessons else ()
+    told = Proposed(counts.changes, len(found), sum(one.origin != FILE for one in found))
+    session.proposed[scope] = told
+    return told
 
 
 async def _first_with_lessons(bank: AsyncReasoningBank, scopes: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
@@ -33,6 +34,12 @@ from lessonbank.types import (
 T = TypeVar("T")
 
 STATES: tuple[LessonState, ...] = ("probation", "active", "quarantined", "retired")
+
+
+def says_outcome(entry: bytes | None, /) -> bool:
+    """Whether a packed journal entry, or none, says how the task of a recall ended: `unknown` says nothing."""
+    # A quote inside a text of JSON has a backslash before it, so this can be nothing but the field.
+    return entry is not None and b'"outcome":"unknown"' not in unpacked(entry)
 
 
 def state_of(lesson: Lesson, /) -> LessonState:

@@ -253,6 +253,9 @@ class ListingTests(StoreTests):
             assert (await store.recall(asked.id, scope=MINE)).metadata == {}
             settled = Settlement(recall_id=asked.id, scope=MINE, outcome="success")
             await store.apply([], scope=MINE, writer="tests", settlement=settled)
+            (second,) = await store.list_recalls(scope=MINE, text="task 2")
+            undecided = Settlement(recall_id=second.id, scope=MINE, outcome="unknown")
+            await store.apply([], scope=MINE, writer="tests", settlement=undecided)
 
             async def listed(**asked: Any) -> list[str]:
                 return [recall.task for recall in await paged(store.list_recalls, limit=2, **asked)]

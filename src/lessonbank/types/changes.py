@@ -39,6 +39,8 @@ class Rejudge(Record):
     trajectory_id: str
     verdict: Verdict
     reason: str = ""
+    before: Verdict | None = None
+    """The verdict that was replaced; `None` in a journal of a version that did not keep it."""
 
 
 class Retire(Record):

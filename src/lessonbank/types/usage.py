@@ -39,5 +39,6 @@ class Counts(Record):
     pending: int = 0
     recalls: int = 0
     settled: int = 0
+    """Recalls with a run that was learned, also where it is unknown how it ended."""
     changes: int = 0
     """The number of the last change in the history."""

@@ -40,7 +40,7 @@ async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
             continue
         older = await _target(of, lesson.near)
         if older and not older.hidden:
-            why = f"it says nearly the same as {older.id}: merge the two, or approve it to keep both"
+            why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
             found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
     return found
 
@@ -58,9 +58,13 @@ async def _opposed(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
         older = await _target(of, id)
         if older and not (older.hidden or older.approved or newer.approved):
             for one, other in ((newer, older), (older, newer)):
-                why = f"the lesson {other.id} says otherwise: approve one of the two, or retire one"
+                why = f"the lesson “{_titled(other)}” says otherwise: approve one of the two, or retire one"
                 found.append(Proposal(lesson=one, reason=why))
     return found
+
+
+def _titled(lesson: Lesson) -> str:
+    return one_line(lesson.title, limit=100)
 
 
 async def _waiting(of: Handle) -> AsyncIterator[Lesson]:

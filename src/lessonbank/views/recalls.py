@@ -40,7 +40,8 @@ class AsyncRecalls:
         """Receipts, newest first, at most `limit`. `after`: the id of the last recall of the page before.
 
         `text`: every word of it stands in the task or in the text that was shown. `metadata`: the recall has these keys
-        and values. `lesson`: it showed the lesson of that id. `settled`: its outcome is known, or not.
+        and values. `lesson`: it showed the lesson of that id. `settled`: its outcome is known, or not;
+        an outcome that was told as unknown is not known.
         Raises UsageError, NotFound (`after`).
         """
         found = await self._of.store.list_recalls(

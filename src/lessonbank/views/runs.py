@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
@@ -10,9 +11,22 @@ import anyio
 
 from lessonbank._concurrency import if_there
 from lessonbank._counting import counted
-from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
+from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
+from lessonbank.errors import UsageError
 from lessonbank.guard.identity import teller_of
-from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
+from lessonbank.guard.quote import quoted
+from lessonbank.types import (
+    SUBMITTED,
+    JournalEntry,
+    Json,
+    Learned,
+    Outcome,
+    Rejudge,
+    Run,
+    RunStatus,
+    Trajectory,
+    Verdict,
+)
 from lessonbank.types.ids import new_id
 from lessonbank.types.queue import IN_HAND, Queue, problem_of
 
@@ -129,17 +143,35 @@ class AsyncRuns:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
         return await self._of.store.queue(scope=self._of.scope)
 
-    async def correct(self, id: str, /, *, outcome: Outcome, by: str, reason: str = "") -> Learned:
+    async def correct(self, id: str, /, *, outcome: Outcome | None, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
 
-        The lessons of the run stay until somebody retires them. `by`: the person's name.
-        Raises UsageError, NotAllowed, NotFound.
+        The lessons of the run stay until somebody retires them. `outcome=None` takes the last correction back: the
+        verdict before it counts again, with its source and reason. `by`: the person's name.
+        Raises UsageError (nothing was corrected), NotAllowed, NotFound.
         """
         await self._of.reviewed("correct", by=by)
-        told = ": ".join(filter(None, (person(by), a_text(reason, "reason="))))
-        outcome = one_of(outcome, "outcome=", get_args(Outcome))
-        verdict = Verdict(outcome=outcome, source="human", reason=told)
-        return await self._of.correct(await self._of.store.trajectory(an_id(id), scope=self._of.scope), verdict)
+        name, reason = person(by), a_text(reason, "reason=")
+        outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))
+        run = await self._of.store.trajectory(an_id(id), scope=self._of.scope)
+        if outcome is None:
+            verdict = await self._before_correction(run.id)
+        else:
+            verdict = Verdict(outcome=outcome, source="human", reason=": ".join(filter(None, (name, reason))))
+        return await self._of.correct(run, verdict, by=name, reason=reason)
+
+    async def _before_correction(self, id: str) -> Verdict:
+        """The verdict that the last correction in force replaced. Raises UsageError."""
+        now, found = (await self.get(id)).verdict, None
+        journal = self._of.store.journal(scope=self._of.scope, kinds={"verdict"})
+        async with aclosing(cast("AsyncGenerator[JournalEntry]", journal)) as entries:
+            async for entry in entries:
+                told = entry.entry
+                if isinstance(told, Rejudge) and told.trajectory_id == id and told.verdict == now:
+                    found = told.before
+        if found is None:
+            raise UsageError(f"no correction of the run {quoted(id)} can be taken back: say outcome=")
+        return found
 
     async def audit(self, count: int = 20, /, *, by: str | None = None, reason: str = "") -> tuple[Run, ...]:
         """Draw about `count` runs at random for a person to label: each has the same chance. Answer with `correct`.

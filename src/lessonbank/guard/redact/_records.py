@@ -36,7 +36,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Add: ("experience",),
     types.Replace: ("experience", "reason"),
     types.Merge: ("experience", "reason"),
-    types.Rejudge: ("verdict", "reason"),
+    types.Rejudge: ("verdict", "reason", "before"),
     types.Retire: ("reason",),
     types.Restore: ("reason",),
     types.Rollback: ("reason",),

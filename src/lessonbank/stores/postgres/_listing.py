@@ -15,6 +15,7 @@ from lessonbank.stores._listing import (
     recall_texts,
     run_of,
     run_texts,
+    says_outcome,
     tags,
 )
 from lessonbank.stores._packing import unpacked
@@ -121,11 +122,13 @@ def recalls(connection: Connection, asked: Asked, /, *, lesson: str | None, sett
     if lesson is not None:
         shown = "number IN (SELECT recall FROM lessonbank.shown WHERE scope = %s AND lesson = %s)"
         where.add(shown, asked.scope, encodable(lesson))
+    entry = "NULL::bytea"
     if settled is not None:
-        where.add("(settled IS NOT NULL) = %s", settled)
-    sql = f"SELECT record FROM lessonbank.recalls WHERE {where} ORDER BY created_at DESC, number DESC"
+        entry = "(SELECT j.entry FROM lessonbank.journal j WHERE j.scope = r.scope AND j.sequence = r.settled)"
+    sql = f"SELECT record, {entry} FROM lessonbank.recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
     pages = _pages(connection, sql, where.values)
-    return asked.first((loaded(Recall, unpacked(blob)) for page in pages for (blob,) in page), recall_texts)
+    found = (blob for page in pages for blob, told in page if settled is None or says_outcome(told) == settled)
+    return asked.first((loaded(Recall, unpacked(blob)) for blob in found), recall_texts)
 
 
 def pending(connection: Connection, scope: str, limit: int | None, after: str | None, /) -> list[Trajectory]:

@@ -18,6 +18,7 @@ from lessonbank.stores._listing import (
     recall_texts,
     run_of,
     run_texts,
+    says_outcome,
     state_of,
     tags,
 )
@@ -220,12 +221,16 @@ def recalls(
         where.add(
             "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)", scope.number, encodable(lesson)
         )
+    entry = "NULL"
     if settled is not None:
-        known = "EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
-        where.add(f"{known} = ?", settled)
-    sql = f"SELECT record FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
+        entry = (
+            "(SELECT j.entry FROM settlements s JOIN journal j ON j.number = s.entry"
+            " WHERE s.scope = r.scope AND s.recall = r.id)"
+        )
+    sql = f"SELECT record, {entry} FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
     rows = connection.execute(sql, where.values)
-    return asked.first((loaded(Recall, unpacked(blob)) for (blob,) in rows), recall_texts)
+    found = (blob for blob, told in rows if settled is None or says_outcome(told) == settled)
+    return asked.first((loaded(Recall, unpacked(blob)) for blob in found), recall_texts)
 
 
 def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: str | None, /) -> list[bytes]:

@@ -1,0 +1,157 @@
+"""What waits for a person is counted, says why it waits, and can be taken back by one rule."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from seeding import SCOPE, opened
+from serving_pages import Answer, Site
+
+from lessonbank import Experience, Lesson
+
+pytestmark = pytest.mark.full
+on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
+
+
+def words(page: Answer) -> str:
+    """What a page says, without its tags."""
+    return " ".join(re.sub(r"<[^>]+>", " ", page.text).split())
+
+
+def shown_after(site: Site, answer: Answer) -> Answer:
+    """The page that a form leads to."""
+    assert answer.status == 303, answer.text
+    return site.get(answer.headers["location"])
+
+
+@on_every_store
+def test_proposals_are_counted_and_the_inbox_opens_where_something_waits(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        waiting = bank.lessons.list(state="quarantined", limit=500)
+        bank.lessons.retire(*(one.id for one in waiting), reason="not now", by="Ana")
+        proposals = len(bank.lessons.proposals())
+    assert proposals
+    home = site.enter().get("/")
+    assert f"{proposals} proposal" in words(home)
+    assert "Nothing." not in words(home).partition("Waits for you")[2].partition("New lessons")[0]
+    assert f"Inbox {proposals} " in words(home)
+    inbox = site.get("/inbox")
+    assert "Proposed:" in words(inbox)
+    assert "No lesson is in quarantine." in words(site.get("/inbox?state=quarantined"))
+    assert "Nothing waits for you" not in words(site.get("/inbox?state=quarantined"))
+
+
+@on_every_store
+def test_the_inbox_says_why_a_lesson_waits_who_put_it_there_and_when(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="active")[0]
+        (entry,) = bank.lessons.quarantine(lesson.id, reason="it blames a tool", by="Berta")
+    at = f"/inbox?state=quarantined&at={lesson.id}"
+    told = words(site.enter().get(at))
+    assert re.search(r"In quarantine since [\d-]+ [\d:]+ UTC , by Berta: it blames a tool", told)
+    assert entry.at.strftime("%Y-%m-%d %H:%M") in told
+    part = site.get(f"/lessons/{lesson.id}/held", HX_Request="true")
+    assert "by Berta: it blames a tool" in words(part)
+
+
+@on_every_store
+def test_an_edited_lesson_is_approved_with_it_or_said_to_wait(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        first, second, *_ = bank.lessons.list(state="quarantined")
+    page = site.enter().get(f"/inbox?state=quarantined&at={first.id}&do=edit")
+    assert "Save (stays in quarantine)" in page.text
+    fields = {"csrf": page.csrf, "title": first.title, "content": "Say it kindly.", "when": ""}
+    edited = {**fields, "version": first.version, "back": "/inbox"}
+    assert "It is still in quarantine" in words(shown_after(site, site.post(f"/lessons/{first.id}/edit", edited)))
+    both = {**fields, "title": second.title, "version": second.version, "then": "approve", "onward": "/inbox"}
+    assert "Edited and approved" in words(shown_after(site, site.post(f"/lessons/{second.id}/edit", both)))
+    with opened(bank_file) as bank:
+        assert bank.lessons.get(first.id).state == "quarantined"
+        assert (bank.lessons.get(second.id).state, bank.lessons.get(second.id).content) == ("active", "Say it kindly.")
+    undone = shown_after(site, site.post("/undo", {"csrf": page.csrf}))
+    assert "says what it said before, and is in quarantine again" in words(undone)
+    with opened(bank_file) as bank:
+        again = bank.lessons.get(second.id)
+        assert (again.state, again.content) == ("quarantined", second.content)
+
+
+@on_every_store
+def test_undo_names_what_it_takes_back_and_shows_it(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="quarantined")[0]
+        run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
+    csrf = site.enter().get("/inbox").csrf
+    decided = {"csrf": csrf, "do": "retire", "lesson": f"{lesson.version}:{lesson.id}", "back": "/inbox"}
+    assert site.post("/decide", decided).status == 303
+    at = f"/runs/{run.trajectory.id}"
+    assert site.post(f"{at}/correct", {"csrf": csrf, "outcome": "failure", "back": at}).status == 303
+    site.get(at)
+    assert "Undo “The run is a failure”" in words(site.get("/topics")), "on whatever page somebody stands"
+    back = shown_after(site, site.post("/undo", {"csrf": csrf}))
+    assert "Taken back: the run is a success again, by ground truth" in words(back)
+    assert f"Undo “Retired: “{lesson.title[:20]}" in words(back), "what would be taken back next"
+    assert "What happened" in back.text
+    shown = shown_after(site, site.post("/undo", {"csrf": csrf}))
+    assert f"Taken back: “{lesson.title}” is in quarantine again" in words(shown)
+    assert re.search(rf'id="chosen"><a href="/lessons/{lesson.id}"', shown.text)
+    assert "Undo" not in words(site.get("/topics"))
+
+
+@on_every_store
+def test_the_inbox_asks_how_a_run_ended_where_nobody_said(site: Site, bank_file: Path | str) -> None:
+    from seeding import run_of
+
+    with opened(bank_file) as bank:
+        bank.learn([run_of(1, 1, good=True, id="open-1")], outcome="unknown")
+        bank.learn([run_of(2, 2, good=True, id="open-2")], outcome="unknown")
+    page = site.enter().get("/runs/open-2")
+    assert "Nobody said how it ended. Did it succeed?" in words(page)
+    assert "confidence 0" not in words(page)
+    assert "pass outcome=" not in words(page)
+    assert 'data-key="s"' in page.text
+    assert 'data-key="j" href="/runs/open-1"' in page.text
+    told = {"csrf": page.csrf, "outcome": "success", "back": "/runs/open-1"}
+    after = shown_after(site, site.post("/runs/open-2/correct", told))
+    assert "Did it succeed?" in words(after)
+    assert "The run is a success" in words(after)
+
+
+@on_every_store
+def test_a_verdict_has_its_value_chosen_and_says_what_becomes_of_the_lessons(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
+    at = f"/runs/{run.trajectory.id}"
+    page = site.enter().get(at)
+    assert re.search(r'value="success" required checked', page.text)
+    assert "The lessons that were drawn from it stay" in words(page)
+    told = {"csrf": page.csrf, "outcome": "failure", "back": at}
+    after = words(shown_after(site, site.post(f"{at}/correct", told)))
+    assert "Why: Ana" not in after
+    assert "Said by Ana" in after
+
+
+def test_a_proposal_names_the_near_lesson_once_and_by_its_title(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        said = Lesson(
+            title="Ask for the card of a refund", description="For refunds.", content="Ask which card it was."
+        )
+        bank.consolidate(Experience(scope=SCOPE, task="Refund the late order #W901", lessons=(said,)))
+        proposal = next(one for one in bank.lessons.proposals() if one.change == "merge")
+        older = bank.lessons.get(str(proposal.of))
+    page = site.enter().get(f"/inbox?state=proposed&at={proposal.lesson.id}")
+    assert str(proposal.of) not in words(page)
+    assert f"nearly the same as “{older.title}”" in words(page)
+    assert "merge the two, or keep both" in words(page)
+    assert "Marked: what this lesson says otherwise than" in words(page)
+    near = site.get(f"/lessons/{proposal.lesson.id}/near?but={proposal.of}", HX_Request="true")
+    assert f'href="/lessons/{proposal.of}"' not in near.text
+
+
+def test_an_ended_session_says_where_the_command_still_runs(site: Site, bank_file: Path) -> None:
+    csrf = site.enter().get("/").csrf
+    ended = shown_after(site, site.post("/sign-out", {"csrf": csrf}))
+    assert "Your session has ended" in words(ended)
+    assert "Ctrl-C" in words(ended)
+    assert f"lessonbank review {bank_file}" in words(ended)
