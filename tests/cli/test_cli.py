@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,19 @@ def test_what_was_learned_ends_with_how_a_person_reads_it(runs: Path) -> None:
     )
     again = lessonbank_cli("learn", runs, "--bank", "my bank.db", "--scope", "t", "--json", cwd=runs.parent)
     assert json.loads(again.stdout)["known"] == 4
+
+
+@pytest.mark.full
+def test_the_address_of_a_database_is_not_printed_because_it_can_hold_a_password(
+    tmp_path: Path, postgres: Callable[[], str]
+) -> None:
+    path, address = tmp_path / "runs.jsonl", postgres()
+    names = ["amber", "basalt", "cedar", "dune", "ember", "fjord", "grove", "harbor", "island", "juniper", "kelp", "lagoon", "meadow", "nectar", "onyx"]
+    told = [{**RUNS[0], "task": f"Ship the {n}", "run_id": n} for n in names]
+    path.write_text("".join(json.dumps(run) + "\n" for run in told), encoding="utf-8")
+    done = lessonbank_cli("learn", path, "--bank", address, "--scope", "t", cwd=tmp_path)
+    assert "more: lessonbank lessons list --bank BANK --scope t lists them" in done.stdout
+    assert address not in done.stdout + done.stderr
 
 
 @pytest.mark.full

@@ -121,13 +121,13 @@ def show(report: Report, /, *, bank: str, scope: str, as_json: bool) -> None:
         return
     if report.files:
         _show_files(report.files)
+    place = "BANK" if "://" in bank else shlex.quote(bank)  # an address can hold a password
     if report.lessons:
-        _show_lessons(report.lessons, bank, scope)
+        _show_lessons(report.lessons, place, shlex.quote(scope))
     console.print(_summary(report), soft_wrap=True)
     if report.tokens:
         console.print(f"{counted(report.tokens, 'token')}, ${report.cost:.4f} where the price is known")
     if report.total["runs"]:
-        place = "BANK" if "://" in bank else shlex.quote(bank)  # an address can hold a password
         say(f"to read it in the browser and decide: lessonbank review {place} --scope {shlex.quote(scope)}")
     _warn_of(report)
 
@@ -164,7 +164,7 @@ def _names(files: list[Path], /, *, width: int) -> dict[Path, str]:
     return {file: name if len(name := str(path)) <= width else f"…{name[1 - width :]}" for file, path in below.items()}
 
 
-def _show_lessons(lessons: list[Lesson], bank: str, scope: str) -> None:
+def _show_lessons(lessons: list[Lesson], place: str, scope: str) -> None:
     """Lessons that read the same count once: many runs of a kind teach the same."""
     alike = Counter((lesson.kind, lesson.provenance.method, lesson.title) for lesson in lessons)
     shown = alike.most_common(LESSONS)
@@ -174,7 +174,7 @@ def _show_lessons(lessons: list[Lesson], bank: str, scope: str) -> None:
     else:
         show_table(f"\nNew in {scope}", ("kind", "by", "title"), [words for words, _ in shown])
     if left := len(lessons) - sum(times for _, times in shown):
-        say(f"and {left} more: lessonbank lessons list --bank {bank} --scope {scope} lists them")
+        say(f"and {left} more: lessonbank lessons list --bank {place} --scope {scope} lists them")
     console.print()
 
 
