@@ -59,7 +59,21 @@ def test_the_address_of_a_database_is_not_printed_because_it_can_hold_a_password
     tmp_path: Path, postgres: Callable[[], str]
 ) -> None:
     path, address = tmp_path / "runs.jsonl", postgres()
-    names = ["amber", "basalt", "cedar", "dune", "ember", "fjord", "grove", "harbor", "island", "juniper", "kelp", "lagoon", "meadow", "nectar", "onyx"]
+    names = (
+        "amber",
+        "basalt",
+        "cedar",
+        "dune",
+        "ember",
+        "fjord",
+        "grove",
+        "harbor",
+        "island",
+        "juniper",
+        "kelp",
+        "onyx",
+        "moss",
+    )
     told = [{**RUNS[0], "task": f"Ship the {n}", "run_id": n} for n in names]
     path.write_text("".join(json.dumps(run) + "\n" for run in told), encoding="utf-8")
     done = lessonbank_cli("learn", path, "--bank", address, "--scope", "t", cwd=tmp_path)
