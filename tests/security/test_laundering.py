@@ -231,7 +231,7 @@ async def test_two_tasks_that_read_one_page_pass_for_independent_unless_a_witnes
                     assert all(len(move.evidence) == 2 and move.by == "corroboration" for move in moves)
                 assert await shown_without_leave(fooled.bank) == []
     assert shown["witnessed"] == shown["reviewed"] == []
-    assert len(shown["corroborated"]) >= 15, "if this falls, the threat model may promise more"
+    assert len(shown["corroborated"]) >= 12, "if this falls, the threat model may promise more"
 
 
 # --- MINJA: a user who asks in such a way that the agent itself writes the poison -----------------------------------
