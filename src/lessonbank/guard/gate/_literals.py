@@ -9,6 +9,7 @@ from ._empty import STOP, stem
 from ._lookalikes import is_ordinary, look_alikes, people
 
 _READ = 40_000
+_LONGEST_NAME = 200
 # Words with digits that are names of things everybody has: utf-8, sha256, python3.11, 24h, v2, step 3, HTTP/2.
 COMMON = re.compile(
     r"[a-z]{2,12}[-.]?\d{1,3}(?:\.\d{1,3}){0,2}|v\d+(?:\.\d+){0,3}|\d{1,3}(?:st|nd|rd|th|s|m|h|d|x|k|px|ms|kb|mb|gb"
@@ -82,8 +83,13 @@ def _named(text: str, task: str) -> str | None:
 
 
 def _first_in(text: str, names: Iterable[str]) -> str | None:
-    """The first of `names` that stands in `text` between two edges of words. Each different one is looked for once."""
-    return next((n for n in dict.fromkeys(names) if n in text and re.search(rf"\b{re.escape(n)}\b", text)), None)
+    """The first of `names` that stands in `text` between two edges of words. Each different one is looked for once.
+
+    What is longer than any name is none: a row of capitalised words that fills the task would be compared whole at each
+    place where it begins.
+    """
+    told = dict.fromkeys(n for n in names if len(n) <= _LONGEST_NAME)
+    return next((n for n in told if n in text and re.search(rf"\b{re.escape(n)}\b", text)), None)
 
 
 def _people(task: str) -> Iterator[str]:
