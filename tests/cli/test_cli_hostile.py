@@ -207,7 +207,9 @@ def test_files_of_different_folders_are_told_apart_in_a_table_that_fits(runs: Pa
     done = lessonbank_cli("learn", ".", "--bank", "bank.db", "--scope", "t", cwd=runs.parent, COLUMNS="70")
     rows = [line for line in done.stdout.splitlines() if "runs.jsonl" in line]
     assert len(rows) == len(set(rows)) == 3
-    assert all(len(line) <= 70 for line in done.stdout.splitlines())
+    *table, command = done.stdout.splitlines()
+    assert command.startswith("to read it in the browser"), "a command to copy stays on one line"
+    assert all(len(line) <= 70 for line in table)
     assert sum("-first" in row or "-second" in row for row in rows) == 2
 
 
