@@ -939,8 +939,8 @@ class AsyncReasoningBank:
         prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
-        why = await self._intake.reply(verdict.model_copy(update={"reason": reason}))
-        return await self._correct(prior, prior.recall, {run.id: verdict}, by=(by, why.reason))
+        why = await self._intake.sentence(reason)
+        return await self._correct(prior, prior.recall, {run.id: verdict}, by=(by, why))
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""

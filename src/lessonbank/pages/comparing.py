@@ -13,7 +13,7 @@ from lessonbank.errors import UsageError
 from lessonbank.types import Json, Run, Step
 
 from .rendering import cut, day
-from .runs import recall_of
+from .runs import of_task, recall_of
 from .visit import Visit
 
 _PAIR: Final = 2
@@ -21,8 +21,6 @@ _MARKED: Final = 20
 """Steps in which words are marked."""
 _STEPS: Final = 100
 _OTHERS: Final = 8
-_WORDS: Final = 400
-"""Characters of a task that other runs are looked for by."""
 
 
 async def page(visit: Visit) -> Response:
@@ -37,7 +35,11 @@ async def page(visit: Visit) -> Response:
     left, right = (run.trajectory.steps for run in runs)
     rows = list(enumerate(zip_longest(left[:_STEPS], right[:_STEPS]), 1))
     parted = first_difference(left, right)
-    at = [] if parted is None else [named_action(dict(enumerate(steps, 1)).get(parted)) for steps in (left, right)]
+    at = (
+        []
+        if parted is None
+        else [named_action(steps[parted - 1] if parted <= len(steps) else None) for steps in (left, right)]
+    )
     told: dict[str, Any] = {
         "runs": runs,
         "rows": rows,
@@ -52,7 +54,7 @@ async def page(visit: Visit) -> Response:
 async def others(visit: Visit) -> Response:
     """Other runs that had the same task, or one that holds all its words."""
     run = await visit.bank.runs.get(visit.id)
-    found = await visit.bank.runs.list(text=run.trajectory.task[:_WORDS], limit=_OTHERS + 1)
+    found = await of_task(visit, run.trajectory.task, limit=_OTHERS + 1)
     same = [one for one in found if one.trajectory.id != run.trajectory.id][:_OTHERS]
     labelled = [(one, await label_of(visit, one)) for one in same]
     return visit.page("_others.html" if visit.is_part else "others.html", {"run": run, "others": labelled})

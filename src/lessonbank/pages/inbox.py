@@ -96,9 +96,7 @@ async def proposed(visit: Visit) -> Response:
     if not visit.is_part:
         return await _shown(visit, "proposed", *await _waiting(visit, "proposed"))
     counts = await visit.bank.admin.counts()
-    told = visit.proposed
-    if told is None or told.changes != counts.changes:
-        told = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
+    told = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     where = visit.query("for")
     return visit.page(
         "_proposed.html", {"proposed": told, "where": where, "waiting": counts.quarantined + told.besides}

@@ -16,6 +16,8 @@ from .visit import PAGE, Visit, number_of
 
 _STEPS: Final = 200
 """Steps of a run on one page."""
+_WORDS: Final = 400
+"""Characters of a task that its runs are looked for by."""
 
 
 async def listing(visit: Visit) -> Response:
@@ -67,6 +69,11 @@ async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
     """The receipt of what was shown to the agent, if it is known and still kept."""
     named = run.recall_id or run.metadata.get(RECALL)
     return await if_there(visit.bank.recalls.get(named)) if isinstance(named, str) and named else None
+
+
+async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
+    """The latest runs whose task has the words of this one."""
+    return await visit.bank.runs.list(text=task[:_WORDS], limit=limit)
 
 
 async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None]]:

@@ -178,19 +178,25 @@ async def visiting(site: Site, request: Request, session: Session, guest: Guest 
     if scope != bank.scope or session.key is not None or guest is not None:
         bank = bank.scoped(scope, writer=session.name if session.key or guest else None, key=session.key)
     counts = Counts() if request.headers.get("hx-request") else await bank.admin.counts()
-    proposed = session.proposed.get(scope)
-    if proposed is None or proposed.changes != counts.changes:
-        late = bool(request.headers.get("hx-request")) or counts.lessons > LARGE
-        proposed = None if late else await counted_proposals(session, bank, scope, counts)
+    proposed = _known_proposals(session, scope, counts)
+    if proposed is None and not request.headers.get("hx-request") and counts.lessons <= LARGE:
+        proposed = await counted_proposals(session, bank, scope, counts)
     return Visit(request, site, session, bank, scope, scopes, home, guest, counts, proposed)
 
 
 async def counted_proposals(session: Session, bank: AsyncReasoningBank, scope: str, counts: Counts, /) -> Proposed:
     """How many proposals wait. This looks through many lessons; the session remembers it until something changes."""
+    if known := _known_proposals(session, scope, counts):
+        return known
     found = await bank.lessons.proposals() if counts.lessons else ()
     told = Proposed(counts.changes, len(found), sum(one.origin != FILE for one in found))
     session.proposed[scope] = told
     return told
+
+
+def _known_proposals(session: Session, scope: str, counts: Counts) -> Proposed | None:
+    known = session.proposed.get(scope)
+    return known if known is not None and known.changes == counts.changes else None
 
 
 async def _first_with_lessons(bank: AsyncReasoningBank, scopes: tuple[str, ...]) -> str:

@@ -15,6 +15,7 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import named, topic_names
 from lessonbank.types import RECALL, Candidate, Kind, Lesson, Recall
 
+from .runs import of_task
 from .visit import PAGE, Visit
 
 _NUMBERS: Final = ("limit", "budget", "floor", "diversity")
@@ -29,8 +30,6 @@ _SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
 _TOLD: Final = ("its task scored", "found with a score", "withheld at random")
 """What a receipt says of a lesson that its row says in other words."""
 _SAID: Final = 400
-_WORDS: Final = 400
-"""Characters of a task that its runs are looked for by."""
 
 
 async def page(visit: Visit) -> Response:
@@ -150,7 +149,7 @@ def _percent(share: float) -> str:
 
 async def _runs_of(visit: Visit, recall: Recall, drawn: Sequence[Lesson]) -> Sequence[str]:
     """Ids of the runs that were shown this: those that name the recall, or that taught what came of it."""
-    same = await visit.bank.runs.list(text=recall.task[:_WORDS], limit=PAGE)
+    same = await of_task(visit, recall.task, limit=PAGE)
     found = [run.trajectory.id for run in same if run.recall_id == recall.id]
     taught = [id for lesson in drawn for id in lesson.provenance.trajectory_ids]
     return list(dict.fromkeys((*found, *taught)))[:3]

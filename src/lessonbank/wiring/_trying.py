@@ -16,7 +16,7 @@ from ._retrieval import choose
 _OF_A_SEARCH = ("by", "budget", "floor", "preface", "diversity", "exclude")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Variation:
     """How a bank searches, for making another search that differs in some settings."""
 
