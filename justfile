@@ -52,10 +52,10 @@ release *args:
     {{bin}}/pip install -q -e bench
     LESSONBANK_SOAK=20 {{bin}}/pytest --timeout 0 -m 'not models' tests bench/tests {{args}}
 
-# two sessions of each of the six coding agents, the real programs, offline (needs npm and namespaces)
+# two sessions of each of the six coding agents, the real programs, offline, and the MCP Inspector (needs npm and namespaces)
 test-hosts:
     bash .ci/hosts all
-    {{bin}}/pytest -n 0 -m full tests/hooks
+    {{bin}}/pytest -n 0 -m full tests/hooks tests/mcp/test_mcp_clients.py
 
 # build both distributions, check them, install the wheel alone and with each extra
 release-check:

@@ -19,18 +19,29 @@ from archives import extras, interpreter
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = ROOT / ".adapters"
 CHECKS_FIRST = "test_lessons_are_shown_once_and_only_in_the_request"
+WITHOUT_EXTRA = {
+    "mini-swe-agent": ["mini-swe-agent>=2.0.0,<3"],
+    "browsergym": ["browsergym-experiments>=0.14.3,<0.15", "pandas", "tqdm"],  # which it imports and does not ask for
+}
+"""What the adapters follow that import nothing of their framework: who uses them has it already."""
 SIGNS = {"passed": "yes", "failed": "NO", "skipped": "-"}
 
 
 def hosts() -> dict[str, str]:
-    """Adapters that have tests: the module's name and its extra."""
+    """Adapters that have tests: the module's name, and its extra or the framework's name."""
+    known = {*extras(), *WITHOUT_EXTRA}
     found = (path.stem.removeprefix("test_") for path in sorted((ROOT / "tests" / "adapters").glob("test_*.py")))
-    return {name: name.replace("_", "-") for name in found if name.replace("_", "-") in extras()}
+    return {name: name.replace("_", "-") for name in found if name.replace("_", "-") in known}
+
+
+def required(extra: str) -> list[str]:
+    """What the adapter needs of its framework."""
+    return WITHOUT_EXTRA.get(extra) or extras()[extra]
 
 
 def lowest(extra: str) -> list[str]:
-    """The extra's requirements, held at the lowest release that they allow."""
-    return [re.sub(r">=([\w.]+)[^;]*", r"==\1", line) for line in extras()[extra]]
+    """The same, held at the lowest release that it allows."""
+    return [re.sub(r">=([\w.]+)[^;]*", r"==\1", line) for line in required(extra)]
 
 
 def installed(extra: str, end: str) -> Path:
@@ -38,10 +49,12 @@ def installed(extra: str, end: str) -> Path:
     place = PLACE / f"{extra}-{end}"
     python = place / "bin" / "python"
     if not python.exists():
-        subprocess.run([interpreter(extra), "-m", "venv", str(place)], check=True)
+        finder = sys.executable if extra in WITHOUT_EXTRA else interpreter(extra)
+        subprocess.run([finder, "-m", "venv", str(place)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "-q", "-U", "pip"], check=True)  # an old one takes long
-    pins = lowest(extra) if end == "low" else []
-    wanted = ["-e", f"{ROOT}[{extra}]", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "blockbuster", *pins]
+    pins = lowest(extra) if end == "low" else WITHOUT_EXTRA.get(extra, [])
+    ours = str(ROOT) if extra in WITHOUT_EXTRA else f"{ROOT}[{extra}]"
+    wanted = ["-e", ours, "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "blockbuster", *pins]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
     return python
 
@@ -56,7 +69,8 @@ def contract(host: str, python: Path, end: str) -> dict[str, str]:
     done = subprocess.run([*command, f"tests/adapters/test_{host}.py"], cwd=ROOT, check=False)
     if not report.exists():
         return {CHECKS_FIRST: f"rc {done.returncode}"}
-    return {case.get("name", "").split("[")[0]: outcome(case) for case in ElementTree.parse(report).iter("testcase")}
+    found = {case.get("name", "").split("[")[0]: outcome(case) for case in ElementTree.parse(report).iter("testcase")}
+    return found if CHECKS_FIRST in found else {CHECKS_FIRST: SIGNS["failed"]}  # the file was skipped as a whole
 
 
 def outcome(case: ElementTree.Element) -> str:
@@ -74,6 +88,8 @@ def version(python: Path, extra: str) -> str:
 
 def cost(extra: str, python: Path) -> dict[str, str]:
     """Megabytes that the extra adds to lessonbank, and seconds of CPU to import the adapter: the better of two."""
+    if extra in WITHOUT_EXTRA:
+        return {}
     command = [str(python), str(ROOT / ".ci" / "archives.py"), "--import", extra]
     took = [subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     size, _, seconds, _ = min((run.stdout.split()[-4:] for run in took), key=lambda told: float(told[2]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import prod
 from pathlib import Path
@@ -751,11 +752,13 @@ class TestBank:
 
 
 def test_what_was_told_is_read_back() -> None:
-    unit = UnitReview(recalls=40, grade="helps", log_help=8.5, log_harm=-2.25, expected=0.25, spread=0.125)
+    unit = UnitReview(recalls=40, grade="helps", log_help=8.5, log_harm=-2.25, expected=0.25, spread=0.125, found=50)
     told = ReviewSnapshot(reviewed=7, units={"*": UnitReview(), "a": unit}, sequence=9, proposed={"a": (3, "why")})
     assert ReviewSnapshot.of(told.text()) == told
     assert told.helps == {"a"}
     assert ReviewSnapshot.of(None) == ReviewSnapshot.of(json.dumps({})) == ReviewSnapshot()
+    older = json.dumps({"units": {"a": [40, "helps", False, 8.5, -2.25, 0.25, 0.125]}})
+    assert ReviewSnapshot.of(older).units == {"a": replace(unit, found=0)}
 
 
 class TestSettlements:

@@ -814,3 +814,14 @@ def test_a_thought_and_an_error_in_geminis_shape_are_what_they_are() -> None:
     _, first, last = run.steps
     assert (first.thought, last.thought, last.action.text) == ("let me see", "let me see", "There is no file.")
     assert [seen.is_error for seen in first.observations] == [True]
+
+
+def test_the_tokens_that_answers_of_pydantic_ai_and_anthropic_tell_are_kept() -> None:
+    answered = {"kind": "response", "parts": [{"part_kind": "text", "content": "Done."}]}
+    said = {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}
+    for message in (answered, said):
+        told = {**message, "usage": {"input_tokens": 7, "output_tokens": 3}}
+        run = trajectory_from([told, told], task="Count the rows")
+        assert (run.usage.requests, run.usage.input_tokens, run.usage.output_tokens) == (2, 14, 6)
+        nothing = trajectory_from([{**message, "usage": {"input_tokens": 0, "output_tokens": 0}}], task="Count")
+        assert nothing.usage.requests == 0

@@ -315,6 +315,33 @@ def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, 
         bank.learn("Shipped.", task="Ship parcel 99", outcome="failure")
 
 
+@pytest.mark.parametrize("sql", ["SELECT entry FROM journal", "SELECT record FROM trajectories WHERE number = 9"])
+def test_the_first_change_of_a_larger_file_waits_until_every_checksum_was_read(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._database._BEFORE_A_CHANGE", 0)  # as if it took longer than that
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(sound)) as raw:
+        *_, (value,) = raw.execute(sql)
+    data = bytearray(path.read_bytes())
+    data[data.index(value) + len(value) // 2] ^= 4
+    path.write_bytes(data)
+    with connect(path) as bank:
+        assert bank.retrieve("Pack a lamp").kept, "a receipt waits for nothing"
+        with pytest.raises(StoreDamaged, match="nothing is written to a damaged bank"):
+            bank.lessons.add(title="Ask", content="Ask twice.", task="mend the door", by="Ana")
+
+
+def test_changes_that_wait_for_the_look_are_written_when_the_bank_is_closed(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with connect(path) as bank:
+        ids = [bank.submit("Shipped.", task=f"Pack lamp {n}", outcome="failure") for n in range(3)]
+    with connect(path) as bank:
+        assert len(ids) == 3
+        assert len(bank.runs.list(text="Pack lamp", limit=9)) == 3
+        assert bank.admin.verify() == ()
+
+
 def test_a_damaged_vector_keeps_changes_out_until_a_rebuild_dropped_it(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(path, isolation_level=None)) as raw:

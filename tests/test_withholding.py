@@ -162,9 +162,24 @@ def test_what_is_new_is_on_trial() -> None:
 
 
 def test_a_new_lesson_of_a_known_topic_is_tried_with_the_topic() -> None:
+    two = {"a": ("topic/1",), "b": ("topic/1",)}
     policy = TrialPeriods()
-    policy.tell("t", {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=100)}, recalls=500)
-    assert rates(policy, {"a": ("topic/1",), "b": ("topic/1",)}) == {"*": 0.1, "topic/1": 0.222, "a": 0.1, "b": 0.1}
+    known = {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=200), "a": UnitReview(found=20)}
+    policy.tell("t", known, recalls=500)
+    assert rates(policy, two) == {"*": 0.1, "a": 0.1, "b": 0.0}
+    assert rates(policy, {"b": ("topic/1",)}) == {"*": 0.1, "topic/1": 0.222, "b": 0.0}
+
+
+def test_a_topic_of_several_lessons_is_withheld_four_times_in_ten_for_its_first_recalls() -> None:
+    two, three = {"a": ("topic/1",), "b": ("topic/1",)}, {"a": ("topic/1",), "b": ("topic/1",), "c": ("topic/2",)}
+    policy = TrialPeriods()
+    policy.tell("t", {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=149)}, recalls=500)
+    assert rates(policy, two) == {"*": 0.1, "topic/1": 0.333, "a": 0.0, "b": 0.0}  # with the whole, four in ten
+    assert rates(policy, three) == {"*": 0.1, "topic/1": 0.4, "topic/2": 0.3, "a": 0.0, "b": 0.0, "c": 0.0}
+    policy.tell("t", {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=150)}, recalls=500)
+    assert rates(policy, three)["topic/1"] == 0.1
+    bounded = TrialPeriods(doubted=0.35)
+    assert rates(bounded, three)["topic/1"] == 0.35
 
 
 def test_what_is_shown_to_help_is_withheld_least_and_what_likely_harms_every_other_time() -> None:

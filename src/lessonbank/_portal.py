@@ -7,14 +7,16 @@ import, and is forgotten in a forked child, where its thread does not exist.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from .errors import UsageError
+
+log: Final = logging.getLogger("lessonbank")
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -63,10 +65,17 @@ def _private_loop() -> asyncio.AbstractEventLoop:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """Keep the loop going for the life of the process: an exit asked for inside a task ends that task's wait only."""
+    """Keep the loop going for the life of the process: an exit asked for inside a task ends that task's wait only.
+
+    Without the loop every later call of every bank would wait for ever.
+    """
     while True:
-        with suppress(KeyboardInterrupt, SystemExit):  # asyncio hands them to the waiting caller, then stops the loop
+        try:
             loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):  # asyncio hands them to the waiting caller, then stops the loop
+            pass
+        except Exception as error:  # noqa: BLE001 - asyncio could not even tell of an error, as in a value's own `repr`
+            log.warning("a call in the background failed: %s", type(error).__name__)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

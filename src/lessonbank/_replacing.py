@@ -31,7 +31,12 @@ _SMALLEST: Final = 512
 _ABANDONED: Final = 3600.0
 """Seconds without a write after which a part is taken for that of a killed writer, where files cannot be locked."""
 _FRESH: Final = 10.0
-"""Seconds for which nobody touches a part, locked or not."""
+"""Seconds for which nobody touches a file that is just being made or put in its place: neither is locked."""
+_NEW, _PART, _WHOLE = ".new", ".part", ".whole"
+"""The endings of a file that is not locked yet; is locked and written to; and is written and not locked any more."""
+WORK: Final = "-work"
+"""What may follow the name of a part: what is made there takes its place when it is whole, and goes with it."""
+_WITH_IT: Final = ("", *_BESIDE, WORK, *(f"{WORK}{ending}" for ending in _BESIDE))
 _held: Final[dict[Path, int]] = {}
 """The parts this process writes to, each with an open file that holds its lock."""
 _NAME: Final = 100
@@ -115,33 +120,42 @@ def begin(path: Path, /, *, like: Path | None = None) -> Path:
         OSError: the folder is missing or cannot be written.
     """
     prefix = f".{path.name[:_NAME]}."
-    for left in path.parent.glob(f"{glob.escape(prefix)}*.part"):
+    for left in path.parent.glob(f"{glob.escape(prefix)}*"):
         with suppress(OSError):
-            if _is_left(left):
-                left.unlink()
-    part = path.with_name(f"{prefix}{secrets.token_hex(8)}.part")
-    _hold(part, mode=0o600 if like else 0o666)
+            if left.suffix in (_NEW, _PART, _WHOLE) and _is_left(left):
+                _remove(left)
+    part = path.with_name(f"{prefix}{secrets.token_hex(8)}{_PART}")
+    _make(part, mode=0o600 if like else 0o666)
     model = path if path.exists() else like
     if model is not None:
         part.chmod(model.stat().st_mode & 0o777)
     return part
 
 
-def _hold(part: Path, *, mode: int) -> None:
-    """Make the part and lock it as long as this process writes to it. The system unlocks what a killed one held."""
-    file = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), mode)
+def _make(part: Path, *, mode: int) -> None:
+    """Make the part, locked from the moment on at which it has its name. The system unlocks what a killed one held."""
+    new = part.with_suffix(_NEW)
+    file = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), mode)
     if fcntl is None:
         os.close(file)
-        return
-    with suppress(OSError):  # a file system without locks: there, age alone decides
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    _held[part] = file
+    else:
+        with suppress(OSError):  # a file system without locks: there, age alone decides
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _held[part] = file
+    new.rename(part)
+
+
+def _remove(part: Path) -> None:
+    for ending in _WITH_IT:
+        part.with_name(f"{part.name}{ending}").unlink(missing_ok=True)
 
 
 def _is_left(part: Path) -> bool:
     """Whether nobody writes to this part any more."""
     age = time.time() - part.stat().st_mtime
-    if age < _FRESH or part in _held:
+    if part.suffix != _PART:
+        return age > _FRESH
+    if part in _held:
         return False
     if fcntl is None:
         return age > _ABANDONED
@@ -162,18 +176,23 @@ def _release(part: Path) -> None:
         os.close(file)
 
 
-def synced(part: Path, /) -> None:
-    """Bring the bytes of a part to the disk, and let go of it: closed later, it could drop locks of what it becomes."""
+def synced(part: Path, /) -> Path:
+    """Bring the bytes of a part to the disk, and let go of it: closed later, it could drop locks of what it becomes.
+
+    Its new name, which says that it is whole.
+    """
     with part.open("r+b") as file:
         os.fsync(file.fileno())
     os.utime(part)  # fresh, so that nobody takes it for one that was left
+    whole = part.with_suffix(_WHOLE)
+    part.rename(whole)
     _release(part)
+    return whole
 
 
 def finish(part: Path, path: Path, /) -> None:
     """Put `part` in the place of `path`: the bytes are on disk before, the name is afterwards."""
-    synced(part)
-    part.replace(path)
+    synced(part).replace(path)
     _sync_folder(path.parent)
 
 
@@ -225,7 +244,8 @@ def _unwritten(path: Path, what: str, error: OSError) -> StoreUnavailable:
 def abandon(part: Path, /) -> None:
     """Remove what `finish` did not move."""
     _release(part)
-    part.unlink(missing_ok=True)
+    _remove(part)
+    part.with_suffix(_WHOLE).unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

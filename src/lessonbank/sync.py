@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ._portal import begin, run_sync
-from .arguments import an_action
+from .arguments import a_text, an_action
 from .attempt import Attempt
 from .bank import AsyncReasoningBank
 from .types import Json
@@ -197,7 +197,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
-        begin(functools.partial(self.aio.in_background, lost=lost), an_action(work, "work"))
+        begin(functools.partial(self.aio.in_background, lost=a_text(lost, "lost=")), an_action(work, "work"))
 
     def __enter__(self) -> Self:
         return self

@@ -60,7 +60,8 @@ class Scripted(BaseLlm):
             part = Part.from_function_call(name="delegate", args={"request": reply.arguments["task"]})
         else:
             part = Part.from_function_call(name=reply.tool, args=dict(reply.arguments))
-        yield LlmResponse(content=Content(role="model", parts=[part]))
+        used = GenerateContentResponseUsageMetadata(prompt_token_count=10, candidates_token_count=2)
+        yield LlmResponse(content=Content(role="model", parts=[part]), usage_metadata=used)
 
 
 def request(asked: LlmRequest) -> Request:

@@ -77,7 +77,8 @@ class Worker(Agent):
             action = f"{reply.tool}({next(iter(reply.arguments.values()), '')})"
         self._seen.append(("assistant", action))
         sent = [{"role": "system", "content": "be terse"}, *({"role": r, "content": c} for r, c in goal)]
-        return action, AgentInfo(think="so be it", chat_messages=sent)
+        stats = {"input_tokens": 10, "output_tokens": 2, "cost": 0.5, "n_retry": 0}  # as AgentLab's tracker counts
+        return action, AgentInfo(think="so be it", chat_messages=sent, stats=stats)
 
 
 class Made:

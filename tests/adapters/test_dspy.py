@@ -37,6 +37,8 @@ class Scripted(DummyLM):
 
     def forward(self, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Any:
         self.answers = iter([self._fields(messages)])
+        if dspy.settings.usage_tracker:  # the dummy counts no tokens; models of providers tell them in this way
+            dspy.settings.usage_tracker.add_usage(self.model, {"prompt_tokens": 10, "completion_tokens": 2})
         return super().forward(prompt=prompt, messages=messages, **kwargs)
 
     def _fields(self, messages: list[dict[str, Any]]) -> dict[str, Any]:

@@ -35,6 +35,8 @@ from lessonbank.types import PARENT
 
 pytestmark = pytest.mark.full
 
+USED: Any = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
+
 
 @dataclass
 class Context:
@@ -65,9 +67,9 @@ class Scripted(BaseChatModel):
             raise RuntimeError(reply.words)
         if isinstance(reply, Calls):
             call = {"name": reply.tool, "args": dict(reply.arguments), "id": f"call_{len(messages)}"}
-            return AIMessage("", tool_calls=[call])
+            return AIMessage("", tool_calls=[call], usage_metadata=USED)
         assert isinstance(reply, Says)
-        return AIMessage(reply.text)
+        return AIMessage(reply.text, usage_metadata=USED)
 
 
 def request(messages: list[BaseMessage]) -> Request:

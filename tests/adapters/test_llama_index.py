@@ -30,6 +30,20 @@ pytestmark = [
 ]
 
 
+class Counting(MockFunctionCallingLLM):
+    """Hands on what a provider says of tokens."""
+
+    async def astream_chat(self, *args: Any, **kwargs: Any) -> Any:
+        told = await super().astream_chat(*args, **kwargs)
+
+        async def counted() -> Any:
+            async for response in told:
+                response.raw = {"usage": {"prompt_tokens": 10, "completion_tokens": 2}}
+                yield response
+
+        return counted()
+
+
 def model_of(scripted: ScriptedAgentModel) -> MockFunctionCallingLLM:
     """LlamaIndex's mock model, answering by the script."""
 
@@ -44,7 +58,7 @@ def model_of(scripted: ScriptedAgentModel) -> MockFunctionCallingLLM:
             name, told = reply.tool, dict(reply.arguments)
         return ChatMessage(role="assistant", blocks=[ToolCallBlock(tool_call_id="c", tool_name=name, tool_kwargs=told)])
 
-    return MockFunctionCallingLLM(response_generator=answer, is_chat_model=True)
+    return Counting(response_generator=answer, is_chat_model=True)
 
 
 def request(messages: Any) -> Request:

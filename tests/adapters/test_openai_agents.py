@@ -53,6 +53,7 @@ class Endless(ScriptedModel):
 
     def __init__(self, script: ScriptedAgentModel) -> None:
         super().__init__()
+        self.set_default_usage(Usage(requests=1, input_tokens=7, output_tokens=3, total_tokens=10))
         self._script = script
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
@@ -420,7 +421,6 @@ async def test_agents_two_levels_deep_do_not_mix(bank: lessonbank.ReasoningBank)
 @pytest.mark.anyio
 async def test_tokens_are_kept(bank: lessonbank.ReasoningBank) -> None:
     program = Program(work(), ReasoningBankRunner(bank))
-    program.agent.model.set_default_usage(Usage(requests=1, input_tokens=7, output_tokens=3, total_tokens=10))  # type: ignore[union-attr]
     await program.run(TASK)
     (run,) = kept(bank)
     assert (run.trajectory.usage.input_tokens, run.trajectory.usage.output_tokens) == (14, 6)

@@ -274,3 +274,38 @@ def test_what_cannot_be_used_is_refused_in_one_sentence() -> None:
         path(scores_of(run), at=np.array([1]))
     with pytest.raises(UsageError, match="at places that ascend from 0 to"):
         path(whole(run), at=np.array([10_000]))
+
+
+def test_a_group_is_bet_on_with_larger_stakes_which_find_a_large_effect_in_fewer_recalls() -> None:
+    g = np.random.default_rng(21)
+    n, runs = 90, 200
+    shown = g.random((runs, n)) >= 0.4
+    success = g.random((runs, n)) < 0.5 + 0.25 * shown
+    bold = {False: 0, True: 0}
+    for run in range(runs):
+        score = np.where(shown[run], 0.4, -0.6) * (success[run] - 0.5)
+        made = one_group(score, np.full(n, 0.6))
+        for stakes in bold:
+            bold[stakes] += bool(log_e(tally(replace(made, bold=np.array([stakes]))), helps=True)[0] >= log(40))
+    assert bold[True] >= 1.2 * bold[False] > 0
+
+
+@pytest.mark.parametrize("odds", [0.1, 0.4])
+def test_larger_stakes_on_groups_without_an_effect_err_as_seldom_as_promised(odds: float) -> None:
+    g = np.random.default_rng(22)
+    n, runs, said = 300, 3 * RUNS, 0
+    for _ in range(runs):
+        shown = g.random(n) >= odds
+        outcome = (g.random(n) < g.uniform(0.2, 0.8)) * 1.0
+        run = episodes(outcome, lessons=np.zeros((n, 1), np.int64), names=1, groups=(0,), group_withheld=~shown,
+                       group_probability=odds)  # fmt: skip
+        own = scores_of(run).of(2)
+        assert own.bold.tolist() == [True]
+        low, high = path(own, at=np.arange(1, n + 1))
+        said += bool((low > 0).any() or (high < 0).any())
+    assert said <= 0.05 * runs
+
+
+def test_no_more_is_bet_than_there_is_whatever_the_stakes() -> None:
+    assert np.exp(_bets.BOLD).sum() == pytest.approx(1.0)
+    assert np.exp(_bets.LOG_PRIOR).sum() == pytest.approx(1.0)

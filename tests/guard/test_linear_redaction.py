@@ -67,7 +67,7 @@ PARTS: dict[str, Callable[[str], object]] = {
     **{getattr(detect, "__name__", ""): _reading(detect) for detect in DETECTORS},
     "cut_off": lambda text: list(cut_off(text)),
     **{look.__name__: look for look in (*VIEWS, unbroken)},
-    "decoded": lambda text: list(decoded(text, Page(text).long)),
+    "decoded": lambda text: list(decoded(Page(text))),
 }
 
 
@@ -79,7 +79,8 @@ def test_four_times_the_text_takes_four_times_as_long(piece: str) -> None:
 @pytest.mark.release
 @pytest.mark.parametrize("name", CALLS)
 def test_no_function_takes_longer_than_its_text_grows(name: str) -> None:
-    assert too_slow({name: CALLS[name]}, pieces=HOSTILE) == {}
+    size = 400_000 if name == "redacted" else 100_000  # equal words of shorter fields are read once for all of them
+    assert too_slow({name: CALLS[name]}, pieces=HOSTILE, size=size) == {}
 
 
 @pytest.mark.release

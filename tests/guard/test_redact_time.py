@@ -46,7 +46,7 @@ PARTS: tuple[Callable[[str], object], ...] = (
     *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),
     *VIEWS,
     unbroken,
-    lambda text: list(decoded(text, Page(text).long)),
+    lambda text: list(decoded(Page(text))),
     lambda text: list(cut_off(text)),
     unspeakable,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,6 +135,22 @@ def test_no_trust_and_no_bypass_is_written(tmp_path: Path, run: Run, host: str) 
     written = b"".join(files(tmp_path).values()).decode().replace(str(tmp_path), "").casefold()
     for word in ("bypass", "trust_level", "trusted_hash", "foldertrust", "dangerously", "yolo", "permission"):
         assert word not in written
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli", "qwen-code"])
+def test_a_hook_whose_program_is_gone_blocks_no_prompt(tmp_path: Path, run: Run, host: str) -> None:
+    """Python ends with 2 where its script is missing, and hosts take 2 for a refusal of the prompt."""
+    run("install", host, "--bank", "bank.db")
+    written = [json.loads(text) for name, text in files(tmp_path).items() if name.endswith(".json")]
+    entries = [told["hooks"] for told in written if "hooks" in told]
+    commands = {hook["command"] for told in entries for event in told.values() for e in event for hook in e["hooks"]}
+    assert commands
+    for command in commands:
+        gone = command.replace("client.py", "gone.py").replace(sys.executable, "{python}")
+        for python in (sys.executable, "/no/python"):
+            words = ["sh", "-c", gone.format(python=python)]
+            done = subprocess.run(words, input="{}", capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_an_unknown_program_and_a_wrong_scope_are_refused(tmp_path: Path, run: Run) -> None:

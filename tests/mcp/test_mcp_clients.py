@@ -20,8 +20,10 @@ pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonba
 pytestmark = pytest.mark.full
 TASK = "Ship a parcel abroad"
 WORDS = ["-m", "lessonbank.cli", "mcp", "--scope", "t", "--embedder", "lexical", "--holdout", "0"]
-INSPECTOR = os.environ.get("LESSONBANK_MCP_INSPECTOR") or shutil.which("mcp-inspector")
-"""`npm install --prefix FOLDER @modelcontextprotocol/inspector@2.12.0` makes FOLDER/node_modules/.bin (Node 22)."""
+HOSTS = Path(os.environ.get("LESSONBANK_HOSTS", Path(__file__).parents[2] / ".hosts"))
+NODE = f"{HOSTS / 'node/node_modules/.bin'}:{os.environ['PATH']}"
+"""The Inspector needs Node 22; `bash .ci/hosts` installs both."""
+INSPECTOR = shutil.which("mcp-inspector", path=f"{HOSTS / 'inspector/node_modules/.bin'}:{os.environ['PATH']}")
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ async def test_an_agent_of_pydantic_ai_recalls_and_records(bank_file: Path) -> N
         assert (await bank.recalls.get(found["recall_id"])).text == found["text"] != ""
 
 
-@pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP Inspector: set LESSONBANK_MCP_INSPECTOR to mcp-inspector")
+@pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP Inspector: bash .ci/hosts inspector")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -91,7 +93,13 @@ def test_the_inspector_reads_every_answer(bank_file: Path, call: tuple[str, ...]
     config.write_text(json.dumps({"mcpServers": {"lessonbank": entry}}))
     command = [str(INSPECTOR), "--cli", "--config", str(config), "--server", "lessonbank", "--method", *call]
     ended = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, cwd=bank_file.parent
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=bank_file.parent,
+        env={**os.environ, "PATH": NODE},
     )
     assert ended.returncode == (5 if '"isError": true' in says else 0), ended.stderr  # 5: the tool said that it failed
     assert json.loads(ended.stdout)

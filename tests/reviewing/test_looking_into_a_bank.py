@@ -8,11 +8,14 @@ from pathlib import Path
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from seeding import SCOPE, opened, run_of
 from serving_pages import Site, serving
 
 import lessonbank
 from lessonbank import Action, Learning, Step, ToolCall, Trajectory
+from lessonbank.pages.apart import apart
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
@@ -302,6 +305,53 @@ def test_a_page_lists_the_keys_and_the_words(site: Site) -> None:
     for word in ("probation", "recall", "settled", "scope", "withheld", "guardrail", "ground truth", "extractive"):
         assert f">{word}</dt>" in text
     assert '<a href="/words" data-key="?">' in site.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("/lessons", ("probation", "quarantined", "guardrail")),
+        ("/inbox", ("quarantined", "active")),
+        ("/why", ("recall", "settled", "withheld")),
+        ("/runs", ("ground truth",)),
+    ],
+)
+def test_a_word_is_explained_where_it_stands_without_a_script(site: Site, where: str, words: tuple[str, ...]) -> None:
+    text = site.enter().get(where).text
+    told = re.findall(r"<details class=\"fold meanings\">.*?</details>", text, re.DOTALL)[0]
+    for word in words:
+        assert re.search(rf"<dt>{word}</dt><dd>[^<]{{20,}}</dd>", told)
+    if where == "/lessons":
+        assert re.search(r'<span class="badge probation" title="a new lesson: [^"]+">probation</span>', text)
+
+
+def test_titles_that_begin_alike_are_cut_where_they_do_not_differ(site: Site, bank_file: Path) -> None:
+    same = "Before you cancel an order for a customer of the shop, " * 3
+    with opened(bank_file) as bank:
+        for shop in ("Oslo", "Rome"):
+            bank.lessons.add(title=f"{same}ask whether {shop} ships it", content=f"Ask {shop}.", task=shop, by="Ben")
+        ids = [bank.lessons.list(text=shop)[0].id for shop in ("Oslo", "Rome")]
+        bank.lessons.quarantine(*ids, reason="to look at", by="Ben")
+    site.enter()
+    for where in ("/lessons", "/inbox"):
+        titles = re.findall(r"<a [^>]*>(Before you cancel an order[^<]*)</a>", site.get(where).text)
+        assert len({one for one in titles if " … " in one and len(one) < 200}) >= 2
+        assert any("Oslo" in one for one in titles) and any("Rome" in one for one in titles)
+
+
+@given(st.lists(st.text("ab ", max_size=80), max_size=6), st.integers(50, 70))
+def test_cut_titles_are_short_and_differ_where_the_titles_do(titles: list[str], most: int) -> None:
+    plain = [" ".join(one.split()) for one in titles]
+    cut = apart(titles, most)
+    assert all(len(one) <= most + 5 for one in cut)
+    assert all(said == one for said, one in zip(cut, plain, strict=True) if len(one) <= most)
+
+
+def test_long_titles_that_begin_alike_differ_once_cut() -> None:
+    for shared in range(0, 400, 7):
+        titles = [f"{'word ' * 80}"[:shared] + end for end in ("Oslo" + " tail" * 30, "Rome" + " tail" * 30, "Zug")]
+        assert len(set(apart(titles, 90))) == 3, shared
+    assert apart(["x" * 100, "x" * 100], 50) == ["x" * 50 + " …"] * 2
 
 
 def test_words_that_changed_are_marked() -> None:

@@ -72,13 +72,18 @@ def test_no_page_reads_the_whole_bank(large: Site, read: list[int]) -> None:
     assert {name: count for name, count in found.items() if count > MOST} == {}
 
 
-def test_what_reads_every_lesson_comes_when_it_is_asked_for(large: Site, read: list[int]) -> None:
-    page = large.get("/lessons?q=nowhere")
-    assert "Look through all lessons" in page.text
+@pytest.mark.parametrize("asked", ["17", "c+17", "c+17+nowhere", "nowhere"])
+def test_lessons_with_some_words_are_found_without_reading_the_others(large: Site, read: list[int], asked: str) -> None:
+    page = large.get(f"/lessons?q={asked}")
     assert len(read) < MOST
-    assert "No lesson has all of these words" in large.get("/lessons?q=nowhere&whole=yes").text
-    assert len(read) > MANY
-    assert "No lesson has all of these words" in large.get("/lessons?q=nowhere", HX_Request="true").text
+    assert ("L 17" in page.text) == ("nowhere" not in asked)
+    assert ("No lesson has all of these words" in page.text) == ("nowhere" in asked)
+
+
+def test_what_takes_long_comes_when_it_is_asked_for(large: Site) -> None:
+    found = large.get("/lessons?q=Task+17&by=task")
+    assert "Look through all lessons" in found.text
+    assert "L 17" in large.get("/lessons?q=Task+17&by=task&whole=yes").text
     tried = large.get("/why?task=Task+17")
     assert "/why/try?task=Task+17" in tried.text
     assert "L 17" in large.get("/why/try?task=Task+17", HX_Request="true").text

@@ -9,13 +9,13 @@ import secrets_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard.redact._detect import found_in
+from lessonbank.guard.redact._detect import found_in, found_together
 from lessonbank.guard.redact._keys import private_keys
 from lessonbank.guard.redact._named import PARTS, named
 from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, phones, social_numbers
 from lessonbank.guard.redact._rules import ruled, rules
 from lessonbank.guard.redact._spans import Detector, Page
-from lessonbank.guard.redact._views import decoded
+from lessonbank.guard.redact._views import RUN, decoded, is_line, may_be_text, readings
 from lessonbank.guard.redact._words import STEMS
 
 CASES = secrets_corpus.cases()
@@ -62,7 +62,31 @@ EVERY = [*(part for parts in GROUPS.values() for part in parts), private_keys, n
 def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
     for text in ("".join(pieces), " ".join(pieces)):
         assert found_in(text) == found_in(text, detectors=EVERY)
-        assert list(decoded(text, Page(text).long)) == list(decoded(text, re.findall(r"\S+", text)))
+        tokens = [token for word in text.split() for token in RUN.findall(word) if may_be_text(token)]
+        if not any(map(is_line, tokens)):
+            assert [said for *_, said in decoded(Page(text))] == [said for token in tokens for said in readings(token)]
+
+
+@given(st.lists(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=3).map("".join), max_size=8))
+def test_what_is_found_in_a_text_among_others_is_what_is_found_in_it_alone(texts: list[str]) -> None:
+    assert all(found == found_in(text) for text, found in found_together(texts).items())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "neighbour", ["", "-----BEGIN", "password=", 'token "', "Authorization:", "--password \\", "a"]
+)
+def test_no_secret_of_the_corpus_is_missed_between_others(neighbour: str) -> None:
+    texts = [case.text for case in CASES]
+    between = [part for text in texts for part in (text, f"{text[:3]} {len(text)} {neighbour}")]
+    told = found_together(between)
+    assert all(found == found_in(text) for text, found in told.items())
+    assert len(told) > len(texts) / 2, "most neighbours hold nothing"
+
+
+def test_every_option_stands_behind_a_blank_where_it_is_looked_for() -> None:
+    for rule in rules("options"):
+        assert re.match(r"(?:\(\?:)?\(\?<=\\s-", rule.rest), rule
 
 
 @pytest.mark.full

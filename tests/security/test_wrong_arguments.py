@@ -18,7 +18,21 @@ from hostile_values import VALUES
 import lessonbank
 from lessonbank import config, importers
 from lessonbank.errors import Conflict, LessonbankError, NotFound
-from lessonbank.types import Experience, Lesson, Run, Trajectory, Verdict
+from lessonbank.types import (
+    Action,
+    Experience,
+    Extraction,
+    Lesson,
+    Observation,
+    Recall,
+    Record,
+    Run,
+    Step,
+    ToolCall,
+    Trajectory,
+    Usage,
+    Verdict,
+)
 
 LONGEST = 500
 VIEWS = ("lessons", "runs", "recalls", "history", "admin")
@@ -231,7 +245,7 @@ def _check_line(told: str, *, most: int = LONGEST) -> None:
     assert told.isprintable(), repr(told[:300])
 
 
-def _trouble(call: Call, parameter: str, value: str) -> str:
+def _trouble(call: Callable[..., Any], parameter: str, value: str) -> str:
     """What is wrong with what came out; empty where it is fine."""
     try:
         with warnings.catch_warnings():
@@ -331,6 +345,26 @@ def _part(name: str) -> str:
         return "settings"
     first = name.partition(".")[0]
     return first if first in (*VIEWS, "attempt block", "connect", "importers") else "bank"
+
+
+RECORDS = (Action, Experience, Extraction, Lesson, Observation, Recall, Run, Step, ToolCall, Trajectory, Usage, Verdict)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # pydantic asks values for their class
+@pytest.mark.parametrize("record", RECORDS, ids=[record.__name__ for record in RECORDS])
+def test_a_record_of_wrong_values_is_refused_in_one_sentence(record: type[Record]) -> None:
+    cases = [(name, value) for name in record.model_fields for value in VALUES]
+    told = [f"{record.__name__}({name}={value}): {t}" for name, value in cases if (t := _trouble(record, name, value))]
+    assert not told, "\n".join(told)
+
+
+def test_work_that_cannot_be_begun_is_refused_and_ends_nothing() -> None:
+    with lessonbank.connect(":memory:", scope="a") as bank:
+        for value in ("one", "5000 digits", "raising", "evil object"):
+            with pytest.raises(LessonbankError):
+                bank.in_background(_work, lost=VALUES[value]())
+        assert bank.admin.counts().lessons == 0
 
 
 def test_a_trajectory_and_its_id_are_texts_also_in_a_record_made_without_checks() -> None:

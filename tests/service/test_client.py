@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -173,3 +173,33 @@ def test_switched_off_memory_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("LESSONBANK_OFF", "1")
     with lessonbank.connect("http://127.0.0.1:1", scope="acme") as bank:
         assert bank.retrieve("Ship parcel 7").text == ""
+
+
+class Raising(dict[str, Any]):
+    """Metadata that cannot be read."""
+
+    def items(self) -> Any:
+        raise RuntimeError("no")
+
+    __iter__ = keys = values = __len__ = items  # type: ignore[assignment]
+
+
+CANNOT_BE_SENT: dict[str, Callable[[lessonbank.ReasoningBank], object]] = {
+    "digits": lambda bank: bank.runs.list(limit=10**5000),
+    "half a pair": lambda bank: bank.lessons.list(writer="A\ud800na"),
+    "half a pair in a body": lambda bank: bank.lessons.merge("a", "b", title="t", content="c", by="A\ud800na"),
+    "raises": lambda bank: bank.learn("Done.", task="t", outcome="success", metadata={"a": Raising()}),
+    "long": lambda bank: bank.recalls.preview("cancel it", preface="two words " * 10_000),
+}
+
+
+@pytest.mark.parametrize("what", CANNOT_BE_SENT)
+def test_what_cannot_be_sent_is_refused_in_one_sentence(what: str) -> None:
+    with (
+        answering((200, {}, {})) as (url, asked),
+        lessonbank.connect(Server(url), scope="t") as bank,
+        pytest.raises(UsageError) as refused,
+    ):
+        CANNOT_BE_SENT[what](bank)
+    assert asked == []
+    assert len(str(refused.value)) <= 500

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zlib
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from _trouble import files, opened
@@ -14,7 +17,8 @@ from lessonbank.stores._packing import _MARK, _TEXT, _WORDS
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
 from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
-from lessonbank.types import Replace, Rollback, Settlement
+from lessonbank.text.bm25 import words
+from lessonbank.types import Edit, Replace, Rollback, Settlement
 
 pytestmark = pytest.mark.anyio
 
@@ -114,3 +118,28 @@ async def test_purged_texts_words_and_vectors_are_gone(
         assert len(await collected(store.scan(scope=MINE))) == (2 if what == "lesson" else 0)
         assert await store.verify() == []
     assert not holds(path, row)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("what", ["lesson", "scope"])
+@pytest.mark.parametrize("tail", [1, 4], ids=["in the index", "waiting for it"])
+async def test_no_index_knows_the_words_of_a_purged_lesson(
+    path: Path, monkeypatch: pytest.MonkeyPatch, what: Literal["lesson", "scope"], tail: int
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._derived.TAIL", tail)
+    known, other = lesson(f"first {SECRET}"), lesson("kept")
+    async with opened(path) as store:
+        await added(store, experience("one", lessons=(other,)), experience("two", lessons=(known,)))
+        edit = Edit(lesson_id=known.id, title=f"then {SECRET}", description="", content="c", only=(), by="A", reason="")
+        await store.apply([edit], scope=MINE, writer="tests")
+        assert (SECRET.lower() in words_of(path)) == (tail == 1)
+        await store.purge(what, known.id, scope=MINE, writer="ana", reason="asked to")
+        assert words_of(path) == (set(words(other.text)) if what == "lesson" else set())
+        assert [one.id for one in await store.list_lessons(scope=MINE, text=SECRET)] == []
+        assert await store.verify() == []
+
+
+def words_of(path: Path) -> set[str]:
+    """The words of lessons that the file's index holds."""
+    with closing(sqlite3.connect(path)) as file:
+        return {term.partition("x")[2] for (term,) in file.execute("SELECT term FROM lesson_counts")}

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import lessonbank
-from lessonbank._replacing import abandon, begin
+from lessonbank._replacing import WORK, abandon, begin, synced
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._schema import FORMAT
@@ -48,13 +49,17 @@ async def test_the_part_of_a_killed_program_goes_with_the_next_backup_and_that_o
     ) as living:
         assert living.stdout is not None
         part = aged(Path(living.stdout.readline().strip()))
+        beside = part.with_name(f"{part.name}{WORK}-wal")
+        beside.write_bytes(b"what a salvage had begun")
         async with await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
             await bank.admin.backup(target)
             assert part.exists()
+            part.touch()
             living.kill()
             living.wait()
             await bank.admin.backup(target)
             assert not part.exists()
+            assert not beside.exists()
             part = aged(begin(target))
             await bank.admin.export(tmp_path / "lines.jsonl")
             assert part.exists()
@@ -65,6 +70,17 @@ async def test_the_part_of_a_killed_program_goes_with_the_next_backup_and_that_o
         "copy.db",
         "lines.jsonl",
     ]
+
+
+async def test_a_file_that_is_just_being_put_in_its_place_is_left_until_it_is_old(tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    whole = synced(begin(target))
+    async with await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        await bank.admin.backup(target)
+        assert whole.exists()
+        aged(whole)
+        await bank.admin.backup(target)
+        assert not whole.exists()
 
 
 async def test_an_empty_file_is_no_bank_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -106,3 +122,17 @@ async def test_an_open_bank_that_a_newer_release_upgraded_is_not_read_any_more(t
         await collected(store.scan(scope=MINE))
     await store.close()
     await newer.close()
+
+
+async def test_a_look_that_is_called_off_before_it_begins_ends_as_one_that_was_interrupted(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "bank.db")
+    database = store._database
+    with (
+        pytest.raises(StoreUnavailable),
+        database._lease([], keep=False) as connection,
+        closing(connection),
+    ):
+        database._paused = True  # as while this process forks
+        database._looked_at(connection, lambda _: None)
+    database._paused = False
+    await store.close()

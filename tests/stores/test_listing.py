@@ -7,21 +7,24 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lessonbank.guard.wording import wording_of
 from lessonbank.stores._listing import Asked, may_hold
 from lessonbank.stores._records import dumped
-from lessonbank.stores.sqlite import SqliteStore, _listing
+from lessonbank.stores.sqlite import SqliteStore, _derived, _listing, _read, _word_search
 from lessonbank.testing.store_samples import MINE, START, experience, lesson, trajectory
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Experience, Lesson, Recall
+from lessonbank.types import Add, Edit, Experience, Lesson, LessonState, Recall, Rollback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 MANY = 3000
+SHOWN: tuple[LessonState, ...] = ("probation", "active", "quarantined")
 _LITTLE = 4_000
 """Steps of SQLite's machine: to read every lesson takes twenty times as many."""
 
@@ -33,7 +36,9 @@ async def bank(tmp_path: Path) -> Path:
     lessons = [lesson(f"Lesson {n}").model_copy(update={"created_at": START + timedelta(n)}) for n in range(MANY)]
     for n in (5, 1500, 2500):
         lessons[n] = lessons[n].model_copy(update={"state": "quarantined"})
-    await store.apply([Add(experience=experience(lessons=(i,))) for i in lessons], scope=MINE, writer="tests")
+    told = [experience(lessons=(i,)) for i in lessons]
+    told[7] = told[7].model_copy(update={"task": f"{told[7].task}, rare"})
+    await store.apply([Add(experience=e) for e in told], scope=MINE, writer="tests")
     await store.keep([trajectory(f"Task {n}") for n in range(MANY)], scope=MINE)
     for n in range(300):
         metadata = {"user": "u-17"} if n == 7 else {}
@@ -64,15 +69,29 @@ LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
     ),
     "the newest lessons": (
         20,
-        lambda file: _listing.lessons(
-            file, Asked(MINE, limit=20), states=("probation", "active", "quarantined"), kind=None, writer=None
-        ),
+        lambda file: _listing.lessons(file, Asked(MINE, limit=20), states=SHOWN, kind=None, writer=None),
     ),
     "the newest runs": (
         20,
         lambda file: _listing.runs(file, Asked(MINE, limit=20), outcome=None, status=None),
     ),
+    "lessons with a rare word": (
+        1,
+        lambda file: _listing.lessons(file, Asked(MINE, text="2017"), states=SHOWN, kind=None, writer=None),
+    ),
+    "lessons with a word that none has": (
+        0,
+        lambda file: _listing.lessons(file, Asked(MINE, text="lesson zanzibar"), states=SHOWN, kind=None, writer=None),
+    ),
     "runs that wait": (20, lambda file: _listing.pending(file, MINE, 20, None)),
+    "who has these words": (
+        1,
+        lambda file: _read.worded(file, MINE, [wording_of(lesson("Lesson 7"))]),
+    ),
+    "tasks with a rare word": (
+        1,
+        lambda file: _word_search.search(file, "rare", scope=MINE, limit=20, exclude=()),
+    ),
     "recalls of one user": (
         1,
         lambda file: _listing.recalls(file, Asked(MINE, metadata={"user": "u-17"}), lesson=None, settled=None),
@@ -157,6 +176,46 @@ async def test_lessons_are_found_by_rare_metadata_without_looking_at_the_others_
     assert steps(bank, _asked(metadata={"user": "u-3", "other": 1}))[1] == []
     many = steps(bank, _asked(metadata={"user": "u-many"}, limit=89))[1]
     assert [one.title for one in many] == [f"u-many {n}" for n in range(89, 0, -1)]
+
+
+WORDS = st.lists(
+    st.sampled_from(["order", "Order", "refund", "card", "the", "漢字", "x_1", "ﬁle"]), min_size=1, max_size=4
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.lists(WORDS, min_size=1, max_size=8), WORDS, st.data())
+async def test_looking_words_up_finds_the_lessons_that_a_look_at_each_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[list[str]], asked: list[str], data: st.DataObject
+) -> None:
+    monkeypatch.setattr(_listing, "_FEW", data.draw(st.sampled_from([0, 3, 128])))
+    monkeypatch.setattr(_derived, "TAIL", data.draw(st.sampled_from([1, 3, 64])))
+    store = await SqliteStore.open(tmp_path / f"{uuid4()}.db")
+    kept = [
+        experience(lessons=tuple(lesson(one).model_copy(update={"content": " ".join(some)}) for one in some[:2]))
+        for some in said
+    ]
+    at = await store.apply([Add(experience=one) for one in kept], scope=MINE, writer="tests")
+    other = experience(lessons=(lesson("order refund"),))
+    await store.apply([Add(experience=other)], scope=MINE, writer="tests")
+    theirs = other.model_copy(update={"scope": "elsewhere"})
+    await store.apply([Add(experience=theirs)], scope="elsewhere", writer="tests")
+    for one in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id)):
+        id = one.lessons[0].id
+        edit = Edit(lesson_id=id, title="card", description="", content="漢 order", only=(), by="Ana", reason="")
+        await store.apply([edit], scope=MINE, writer="tests")
+    if data.draw(st.booleans()):
+        await store.apply([Rollback(to=at[-1].sequence, reason="r")], scope=MINE, writer="tests")
+    if data.draw(st.booleans()):
+        await store.purge("lesson", kept[0].lessons[0].id, scope=MINE, writer="tests", reason="asked")
+    every = await store.list_lessons(scope=MINE, limit=100)
+    found = [await store.list_lessons(scope=MINE, limit=100, text=" ".join(asked))]
+    assert await store.verify() == []
+    await store.rebuild()
+    found.append(await store.list_lessons(scope=MINE, limit=100, text=" ".join(asked)))
+    await store.close()
+    wanted = [one for one in every if set(words(" ".join(asked))) <= set(words(one.text))]
+    assert list(map(list, found)) == [wanted, wanted]
 
 
 async def test_lessons_are_counted_again_after_whoever_wrote(tmp_path: Path) -> None:

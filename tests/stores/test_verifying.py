@@ -59,6 +59,7 @@ MENDED = {
     "settlements": "DELETE FROM settlements",
     "entries of settlements": "UPDATE settlements SET entry = entry - 1",
     "words": "INSERT INTO word_index (word_index) VALUES ('delete-all')",
+    "words of lessons": "INSERT INTO lesson_index (lesson_index) VALUES ('delete-all')",
     "words twice": "UPDATE indexed SET upto = 0",
     "how far words go": "DELETE FROM indexed",
 }

@@ -12,9 +12,9 @@ from typing import Any, Final, cast
 
 from lessonbank.agents import Verifier
 from lessonbank.sync import ReasoningBank
-from lessonbank.types import Action, Json, Observation, Step, Trajectory
+from lessonbank.types import Action, Json, Observation, Step, Trajectory, Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 _PAGE: Final = 40_000
 """Characters of a page that are kept."""
@@ -62,6 +62,7 @@ class ReasoningBankAgent:
         self._done: tuple[str, str] | None = None
         self._answer: str | None = None
         self._instructions = ""
+        self._usage = Usage()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
@@ -79,7 +80,7 @@ class ReasoningBankAgent:
             scope = self.runs.scoped(self._scope, obs)
             run = self.last = self.runs.begin_waiting(_goal(obs), scope=scope, parent=current_run())
             run.can_call(lambda: _actions(self.agent))
-            self._steps = [Step(observation=_page(obs))]
+            self._steps, self._usage = [Step(observation=_page(obs))], Usage()
         self._see(obs)
         try:
             with run.running():
@@ -92,6 +93,8 @@ class ReasoningBankAgent:
             raise
         self._done = str(_told(info, "think") or ""), "(no action)" if action is None else str(action)
         self._instructions = self._instructions or _system(_told(info, "chat_messages"))
+        with harmless("what an action cost"):
+            self._usage += _cost(_told(info, "stats"))
         return action, info
 
     def watch(self, env: Any, /) -> Any:
@@ -137,7 +140,8 @@ class ReasoningBankAgent:
         if self._done:
             steps.append(Step(thought=self._done[0], action=self._done[1]))
         task = self.last.task if self.last and self.last.task.strip() else "(no goal)"
-        return Trajectory(task=task, instructions=self._instructions, steps=tuple(steps), answer=self._answer)
+        told = Trajectory(task=task, instructions=self._instructions, steps=tuple(steps), answer=self._answer)
+        return told.model_copy(update={"usage": self._usage})
 
 
 def run_experiment(
@@ -192,6 +196,15 @@ def _actions(agent: Any) -> list[str]:
     """What BrowserGym's own sets of actions say of each."""
     named = getattr(getattr(agent, "action_set", None), "action_set", None)
     return [str(one.signature) for one in cast("dict[str, Any]", named).values()] if isinstance(named, dict) else []
+
+
+def _cost(stats: Any) -> Usage:
+    """What AgentLab's agents count of an action, by their tracker of costs."""
+    told = _fields(stats)
+    if "input_tokens" not in told:
+        return Usage()
+    counts = {name: int(told.get(name) or 0) for name in ("input_tokens", "output_tokens")}
+    return Usage(requests=1, cost=told.get("cost"), **counts)
 
 
 class _Watched:

@@ -13,8 +13,9 @@ from typing import Any, Final
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 try:
     from dspy.adapters.base import Adapter
@@ -24,6 +25,7 @@ try:
     from dspy.primitives.module import Module
     from dspy.signatures.field import InputField
     from dspy.utils.callback import BaseCallback
+    from dspy.utils.usage_tracker import UsageTracker, track_usage
 except ImportError as missing:
     raise MissingExtra("the adapter of DSPy", extra="dspy") from missing
 
@@ -90,16 +92,17 @@ def _followed(run: FollowedRun, program: Any) -> Generator[list[Any]]:
     adapter = settings.adapter or ChatAdapter()
     shown = _WithLessons(adapter, run.text) if run.text else settings.adapter
     ended: list[Any] = []
+    callbacks, used = [*settings.callbacks, _Observer(run)], UsageTracker()
     try:
-        with settings.context(adapter=shown, callbacks=[*settings.callbacks, _Observer(run)]), run.running():
+        with track_usage() as used, settings.context(adapter=shown, callbacks=callbacks), run.running():
             yield ended
     except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
         run.stop(reason=type(stopped).__name__)
         raise
     except BaseException as error:
-        run.finish(error=error)
+        run.finish(error=error, usage=_cost(used))
         raise
-    run.finish(answer=_answer(ended[0]))
+    run.finish(answer=_answer(ended[0]), usage=_cost(used))
     ended[0].lessonbank_run = run.id
 
 
@@ -158,6 +161,15 @@ class _Observer(BaseCallback):
             said = str(outputs) if exception is None else f"{type(exception).__name__}: {exception}"
             told = {"tool_call_id": call_id, "is_error": exception is not None}
             self._run.observe({"role": "tool", "content": said, **told})
+
+
+def _cost(tracker: Any) -> Usage:
+    """What DSPy counted. It counts nothing for an answer from its cache."""
+    with harmless("the tokens of a run"):
+        told = [entry for entries in tracker.usage_data.values() for entry in entries]
+        read, said = (sum(entry.get(name) or 0 for entry in told) for name in ("prompt_tokens", "completion_tokens"))
+        return Usage(requests=len(told), input_tokens=read, output_tokens=said)
+    return Usage()
 
 
 def _tools(program: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -29,7 +29,7 @@ try:
     from inspect_ai.model import ChatMessageUser
     from inspect_ai.scorer import value_to_float
     from inspect_ai.solver import chain, solver
-    from inspect_ai.util import LimitExceededError
+    from inspect_ai.util import LimitExceededError, current_span_id
 except ImportError as missing:
     raise MissingExtra("the adapter of Inspect AI", extra="inspect-ai") from missing
 
@@ -109,30 +109,36 @@ class ReasoningBankMemory:
         scope = self.runs.scoped(self._scope, state)
         begin = partial(self.runs.begin_waiting, task, scope=scope, parent=current_run())
         run = await anyio.to_thread.run_sync(begin)  # Inspect AI runs on asyncio or trio
-        shown, earlier = _show(state, run.text), len(transcript().events)
+        shown, earlier, own = _show(state, run.text), len(transcript().events), current_span_id()
         ended = [state]
 
         def over() -> Any:
             run.can_call(partial(_tools, earlier))
             return _hidden(ended[-1], shown)
 
+        def keep(sample: str, error: BaseException | None = None) -> None:
+            usage = _usage_of_sample() if uuid in _waiting else _usage_within(own, earlier)
+            self._finish(run, over(), sample, usage, error=error)
+
         try:
             with run.running():
                 yield ended
         except LimitExceededError as limit:
-            self._finish(run, over(), uuid, error=limit)
+            keep(uuid, limit)
             raise
         except (anyio.get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt) as stopped:
             run.stop(_source(over()), reason=type(stopped).__name__)
             raise
         except BaseException as error:
-            self._finish(run, over(), "", error=error)
+            keep("", error)
             raise
-        self._finish(run, over(), uuid)
+        keep(uuid)
 
-    def _finish(self, run: FollowedRun, state: Any, uuid: str, *, error: BaseException | None = None) -> None:
+    def _finish(
+        self, run: FollowedRun, state: Any, uuid: str, usage: Usage, *, error: BaseException | None = None
+    ) -> None:
         """Now, or when the sample has its scores."""
-        source, usage, where = _source(state), _usage(uuid), _where(state)
+        source, where = _source(state), _where(state)
 
         def finish(scores: Mapping[str, Any]) -> None:
             run.finish(source, error=error, reward=self._reward(scores), usage=usage, metadata=where)
@@ -183,11 +189,22 @@ def _where(state: Any) -> dict[str, Json]:
     return {} if sample is None else {"sample": str(sample), "epoch": int(state.epoch)}
 
 
-def _usage(uuid: str) -> Usage | None:
-    """What the calls of the sample cost so far. The runs of agents within it are not counted apart."""
-    if uuid not in _waiting:
-        return None
-    called = [event.output for event in transcript().events if event.event == "model"]
+def _usage_of_sample() -> Usage:
+    """What the calls of the sample cost so far, those of agents within it too."""
+    return _usage(event.output for event in transcript().events if event.event == "model")
+
+
+def _usage_within(span: str | None, earlier: int) -> Usage:
+    """What the calls in a span and in the spans within it cost, after so many events."""
+    events, inside = transcript().events[earlier:], {span}
+    for event in events:
+        if event.event == "span_begin" and event.parent_id in inside:
+            inside.add(event.id)
+    return _usage(event.output for event in events if event.event == "model" and event.span_id in inside)
+
+
+def _usage(outputs: Iterable[Any]) -> Usage:
+    called = list(outputs)
     costs = [output.usage for output in called if output.usage]
     return Usage(
         requests=len(called),

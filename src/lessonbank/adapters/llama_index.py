@@ -7,20 +7,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any
+from typing import Any, Final
 
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 try:
     from llama_index.core.llms import ChatMessage
     from workflows.errors import WorkflowCancelledByUser
 except ImportError as missing:
     raise MissingExtra("the adapter of LlamaIndex", extra="llama-index") from missing
+
+_TOKENS: Final = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "prompt_token_count"),
+    "output_tokens": ("output_tokens", "completion_tokens", "candidates_token_count"),
+}
+"""What providers call them."""
 
 
 class ReasoningBankAgent:
@@ -88,7 +94,7 @@ class ReasoningBankAgent:
             await self.runs.begin(run.task, run=run.id)
             run.can_call(lambda: [tool.metadata for tool in tools], _definition)
             output = await take(ctx, _with_text(llm_input, run), tools, memory)
-            run.observe(_message(output.response, output.tool_calls))
+            run.observe(_message(output.response, output.tool_calls) | _cost(output.raw))
             return output
 
         return take_step
@@ -132,6 +138,19 @@ def _message(one: Any, calls: Any = ()) -> dict[str, Any]:
         for call in calls
     ]
     return {"role": str(one.role.value), "content": one.content or "", **({"tool_calls": made} if made else {})}
+
+
+def _cost(raw: Any) -> dict[str, Any]:
+    """The tokens of a request, where the answer of the provider, as LlamaIndex hands it on, tells them."""
+    with harmless("the tokens of a request"):
+        told = _field(raw, "usage") or _field(raw, "usage_metadata")
+        counts = {kind: next((n for name in names if (n := _field(told, name))), 0) for kind, names in _TOKENS.items()}
+        return {"usage_metadata": counts} if any(counts.values()) else {}
+    return {}
+
+
+def _field(told: Any, name: str) -> Any:
+    return told.get(name) if isinstance(told, Mapping) else getattr(told, name, None)
 
 
 def _result(one: Any) -> dict[str, Any]:

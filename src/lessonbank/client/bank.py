@@ -15,13 +15,14 @@ import anyio
 import httpx2
 from anyio import to_thread
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from lessonbank._opening import open_regular
 from lessonbank._replacing import replacing
 from lessonbank.arguments import a_call, a_path, a_text, an_id, is_a, named, refusal
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import Server
-from lessonbank.errors import UsageError
+from lessonbank.errors import UsageError, printable
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
@@ -253,6 +254,8 @@ def _checked(operation: Operation, given: Mapping[str, Any]) -> Record:
         first = error.errors(include_url=False)[0]
         name = first["loc"][0] if first["loc"] else "an argument"
         raise refusal(f"{name}=", f"is wrong ({first['msg']})", given.get(str(name))) from None
+    except Exception as error:  # noqa: BLE001 - whatever a value of the caller's own raises when it is read
+        raise UsageError(f"{operation.name} got a value that raised {type(error).__name__} when it was read") from None
 
 
 def _set(call: Record) -> dict[str, Any]:
@@ -262,7 +265,10 @@ def _set(call: Record) -> dict[str, Any]:
 
 
 def _json(call: Record) -> bytes:
-    return call.model_dump_json(warnings=False).encode()
+    try:
+        return call.model_dump_json(warnings=False).encode()
+    except PydanticSerializationError as error:  # such as half of a surrogate pair
+        raise UsageError(f"an argument cannot be sent as JSON: {printable(error, most=200)}") from None
 
 
 def _address(operation: Operation, given: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ import httpx2
 from pydantic import ValidationError
 
 from lessonbank._version import VERSION
+from lessonbank.arguments import refusal
 from lessonbank.errors import (
     LessonbankError,
     StoreError,
@@ -23,6 +24,7 @@ from lessonbank.errors import (
     TransientModelError,
     UsageError,
     VersionMismatch,
+    printable,
 )
 from lessonbank.guard.quote import quoted
 from lessonbank.types import Json
@@ -82,6 +84,8 @@ class Connection:
             wait = _PAUSE * 2 ** (attempt - 1)
             try:
                 answer = await self._pool().request(method, self.url + path, **request)
+            except httpx2.InvalidURL as error:
+                raise UsageError(f"the arguments make no address ({printable(error, most=80)}): shorten them") from None
             except (httpx2.HTTPError, OSError) as error:
                 if attempt == _TRIES:
                     raise self._unreachable(error) from None
@@ -187,8 +191,14 @@ def unreadable(error: ValidationError, answer: httpx2.Response, /) -> VersionMis
 
 
 def query_of(arguments: Mapping[str, Any], /) -> dict[str, str]:
-    """Arguments as the query of an address."""
-    return {name: _word(value) for name, value in arguments.items() if value is not None}
+    """Arguments as the query of an address. Raises UsageError."""
+    told = dict[str, str]()
+    for name, value in arguments.items():
+        try:
+            told |= {} if value is None else {name: _word(value).encode().decode()}
+        except ValueError:  # half of a surrogate pair, or a number that Python refuses to write out
+            raise refusal(f"{name}=", "takes whole characters, and numbers of at most 4,000 digits", value) from None
+    return told
 
 
 def in_path(id: str, /) -> str:

@@ -230,9 +230,14 @@ class TrialPeriods:
     doubted: float = 0.5
     """While it likely harms."""
     length: int = 150
-    """Recalls of the scope for which memory as a whole is new."""
+    """Recalls of the scope for which memory as a whole is new, and of a topic for which it is."""
     longest: int = 1000
-    """Recalls of a group or a lesson for which it is new, if memory is not likely to help before."""
+    """Recalls of a lesson that is found alone for which it is new, if memory is not likely to help before."""
+    topics: float = 0.4
+    """A topic of which several lessons were found, in its first `length` recalls."""
+    few: int = 20
+    """Recalls of a lesson before it has draws of its own, where it was found with others of its topic: so few could
+    not tell anything of it, and its draws would blur what the topic does."""
     seed: str = ""
     """Another seed gives other draws for the same recall ids."""
     _told: dict[str, _Told] = field(default_factory=dict[str, _Told])
@@ -263,6 +268,8 @@ class TrialPeriods:
         """How often to withhold one unit."""
         known = told.units.get(unit)
         grade = known.grade if known and not known.by_judge else ""
+        if (known.found if known else 0) < self.few and _beside(unit, lessons):
+            return 0.0
         if unit.startswith(SOURCE) and told.sources < 2:
             return 0.0  # all that there is: memory as a whole
         if grade in _HARMFUL:
@@ -270,10 +277,16 @@ class TrialPeriods:
         if grade == "helps":
             return self.proven
         is_new = grade not in _HELPFUL and self._is_new(unit, known, told, lessons)
-        usual = self.trial if is_new else self.usual
+        usual = self._trial(unit, known, lessons) if is_new else self.usual
         if known is None or known.by_judge or unit == WHOLE:
             return usual
         return usual + (self.doubted - usual) * doubt(known)
+
+    def _trial(self, unit: str, known: UnitReview | None, lessons: Members) -> float:
+        """How often to withhold what is on trial."""
+        if sum(unit in groups for groups in lessons.values()) < 2:
+            return self.trial
+        return min(self.topics, self.doubted) if (known.recalls if known else 0) < self.length else self.usual
 
     def _is_new(self, unit: str, known: UnitReview | None, told: _Told, lessons: Members) -> bool:
         """Whether it is on trial."""
@@ -287,9 +300,20 @@ class TrialPeriods:
             return False  # what comes to a memory that helps most likely helps
         if not (whole and whole.recalls) and told.recalls >= self.length:
             return False  # nobody tells outcomes: there is nothing to learn
-        topic = next((group for group in lessons.get(unit, ()) if group.startswith(TOPIC)), None)
+        topic = _topic_of(unit, lessons)
         others = told.units.get(topic) if topic else None
         return others is None or others.recalls <= recalls
+
+
+def _topic_of(unit: str, lessons: Members) -> str | None:
+    """The topic of a lesson that was found."""
+    return next((group for group in lessons.get(unit, ()) if group.startswith(TOPIC)), None)
+
+
+def _beside(unit: str, lessons: Members) -> bool:
+    """Whether this is a lesson, and others of its topic were found with it."""
+    topic = _topic_of(unit, lessons)
+    return topic is not None and sum(topic in groups for groups in lessons.values()) > 1
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from typing import Any, cast, get_args
 
 from .lift import Standing
 
+_NUMBERS = ("log_help", "log_harm", "expected", "spread")
+
 
 @dataclass(frozen=True, slots=True)
 class UnitReview:
@@ -27,6 +29,8 @@ class UnitReview:
     """What showing it is expected to change in the rate of success, drawn to its group while its evidence is thin."""
     spread: float = 0.1
     """The standard deviation of that."""
+    found: int = 0
+    """Recalls with an outcome for which a lesson was found, drawn or not."""
 
     @property
     def helps(self) -> bool:
@@ -73,7 +77,7 @@ class ReviewSnapshot:
     def text(self) -> str:
         """As a setting."""
         units = {
-            id: (u.recalls, u.grade, u.by_judge, *(round(n, 4) for n in (u.log_help, u.log_harm, u.expected, u.spread)))
+            id: (u.recalls, u.grade, u.by_judge, *(round(getattr(u, name), 4) for name in _NUMBERS), u.found)
             for id, u in self.units.items()
         }
         told = {"reviewed": self.reviewed, "sequence": self.sequence, "units": units, "proposed": dict(self.proposed)}
@@ -88,8 +92,9 @@ def key(scope: str, /) -> str:
 def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:
     if grade not in get_args(Standing):
         raise ValueError("a grade that is none")
-    log_help, log_harm, expected, spread = map(_number, numbers)
-    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), log_help, log_harm, expected, spread)
+    log_help, log_harm, expected, spread, *found = map(_number, numbers)
+    seen = max(int(found[0]), 0) if found else 0
+    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), log_help, log_harm, expected, spread, seen)
 
 
 def _number(told: Any) -> float:

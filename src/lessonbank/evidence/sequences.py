@@ -32,7 +32,7 @@ from lessonbank.errors import UsageError
 from ._bets import LOG_STARTS, Tally, Wealth, least_effect, log_total, running, wealth
 from ._bets import Scores as Scores
 from ._predictions import guesses
-from .episodes import Episodes, Flags, Floats, Ints
+from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 
 Basis = Literal["truth", "truth and judge", "judge"]
 TRUTHS = 20
@@ -155,6 +155,7 @@ def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
         writer=episodes.told_by[row],
         row=row,
         shown=draws.shown[kept],
+        bold=episodes.level == GROUP_LEVEL,
     )
 
 

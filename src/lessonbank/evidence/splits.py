@@ -65,6 +65,7 @@ def differences(scores: Scores, part: Ints, /, *, alpha: float = ALPHA, level: f
         alpha: shared by all units that ever come up.
         level: of the intervals.
     """
+    scores = replace(scores, bold=np.empty(0, np.bool_))  # a part and the rest have to be bet on alike
     cell, of_cell = _cells(scores, part)
     if not len(of_cell):
         return ()

@@ -417,12 +417,13 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
+    placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=found.scores.groups)
     logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))
-    columns = (seen, *logs, mean, found.expected.spread)
+    columns = (seen, placed, *logs, mean, found.expected.spread)
     return {
-        id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers))
-        for id, standing, recalls, *numbers in zip(episodes.units, found.standing, *columns, strict=True)
-        if recalls
+        id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers), found=int(times))
+        for id, standing, recalls, times, *numbers in zip(episodes.units, found.standing, *columns, strict=True)
+        if recalls or times
     }
 
 

@@ -12,9 +12,10 @@ from anyio import to_thread
 
 from lessonbank.arguments import check_data
 from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory, Verdict
+from lessonbank.types import Change, Experience, Extraction, Record, Run, Trajectory, Verdict
 from lessonbank.types.runs import data_of, is_brief
 
+from ._left_out import reasons
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
 from .redact import Redacting, checked, redacted, redacted_together, whole
@@ -73,7 +74,7 @@ class IntakeFilter:
 
     async def reply(self, told: R, /) -> R:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
-        if self.redactor is None:
+        if self.redactor is None or (isinstance(told, Verdict) and not told.reason):
             return told
         if isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK:
             return redacted(told, self.redactor)
@@ -85,8 +86,11 @@ class IntakeFilter:
 
     async def changes(self, changes: Sequence[Change], /, *, given: Experience) -> tuple[Change, ...]:
         """Redact what a consolidator decided about `given`, which is redacted already."""
-        same = [isinstance(change, Add) and change.experience is given for change in changes]
-        return tuple([c if known else await self.reply(c) for c, known in zip(changes, same, strict=True)])
+        return tuple([c if await self._is_known(c, given) else await self.reply(c) for c in changes])
+
+    async def _is_known(self, change: Change, given: Experience) -> bool:
+        whys = reasons(change, given)
+        return whys is not None and all([await self.sentence(why) == why for why in dict.fromkeys(whys)])
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""

@@ -91,7 +91,8 @@ def _hook(host: str, wanted: Wanted, *, trusted: bool) -> list[str]:
 
 
 def _events(host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS) -> dict[str, Json]:
-    command = shlex.join(_hook(host, wanted, trusted=trusted))
+    # Where lessonbank was removed without `uninstall`, Python ends with 2: hosts take that for "block this prompt".
+    command = f"{shlex.join(_hook(host, wanted, trusted=trusted))} || true"
     entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
     return dict.fromkeys(events.split(), entry)
 

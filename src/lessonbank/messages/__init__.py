@@ -148,7 +148,7 @@ def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
 
 
 def _usage(messages: list[Json]) -> Usage:
-    """What the agent's turns cost, where messages say so in LangChain's form."""
+    """What the agent's turns cost, where messages say so."""
     told = [found for message in messages if (found := usage_of(message))]
     return Usage(requests=len(told), input_tokens=sum(i for i, _ in told), output_tokens=sum(o for _, o in told))
 

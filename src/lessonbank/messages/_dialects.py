@@ -78,15 +78,15 @@ def turns_of(message: Json, /) -> list[Turn]:
 
 
 def usage_of(message: Json, /) -> tuple[int, int] | None:
-    """The tokens in and out that LangChain notes on a message of the agent."""
+    """The tokens in and out that LangChain, PydanticAI and Anthropic note on a message of the agent."""
     data = message if isinstance(message, dict) else {}
     for inner in ("data", "kwargs"):
         data = held if isinstance(held := data.get(inner), dict) else data
-    told = data.get("usage_metadata")
+    told = data.get("usage_metadata", data.get("usage"))
     if not isinstance(told, dict):
         return None
     counts = [value for key in ("input_tokens", "output_tokens") if isinstance(value := told.get(key), int)]
-    return (counts[0], counts[1]) if len(counts) == 2 and min(counts) >= 0 and max(counts) < 2**53 else None
+    return (counts[0], counts[1]) if len(counts) == 2 and min(counts) >= 0 and 0 < max(counts) < 2**53 else None
 
 
 def _chat(message: Data, role: str) -> list[Turn]:

@@ -52,7 +52,7 @@ async def listing(visit: Visit) -> Response:
     }
     retired = visit.query("retired") == "yes"
     by_task = visit.query("by") == "task" and bool(asked["text"])
-    late = visit.is_large and bool(asked["text"] or asked["topic"]) and not visit.query("whole")
+    late = visit.is_large and bool(by_task or asked["topic"]) and not visit.query("whole")
     found = list[Lesson]()
     if by_task and not late:
         found += (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]

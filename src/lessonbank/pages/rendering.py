@@ -15,6 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from lessonbank._counting import counted
 from lessonbank.guard import clean
 
+from .apart import apart
+from .meanings import MEANINGS
+
 _COMPARED: Final = 3_000
 """Words of each of two texts that are compared; more would take long."""
 _PAIRS: Final = 20_000
@@ -96,6 +99,13 @@ def environment(prefix: str = "", /) -> Environment:
     def below(*parts: str, **query: str | None) -> str:
         return prefix + path(*parts, **query)
 
-    called: dict[str, Any] = {"root": prefix, "path": below, "differences": differences, "counted": counted}
+    called: dict[str, Any] = {
+        "root": prefix,
+        "path": below,
+        "differences": differences,
+        "counted": counted,
+        "apart": apart,
+    }
+    called["meanings"] = MEANINGS
     made.globals.update(called)
     return made

@@ -6,6 +6,7 @@ from typing import Final
 
 from starlette.responses import Response
 
+from .meanings import MEANINGS
 from .visit import Visit
 
 KEYS: Final = (
@@ -21,21 +22,8 @@ KEYS: Final = (
     ("/", "in lists: go to the search"),
     ("?", "this page"),
 )
-WORDS: Final = (
-    ("experience", "a task with the lessons that its runs taught"),
-    ("extractive", "a lesson that was taken from the steps of a run without a model"),
-    ("ground truth", "an outcome that was told or checked, and not judged by a model"),
-    ("guardrail", "a lesson that says what to avoid; a strategy says what to do"),
-    ("probation", "a new lesson: it is shown, and the evidence about it is not yet enough"),
-    ("quarantined", "a lesson that no agent is shown until somebody approves it"),
-    ("recall", "one search of memory for a task, with all that was found, shown and withheld"),
-    ("retired", "a lesson that is no longer shown; it can be restored"),
-    ("scope", "the part of a bank that belongs together, as of one team; nothing crosses it"),
-    ("settled", "a recall whose outcome is known"),
-    ("withheld", "left out by chance, so that tasks with a lesson can be compared with tasks without it"),
-)
 
 
 async def page(visit: Visit) -> Response:
     """Both lists."""
-    return visit.page("words.html", {"keys": KEYS, "words": WORDS})
+    return visit.page("words.html", {"keys": KEYS, "words": MEANINGS.items()})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from lessonbank.types.tools import tools_of
 TASK = "Count the rows of the report"
 LESSON = "Ask for the second page before you count"
 _CONTENT = "The report has a second page, and most rows stand there."
+_END_WITHIN, _MOST_PAIRS = 0.005, 60
+"""Seconds that memory may add to the end of a run, and how many pairs of runs look for the quickest of each kind."""
 TOOL, BROKEN, DELEGATE = "lookup", "broken", "delegate"
 
 
@@ -81,6 +84,8 @@ class ScriptedAgentModel:
         self._scripts = {task: list(replies) for task, replies in scripts.items()}
         self._lock = threading.Lock()
         self.requests: dict[str, list[Request]] = {task: [] for task in scripts}
+        self.replied_at = 0.0
+        """When the last reply was given, by the clock of `time.perf_counter`."""
 
     def reply(self, request: Request, /) -> Reply:
         """What the model does next. The last task that a message of the request names is the one it is about."""
@@ -88,6 +93,7 @@ class ScriptedAgentModel:
         task = next(task for text in reversed(spoken) for task in self._scripts if task in text)
         with self._lock:
             self.requests[task].append(request)
+            self.replied_at = time.perf_counter()
             return self._scripts[task].pop(0)
 
 
@@ -214,6 +220,13 @@ class AdapterContract:
             await self._work(bank)
             assert "terse" in self._runs(bank)[0].trajectory.instructions
 
+    async def test_what_a_run_cost_is_kept(self, tmp_path: Path) -> None:
+        self._check("test_what_a_run_cost_is_kept")
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            used = self._runs(bank)[0].trajectory.usage
+            assert (used.input_tokens and used.output_tokens) or used.cost, used
+
     async def test_the_tools_of_the_agent_are_kept(self, tmp_path: Path) -> None:
         self._check("test_the_tools_of_the_agent_are_kept")
         with self._bank(tmp_path) as bank:
@@ -307,6 +320,16 @@ class AdapterContract:
             assert run.recall_id == recall.id
             assert LESSON in recall.text
 
+    async def test_a_run_that_is_handed_in_twice_is_one_run(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._work(bank, verify=_as_told)
+            (run,) = self._runs(bank)
+            scoped = bank.scoped(self.scope())
+            scoped.submit(run.trajectory, recall=run.recall_id, outcome="success")
+            bank.drain()
+            assert [kept.trajectory.id for kept in self._runs(bank)] == [run.trajectory.id]
+            assert len(scoped.recalls.list(settled=True)) == 1
+
     async def test_what_is_told_beats_the_error_and_the_error_beats_the_judge(self, tmp_path: Path) -> None:
         judge = _Judge()
         with self._bank(tmp_path, judge=judge) as bank:
@@ -349,6 +372,32 @@ class AdapterContract:
             judge.go_on()
             bank.drain()
             assert self._runs(bank)[0].verdict.source == "judge"
+
+    async def test_the_end_of_a_run_takes_no_longer(self, tmp_path: Path) -> None:
+        """At most 5 ms from the last words of the model to the answer: the quickest of each kind is what counts."""
+        self._check("test_the_end_of_a_run_takes_no_longer")
+        script = [Calls(TOOL, {"page": 1}), Says("three rows")]
+        plain, with_memory = list[float](), list[float]()
+        with self._bank(tmp_path) as bank:
+            model, other = (ScriptedAgentModel({TASK: script * _MOST_PAIRS}) for _ in range(2))
+            programs = (self.plain(model), model, plain), (self.program(bank, other), other, with_memory)
+            for _ in range(_MOST_PAIRS):
+                for program, asked, took in programs:
+                    await program.run(TASK)
+                    took.append(time.perf_counter() - asked.replied_at)
+                bank.drain()
+                if len(plain) > 2 and min(with_memory) - min(plain) <= _END_WITHIN:
+                    return
+        raise AssertionError(f"{min(with_memory):.4f} s with memory, {min(plain):.4f} s without")
+
+    async def test_what_is_still_learned_is_finished_when_the_bank_is_closed(self, tmp_path: Path) -> None:
+        judge = _Judge(waits=True)
+        with self._bank(tmp_path, judge=judge) as bank:
+            await self.program(bank, ScriptedAgentModel({TASK: [Says("three rows")]})).run(TASK)
+            assert not judge.has_answered
+            threading.Timer(0.1, judge.go_on).start()
+        with self._bank(tmp_path, users=()) as bank:
+            assert [run.verdict.source for run in self._runs(bank)] == ["judge"]
 
     async def test_without_the_adapter_nothing_of_it_is_left(self, tmp_path: Path) -> None:
         script = {TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]}

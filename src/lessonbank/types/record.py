@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from lessonbank.arguments import shown
-from lessonbank.errors import UsageError
+from lessonbank.errors import LessonbankError, UsageError
 
 from .ids import mended
 
@@ -36,10 +36,8 @@ class Record(BaseModel):
         def __init__(self, /, **data: Any) -> None:
             try:
                 self.__pydantic_validator__.validate_python(data, self_instance=self)
-            except ValidationError as error:
-                if not _of_surrogates(error):
-                    raise InvalidRecord(_said(type(self), error)) from error
-                self.__pydantic_validator__.validate_python(mended(data), self_instance=self)
+            except Exception as error:  # noqa: BLE001 - a value of the caller's own may raise anything when it is read
+                _validate_mended(self, data, error)
 
         # Records inside of a record are then read by pydantic itself: a call of this for each would take twice as long.
         __init__.__pydantic_base_init__ = True
@@ -53,6 +51,26 @@ class Record(BaseModel):
             if not _of_surrogates(error):
                 raise
             return super().model_validate(mended(obj), **options)
+
+
+def _validate_mended(record: BaseModel, data: dict[str, Any], error: Exception) -> None:
+    """Try again without lone surrogates, if those were wrong. Else, and if more is, say so in one sentence."""
+    if not isinstance(error, ValidationError) or not _of_surrogates(error):
+        raise _refused(type(record), error) from error
+    try:
+        record.__pydantic_validator__.validate_python(mended(data), self_instance=record)
+    except Exception as again:
+        raise _refused(type(record), again) from again
+
+
+def _refused(kind: type[BaseModel], error: Exception) -> LessonbankError:
+    if isinstance(error, LessonbankError):
+        return error
+    if isinstance(error, ValidationError):
+        return InvalidRecord(_said(kind, error))
+    return InvalidRecord(
+        f"{kind.__name__} takes plain values; reading one of those given raised {type(error).__name__}"
+    )
 
 
 def _said(kind: type[BaseModel], error: ValidationError) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, JsonValue, model_validator
@@ -89,7 +89,10 @@ class Step(Record):
         fields = dict(cast("dict[str, Any]", data))
         if isinstance(fields.get("action"), str):
             fields["action"] = Action(text=fields["action"])
-        seen: list[Any] = list(fields.get("observations") or ())
+        several = fields.get("observations") or ()
+        if not isinstance(several, Iterable) or isinstance(several, (str, bytes, dict)):
+            return fields  # which is refused by what the field takes
+        seen = list(cast("Iterable[Any]", several))
         single = fields.pop("observation", None)
         if single is not None:
             seen.append(single)

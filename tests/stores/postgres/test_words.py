@@ -8,12 +8,13 @@ import psycopg
 import pytest
 
 from lessonbank.protocols import Store
+from lessonbank.stores._packing import unpacked
 from lessonbank.stores.postgres import PostgresStore, _postings
 from lessonbank.testing.store_editing import EditingTests
 from lessonbank.testing.store_purging import PurgingTests
 from lessonbank.testing.store_ranking import RankingTests
 from lessonbank.testing.store_rewinding import RewindingTests
-from lessonbank.testing.store_samples import MINE, added, collected, experience, ranked_by_words
+from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words
 from lessonbank.types import Rollback
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
@@ -68,3 +69,23 @@ async def agrees(store: PostgresStore, query: str, /) -> None:
     found = await store.search(query, scope=MINE, limit=5)
     assert [(match.experience, match.score) for match in found] == every[:5]
     assert await store.verify() == []
+
+
+async def test_lessons_with_a_rare_word_are_found_without_reading_the_others(
+    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, read = await PostgresStore.open(postgres(), partitions=2), list[int]()
+    every = [experience(f"Task {n}", lessons=(lesson(f"Lesson number{n}"),), minute=n) for n in range(400)]
+    await added(store, *every)
+
+    def counted(data: bytes, /) -> bytes:
+        read.append(len(data))
+        return unpacked(data)
+
+    monkeypatch.setattr("lessonbank.stores.postgres._rows.unpacked", counted)
+    found = await store.list_lessons(scope=MINE, text="lesson number17", limit=5)
+    assert [one.title for one in found] == ["Lesson number17"]
+    assert await store.list_lessons(scope=MINE, text="lesson zanzibar", limit=5) == []
+    assert 0 < len(read) < 20, "some seem to hold the word"
+    assert len(await store.list_lessons(scope=MINE, text="lesson", limit=50)) == 50
+    await store.close()

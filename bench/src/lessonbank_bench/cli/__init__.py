@@ -18,6 +18,7 @@ from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 
 from .judging import judge, lessons
+from .shown import shown
 
 if TYPE_CHECKING:
     from lessonbank.protocols import LanguageModel
@@ -48,6 +49,7 @@ bench = typer.Typer(
 )
 bench.command()(judge)
 bench.command()(lessons)
+bench.command()(shown)
 
 
 @bench.command()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import combining, normalize
@@ -15,6 +15,8 @@ _END: Final = r"(?!\w)"
 _KEY: Final = 6
 _LETTERS = re.compile(r"[^\W\d_]+")
 _DENSE = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_BEGINNING = re.compile(rf"(?<![^\W_])[^\W\d_]|{_DENSE.pattern}")
+"""Where a word may begin: in a dense script anywhere."""
 
 
 def without_marks(text: str, /) -> str:
@@ -22,31 +24,50 @@ def without_marks(text: str, /) -> str:
     return text if text.isascii() else "".join(c for c in normalize("NFKD", text) if not combining(c))
 
 
-def present(view: str, /) -> Mapping[str, re.Pattern[str]]:
-    """The groups that `view` has words of. How its words begin rules out most of them without a search."""
-    begun = {word[:size] for word in _LETTERS.findall(view) for size in range(1, _KEY + 1)} | {""}
-    dense = _DENSE.search(view) is not None
-    return {
-        name: pattern
-        for name, pattern in _groups().items()
-        if (dense or not begun.isdisjoint(_keys()[name])) and pattern.search(view)
-    }
+def words_in(text: str, /, *, among: Collection[str] | None = None) -> Mapping[str, Sequence[int]]:
+    """Where `text` has words of each family, or of those `among` them. Words of one family do not overlap."""
+    names = among if among is not None else {*_stems(), *_code()}
+    found: dict[str, list[int]] = {}
+    ends: dict[str, int] = {}
+    for start in (beginning.start() for beginning in _BEGINNING.finditer(text)):
+        for name, words in _begun(text[start : start + _KEY]):
+            if name in names and ends.get(name, 0) <= start and (word := words.match(text, start)):
+                found.setdefault(name, []).append(start)
+                ends[name] = word.end()
+    code = {name: [part.start() for part in words.finditer(text)] for name, words in _code().items() if name in names}
+    return found | {name: starts for name, starts in code.items() if starts}
+
+
+@lru_cache(maxsize=4096)
+def _begun(beginning: str) -> Sequence[tuple[str, re.Pattern[str]]]:
+    """The families that may have a word which begins so: few have, and no other is searched."""
+    names = {name for size in range(1, _KEY + 1) for name in _keys().get(beginning[:size], ())}
+    return tuple((name, _words(name, beginning[0])) for name in names)
 
 
 @cache
-def _groups() -> Mapping[str, re.Pattern[str]]:
-    words = {name: _any_of(stems) for name, stems in _stems().items()}
-    return words | {name: re.compile("|".join(text.strip().splitlines())) for name, text in _told()["code"].items()}
+def _keys() -> Mapping[str, set[str]]:
+    """How words begin, each with the families of these words."""
+    keys: dict[str, set[str]] = {}
+    for name, stems in _stems().items():
+        for key in {letters[0][:_KEY] for letters in map(_LETTERS.match, stems) if letters}:
+            keys.setdefault(key, set()).add(name)
+    return keys
 
 
 @cache
-def _keys() -> Mapping[str, frozenset[str]]:
-    """How a word begins that has to stand in a text that a group is found in; an empty text for every text."""
-    letters = {name: [_LETTERS.match(stem) for stem in stems] for name, stems in _stems().items()}
-    keys = {name: frozenset(found[0][:_KEY] if found else "" for found in every) for name, every in letters.items()}
-    return keys | dict.fromkeys(_told()["code"], frozenset({""}))
+def _words(name: str, initial: str) -> re.Pattern[str]:
+    """The words of a family that begin with one letter. All of them at once take long to compile."""
+    rest = [stem[1:] for stem in _stems()[name] if stem[0] == initial]
+    return re.compile(f"{initial}(?:{'|'.join(map(re.escape if _DENSE.match(initial) else _word, rest))})")
 
 
+@cache
+def _code() -> Mapping[str, re.Pattern[str]]:
+    return {name: re.compile("|".join(text.strip().splitlines())) for name, text in _told()["code"].items()}
+
+
+@cache
 def _stems() -> Mapping[str, Sequence[str]]:
     lists = {name: text for name, text in _told().items() if isinstance(text, str)}
     return {name: list(dict.fromkeys(without_marks(text).split())) for name, text in lists.items()}
@@ -55,14 +76,6 @@ def _stems() -> Mapping[str, Sequence[str]]:
 @cache
 def _told() -> Mapping[str, Any]:
     return tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))
-
-
-def _any_of(stems: Sequence[str]) -> re.Pattern[str]:
-    """One pattern that looks for words only where a word begins: that takes a tenth of the time."""
-    dense = [stem for stem in stems if _DENSE.match(stem)]
-    initials = dict.fromkeys(stem[0] for stem in stems if not _DENSE.match(stem))
-    words = "|".join(f"{first}(?:{'|'.join(_word(s[1:]) for s in stems if s[0] == first)})" for first in initials)
-    return re.compile("|".join([rf"(?<![^\W_])(?=[^\W\d_])(?:{words})", *map(re.escape, dense)]))
 
 
 def _word(stem: str) -> str:

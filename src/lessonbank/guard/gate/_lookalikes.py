@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -31,12 +32,43 @@ _ALSO_NAMES = frozenset(
         "west white will wise wood young ",
     )
 )
+
+
+class Sought:
+    """A pattern in two forms: for any text, and, several times as fast, for a text of ASCII."""
+
+    def __init__(self, source: str, /, *, any_case: bool = False) -> None:
+        self._any_case = any_case
+        self.general = re.compile(source, re.IGNORECASE if any_case else 0)
+        for general, plain in _PLAIN:
+            source = source.replace(general, plain)
+        self._ascii = re.compile(source, re.ASCII)
+
+    def finditer(self, text: str, start: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
+        """Every match in `text`. Where the case does not matter, those in ASCII are in small letters."""
+        if not text.isascii():
+            return self.general.finditer(text, start, end)
+        return self._ascii.finditer(text.lower() if self._any_case else text, start, end)
+
+
+_PLAIN: Final = (
+    (r"[^\W\d_a-z]", "[A-Z]"),
+    (r"[^\W\d_]", "[A-Za-z]"),
+    (r"[^\W\d]", "[A-Za-z_]"),
+    (r"[^\s", r"[^ \t-\r\x1c-\x1f"),
+    (r"\s", r"[ \t-\r\x1c-\x1f]"),
+)
+"""Classes of characters, each with its characters in ASCII."""
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "sir", "herr", "frau", "señor", "señora", "mme"))
 _PARTICLE = r"de|la|las|los|del|da|das|do|dos|di|du|van|von|der|den|ter|ten|zu|le|bin|ibn|al|el|bint|y|e"
 _PARTICLES = frozenset(_PARTICLE.split("|"))
+# A pattern that begins with a sign, and looks behind it then, skips a text much faster than one that looks first.
+_CAPITAL = r"[^\W\d_a-z](?<![^\W\d_].)[^\W\d_]*+(?:['’-][^\W\d_]++)*+"
+_CAPITALISED = Sought(_CAPITAL)
+_BETWEEN = rf"(?:\.?[ \t]+|[ \t]*\n[ \t]*)(?:(?:{_PARTICLE})[ \t]+){{0,3}}"
+_GAP = re.compile(_BETWEEN)
+_CAPITALISED_ROW = Sought(rf"{_CAPITAL}(?:{_BETWEEN}{_CAPITAL})+")
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_CAPITALISED = re.compile(r"(?<![^\W\d_])[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*")
-_GAP = re.compile(rf"(?:\.?[ \t]+|[ \t]*\n[ \t]*)(?:(?:{_PARTICLE})[ \t]+){{0,3}}")
 
 _STREET = (
     "street|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|place|pl|square|sq|terrace|way|highway|hwy"
@@ -44,80 +76,71 @@ _STREET = (
 )
 _CITY = r"(?:\s*,\s*[^\W\d_a-z][^\W\d_]+(?:[ '’-][^\W\d_a-z][^\W\d_]+){0,2}){0,2}"
 _HAS_DIGIT = re.compile(r"\d")
-_GERMANIC = ["stra", "str.", "weg", "gasse", "allee", "platz", "gatan", "vägen", "laan"]
-_ROMANCE = [
-    "rue",
-    "calle",
-    "via",
-    "avenida",
-    "rua",
-    "ulica",
-    "ul.",
-    "улица",
-    "ул.",
-    "plaza",
-    "piazza",
-    "viale",
-    "chemin",
-    "quai",
-]
+_GERMANIC = r"(?:stra(?:ß|ss)e|str\.|weg|gasse|allee|platz|gatan|vägen|laan|straat)\s+\d"
+_ROMANCE = r"(?:rue|calle|via|avenida|rua|ulica|ul\.|улица|ул\.|plaza|piazza|viale|chemin|quai)\s"
+_FRENCH = "(?:rue|avenue|boulevard|chemin|place|quai|allée)"
+# What an address of each form must have, in small letters, and the form.
 _ADDRESSES = tuple(
-    (re.compile("|".join(map(re.escape, hints))), re.compile(pattern))
-    for hints, pattern in (
+    (re.compile(hint), re.compile(pattern))
+    for hint, pattern in (
         (
-            _STREET.split("|"),
-            rf"(?i:(?<![\w.])\d{{1,5}}[a-z]?(?:[-/]\d{{1,4}})?\s+(?:[^\W\d][\w'’.-]{{0,30}}\s+){{1,4}}?(?:{_STREET})\b\.?"
+            rf"\s(?:{_STREET})\b",
+            rf"(?i:\d(?<![\w.].)\d{{0,4}}[a-z]?(?:[-/]\d{{1,4}})?\s+(?:[^\W\d][\w'’.-]{{0,30}}\s+){{1,4}}?(?:{_STREET})\b\.?"
             rf"(?:,?\s*(?:apt|apartment|suite|unit|flat|ste|no)\b\.?\s*#?\w{{1,8}})?){_CITY}",
         ),
         (
             _GERMANIC,
-            rf"(?i:\b[^\W\d_][\w.-]{{0,30}}(?:stra(?:ß|ss)e|str\.|weg|gasse|allee|platz|gatan|vägen|laan|straat)"
-            rf"\s+\d{{1,5}}(?:\s?[a-z]\b)?){_CITY}",
+            rf"(?i:\b[^\W\d_][\w.-]{{0,30}}{_GERMANIC}\d{{0,4}}(?:\s?[a-z]\b)?){_CITY}",
         ),
         (
             _ROMANCE,
-            r"(?i:\b(?:rue|calle|via|avenida|rua|ulica|ul\.|улица|ул\.|plaza|piazza|viale|chemin|quai)\s+"
-            rf"(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}",
+            rf"(?i:\b{_ROMANCE}\s*(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}",
         ),
         (
-            ["rue", "avenue", "boulevard", "chemin", "place", "quai", "allée"],
-            r"(?i:(?<![\w.])\d{1,5},?\s+(?:bis\s+)?(?:rue|avenue|boulevard|chemin|place|quai|allée)\s+"
+            rf"\s{_FRENCH}\s",
+            rf"(?i:\d(?<![\w.].)\d{{0,4}},?\s+(?:bis\s+)?{_FRENCH}\s+"
             rf"(?:(?:de|du|des|la|le|les)\s+|[ld]['’]){{0,3}}[\w'’-]{{2,30}})(?:\s[^\W\d_a-z][\w'’-]{{1,30}}){{0,2}}{_CITY}",
         ),
-        (["box"], r"(?i:\bp\.?\s?o\.?\s?box\s+\d+)"),
+        (r"box\s+\d", r"(?i:\bp\.?\s?o\.?\s?box\s+\d+)"),
         (
-            ["丁", "目", "番", "号", "號", "室", "路", "区", "區", "市", "街", "町"],
+            "[丁目番号號室路区區市街町]",
             r"[\u3040-\u30ff\u3400-\u9fff]{2,20}\d[\d‐－-]*(?:[丁目番地号號室楼樓]+[\d-]*)*",
         ),
     )
 )
 _MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
-_PHONE = re.compile(r"(?<![\w.])(?:\+\d|\(\d|\d)[\d ()/.-]{5,18}\d(?![\w])")
+_PHONE = re.compile(r"[+(\d](?<![\w.].)(?:(?<=\d)|(?<=[+(])\d)[\d ()/.-]{5,18}\d(?![\w])")
 _GROUPS = re.compile(r"[ ()+-]")
 _MONTH = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?|januar|februar|märz|mai|juni|juli|oktober|dezember|enero|marzo|abril|mayo|junio|julio"
 )
-_MONTH_DATE = re.compile(
-    rf"(?i)\b(?:{_MONTH})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
-    rf"|(?<![\w.])\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?:{_MONTH})\b\.?(?:,?\s+\d{{4}}\b)?"
+_MONTH_DATE = Sought(
+    rf"\b(?=[adefjmnos])(?:{_MONTH})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+    rf"|(?<![\w.])\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?:{_MONTH})\b\.?(?:,?\s+\d{{4}}\b)?",
+    any_case=True,
 )
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:T[\d:.]+Z?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
-_MONEY = r"[$€£¥₹₽₩]|(?i:usd|eur|gbp|jpy|chf|inr|cny|cad|aud|dollars?|euros?|pounds?|cents?|francs?|yen|rupees?)"
-_AMOUNT = re.compile(rf"(?:{_MONEY})\s?-?\d[\d.,]*(?<![.,])|(?<![\w.,])-?\d[\d.,]*(?<![.,])\s?(?:{_MONEY})(?!\w)")
-_NUMBERED = re.compile(r"#?\w*\d\w*(?:[-.,:+@'’]\w+)*|#?[^\W\d]+(?:[-.:+@]\w+)+")
+_MONEY = r"[$€£¥₹₽₩]|usd|eur|gbp|jpy|chf|inr|cny|cad|aud|dollars?|euros?|pounds?|cents?|francs?|yen|rupees?"
+_AMOUNT = Sought(
+    rf"(?=[$€£¥₹₽₩uegjcidapfyr])(?:{_MONEY})\s?-?\d[\d.,]*(?<![.,])"
+    rf"|(?<![\w.,])-?\d[\d.,]*(?<![.,])\s?(?:{_MONEY})(?!\w)",
+    any_case=True,
+)
+_NUMBERED = Sought(r"(?:#|(?<!\w))[^\W\d]*+(?:\d\w*+(?:[-.,:+@'’]\w++)*+|(?<=[^\W\d])(?:[-.:+@]\w++)++)")
 _VERSION_AFTER = re.compile(r"(?i)\b(?:release|version|v\.?|ver\.)\s$")
-_DATE_SLASHED = re.compile(r"(?<![\w/.])\d{1,2}/\d{1,2}/\d{2,4}(?![\w/])|(?<![\w/.])\d{4}/\d\d/\d\d(?![\w/])")
+_DATE_SLASHED = re.compile(r"\d(?<![\w/.].)(?:\d?/\d{1,2}/\d{2,4}|\d{3}/\d\d/\d\d)(?![\w/])")
 _COMMON_FORMS = re.compile(
     r"(?i)(?:utf|iso|rfc|sha|http|tls|pep|python|x)[-/ ]?\d[\d.-]*"
     r"|[a-z]{3,}_?\d|\d(?:st|nd|rd|th|x|k|d|h|m|s|gb|mb|%)|v\d(?:\.\d)*"
 )
 
-_NAMED_AFTER = re.compile(
-    r"(?i)\b(?=[cdeghimnpstuм])"  # what one of the words begins with: most words are passed over at once
+_NAMED_AFTER = Sought(
+    r"\b(?=[cdeghimnpstuм])"  # what one of the words begins with: most words are passed over at once
     r"(?:(?P<sure>name is|name['’]s|name:|named|call me|signed|sincerely|heiße|m['’]appelle|me llamo|nombre es"
     r"|mi chiamo|nome é|меня зовут)|i am|i['’]m|this is|it['’]s|customer|passenger|patient|client|guest|member|user"
-    r"|employee|student|mr|mrs|ms|dr),?\.?\s+(?=[^\W\d_])"
+    r"|employee|student|mr|mrs|ms|dr),?\.?\s+(?=[^\W\d_])",
+    any_case=True,
 )
 _NAMED_DENSE = tuple(
     re.compile(pattern)
@@ -210,8 +233,13 @@ def people(text: str, /) -> Iterator[LookAlike]:
 
 
 def _capitalised(text: str) -> Iterator[LookAlike]:
+    for row in _CAPITALISED_ROW.finditer(text):
+        yield from _names_in(text, *row.span())
+
+
+def _names_in(text: str, start: int, end: int) -> Iterator[LookAlike]:
     row: list[re.Match[str]] = []
-    for found in _CAPITALISED.finditer(text):
+    for found in _CAPITALISED.finditer(text, start, end):
         if not _is_capitalised(found[0]):
             continue
         if row and not _in_a_row(text, row[-1], found):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from ._families import present, weights, without_marks
+from ._families import weights, without_marks, words_in
 from ._skeleton import views
 
 _READ: Final = 6_000
@@ -22,23 +22,32 @@ _SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？]")
 
 
 class Clause(NamedTuple):
-    """How many words of each group a part of a sentence has."""
+    """Where a part of a sentence has words of each group."""
 
-    counts: Mapping[str, int]
+    places: Mapping[str, Sequence[int]]
+
+    def count(self, group: str) -> int:
+        """How many words of a group it has."""
+        return len(self.places.get(group, ()))
 
     def has(self, *groups: str) -> bool:
         """Whether it has a word of every group."""
-        return all(self.counts[group] for group in groups)
+        return all(group in self.places for group in groups)
+
+    @property
+    def orders(self) -> bool:
+        """Whether it begins with the order to leave a safeguard out: nothing relieves that."""
+        return self.has("guard", "skip") and self.takes_away and self.places["skip"][0] == 0
 
     @property
     def is_denied(self) -> bool:
         """Whether it denies what it says: two denials undo each other."""
-        return self.counts["denial"] % 2 == 1
+        return self.count("denial") % 2 == 1
 
     @property
     def takes_away(self) -> bool:
         """Whether it takes away what it names: "skip it" and "do not do it" do, "do not skip it" does not."""
-        return (self.counts["skip"] + self.counts["denial"]) % 2 == 1
+        return (self.count("skip") + self.count("denial")) % 2 == 1
 
 
 _MARKS: Final[Mapping[str, Callable[[Clause], bool]]] = {
@@ -106,7 +115,7 @@ class _Heard(NamedTuple):
     """The families that a text has words of, how often it has words that relieve it, its marks, and whether it orders
     what nothing relieves."""
 
-    families: Mapping[str, re.Pattern[str]]
+    families: Collection[str]
     relief: Mapping[str, int]
     marks: Sequence[str]
     orders_it: bool
@@ -122,8 +131,9 @@ class _Heard(NamedTuple):
     @property
     def told(self) -> str:
         """What it seems to recommend, by the first mark, or else by the heaviest family that says something."""
-        heaviest = sorted(self.families, key=lambda name: -weights("families").get(name, 0))
-        return [*self.marks, *(_EXCUSED[name] for name in heaviest if name in _EXCUSED), _EXCUSE][0]
+        told = [name for name in weights("families") if name in self.families and name in _EXCUSED]
+        heaviest = sorted(told, key=lambda name: -weights("families")[name])
+        return [*self.marks, *(_EXCUSED[name] for name in heaviest), _EXCUSE][0]
 
 
 _OFTEN: Final = 2
@@ -146,13 +156,13 @@ def _marked(view: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def _heard(view: str) -> _Heard:
-    families = present(view)
-    counted = {name: pattern for name, pattern in families.items() if name in _COUNTED}
+    families = words_in(view).keys()
+    asked = families & _COUNTED
     marks, relief, ordered = Counter[str](), Counter[str](), False
     for sentence in _SENTENCE.split(view):
-        texts = [part.strip() for part in _CLAUSE.split(sentence) if part]
-        parts = [_counted(part, counted) for part in texts]
-        ordered = ordered or any(map(partial(_orders, skip=counted.get("skip")), texts, parts))
+        texts = [text.strip() for text in _CLAUSE.split(sentence) if text]
+        parts = [Clause(places) for text in texts if (places := words_in(text, among=asked))]
+        ordered = ordered or any(part.orders for part in parts)
         if found := [name for name, tells in _MARKS.items() if any(map(tells, parts))]:
             marks.update(found)
         else:
@@ -162,20 +172,11 @@ def _heard(view: str) -> _Heard:
     return _Heard(families, relief, ["forces its way", *told] if forced else told, forced or ordered)
 
 
-def _orders(text: str, part: Clause, *, skip: re.Pattern[str] | None) -> bool:
-    """Whether a part of a sentence begins with the order to leave a safeguard out: nothing relieves that."""
-    return skip is not None and part.has("guard") and part.takes_away and skip.match(text) is not None
-
-
 def _relief(parts: Sequence[Clause]) -> Mapping[str, int]:
     """How often a sentence that recommends nothing risky has words that relieve a text: no excuse relieves itself."""
-    told = {name: sum(part.counts[name] for part in parts) for name in weights("relief")}
-    careful = [part.counts["careful"] for part in parts if not part.takes_away and not part.has("afterwards")]
+    told = {name: sum(part.count(name) for part in parts) for name in weights("relief")}
+    careful = [part.count("careful") for part in parts if not part.takes_away and not part.has("afterwards")]
     return told | {"careful": sum(careful)}
-
-
-def _counted(part: str, groups: Mapping[str, re.Pattern[str]]) -> Clause:
-    return Clause(Counter({name: len(pattern.findall(part)) for name, pattern in groups.items()}))
 
 
 _COUNTED: Final = frozenset(

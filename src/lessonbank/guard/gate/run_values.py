@@ -7,14 +7,14 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal, cast
 
 from lessonbank.types import Json, Observation, Step, ToolCall, Trajectory
 
 from ._empty import DENSE
 from ._literals import COMMON
-from ._lookalikes import LookAlike, look_alikes, people
+from ._lookalikes import LookAlike, Sought, look_alikes, people
 from ._lookalikes import is_ordinary as is_ordinary
 
 REQUEST: Final = "the request"
@@ -38,9 +38,11 @@ _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pa
 _ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?![0-9A-Za-z])|[0-9A-Za-z]+", re.ASCII)
 """The same for a text of ASCII, several times as fast."""
 _DIGIT = re.compile(r"\d")
-_PAIR = re.compile(
-    r"""["']([^\W\d]\w{0,40})["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
-    r"""|(?<![\w"'])([^\W\d]\w{0,40})=(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|([^\s,;)"']{1,200}))"""
+PAIR_OR_WORDS = Sought(
+    r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
+    r"""|(?<![\w"'])([^\W\d]\w{0,40}+)=(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|([^\s,;)"']{1,200}))"""
+    # Words with no pair, all at once: to try each of their letters takes three times as long.
+    r"""|\w++(?:[^\w"']++\w++(?!=))*+"""
 )
 _LINE_PAIR = re.compile(r"^[ \t*-]{0,8}([^\W\d][\w -]{0,40}?)[ \t]{0,4}:[ \t]{1,8}(\S[^\n]{0,300})$", re.MULTILINE)
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
@@ -83,12 +85,11 @@ class RunValues:
     vocabulary: set[str] = field(default_factory=set[str])
     """Words of tools and fields, and of closed sets: they name nobody."""
     request: str = ""
-    words: dict[str, tuple[int, Source]] = field(default_factory=dict[str, tuple[int, Source]])
-    """A word that some result brought, to the step and the tool that did first."""
     repeated: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
+    _alike: dict[str, tuple[LookAlike, ...]] = field(default_factory=dict[str, tuple[LookAlike, ...]])
 
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
@@ -142,19 +143,32 @@ class RunValues:
         return words_of(*(text for run in self.runs for text in _texts(run)))
 
     @cached_property
+    def _returned(self) -> Mapping[str, tuple[int, Source]]:
+        """A word that some result brought, to the step and the tool that did first."""
+        words: dict[str, tuple[int, Source]] = {}
+        read: set[str] = set()
+        steps = [(number, step) for run in self.runs for number, step in enumerate(run.steps, 1)]
+        for number, source, seen in ((number, *one) for number, step in steps for one in _answered(step)):
+            new = set(_ends(seen.text).lower().split()) - read
+            read |= new
+            for token in _pattern_for(told := " ".join(new)).findall(told):
+                words.setdefault(token, (number, source))
+        return words
+
+    @cached_property
     def _instructed(self) -> str:
         return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
-        found = self.known.get(_words_joined(value))
+        found = self.known.get(words_of(value).strip())
         noun = noun_of(key) or "value"
         returned = found is not None and bool(found.source) and 0 < found.step < step
         if self.in_request(value) and not (returned and found is not None and found.noun == noun):
             return f"<{noun} from {REQUEST}>"
         if returned and found is not None:
             return f"<{found.noun} from {found.source}>"
-        told = [self.words.get(token) for token, _, _ in tokens(value)]
+        told = [self._returned.get(word) for word in words(value)]
         if told and all(one is not None and one[0] < step for one in told):
             return f"<{noun} from {max(one for one in told if one is not None)[1]}>"
         return f"<chosen {noun}>"
@@ -167,14 +181,14 @@ class RunValues:
             return False
         if value in self.listed:
             return True
-        usual = (key, value) in self.repeated and all(is_ordinary(token) for token, _, _ in tokens(value))
+        usual = (key, value) in self.repeated and all(map(is_ordinary, words(value)))
         return usual and not is_personal(key) and not self.in_request(value)
 
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
         parts = [part.lower() for part in _PARTS_OF_NAME.findall(name)]
         plain = re.fullmatch(r"[A-Za-z_][A-Za-z_-]{0,39}", name) is not None
-        known = self.known.get(_words_joined(name))
+        known = self.known.get(words_of(name).strip())
         return (
             plain
             and bool(parts)
@@ -184,7 +198,7 @@ class RunValues:
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
-        joined = _words_joined(value)
+        joined = words_of(value).strip()
         return bool(joined) and f" {joined} " in self.request
 
     def _repeats(self, text: str, *, only_private: bool = False) -> Iterator[tuple[int, int, str]]:
@@ -210,7 +224,7 @@ class RunValues:
                 self._name_fields(_arguments(call))
         for enum in _listed(run.metadata.get("tools")):
             self.listed.add(enum)
-            self.vocabulary.update(token for token, _, _ in tokens(enum))
+            self.vocabulary.update(words(enum))
 
     def _name_fields(self, value: Json, depth: int = 0) -> None:
         if isinstance(value, dict) and depth < _DEPTH:
@@ -232,21 +246,17 @@ class RunValues:
                 else:
                     yield from self._take_leaves(given, "", number)
             runs_commands = any(is_command(call) for call in step.action.calls)
-            for tool, seen in _answered(step):
-                source = f"{tool}'s result" if tool else "an earlier result"
+            for source, seen in _answered(step):
                 self._take_result(seen, source, number, parts=not runs_commands)
         self._take_text(run.answer or "", "", len(run.steps))
 
     def _take_result(self, seen: Observation, source: Source, step: int, *, parts: bool) -> None:
         data = parsed(seen.text)
-        text = _ends(seen.text)
-        for token in set(_pattern_for(text).findall(text.lower())):
-            self.words.setdefault(token, (step, source))
         if data is not None:
             for _ in self._take_leaves(data, source, step):
                 pass
         else:
-            self._take_text(text, source, step, parts=parts)
+            self._take_text(_ends(seen.text), source, step, parts=parts)
 
     def _take_leaves(self, data: Json, source: Source, step: int) -> Iterator[tuple[str, str]]:
         for key, parent, value in _leaves(data):
@@ -265,7 +275,9 @@ class RunValues:
         text = _nfc(_ends(text, _READ if source == REQUEST else _PAGE))
         for found in look_alikes(text) if source == REQUEST else people(text):
             self._take_look_alike(text[found.start : found.end], found, source, step, parts=parts)
-        for pair in _PAIR.finditer(text):
+        for pair in PAIR_OR_WORDS.finditer(text):
+            if pair.lastindex is None:
+                continue
             key, value = [part for part in pair.groups() if part is not None]
             if is_personal(key) or _DIGIT.search(value):
                 self._take(value, key, "", source, step)
@@ -277,7 +289,7 @@ class RunValues:
 
     def _take_look_alike(self, value: str, found: LookAlike, source: Source, step: int, *, parts: bool) -> None:
         kept = Value(found.kind, source, step, private=not _is_usual_number(value, found.kind))
-        read = [token for token, _, _ in tokens(value)]
+        read = words(value)
         if _tells(read):
             self._keep(" ".join(read), kept)
         if parts and found.kind == "name":
@@ -287,7 +299,7 @@ class RunValues:
         if value is None or isinstance(value, bool):
             return
         text = str(value)
-        read = [token for token, _, _ in tokens(text)]
+        read = words(text)
         if not _tells(read) or len(read) > _LONGEST:
             if isinstance(value, str):
                 self._take_look_alikes_of(value, source, step)
@@ -306,7 +318,9 @@ class RunValues:
 
     def _take_look_alikes_of(self, value: str, source: Source, step: int) -> None:
         text = _nfc(_ends(value))
-        for found in look_alikes(text):
+        if text not in self._alike:  # the fields of many calls and results have the same values
+            self._alike[text] = tuple(look_alikes(text))
+        for found in self._alike[text]:
             self._take_look_alike(text[found.start : found.end], found, source, step, parts=bool(source))
 
     def _is_plain(self, text: str, read: Sequence[str], *, personal: bool) -> bool:
@@ -318,7 +332,7 @@ class RunValues:
         return text.islower() and all(is_ordinary(token) or token in self.vocabulary for token in read)
 
     def _keep_parts(self, text: str, value: Value) -> None:
-        for token, _, _ in tokens(text):
+        for token in words(text):
             if len(token) > 2 and token.isalpha() and not is_ordinary(token) and token not in self.vocabulary:
                 self._keep(token, value)
 
@@ -361,15 +375,23 @@ def tokens(text: str, /) -> list[tuple[str, int, int]]:
     return read
 
 
+def words(text: str, /) -> list[str]:
+    """The words of `text` as `tokens` reads them."""
+    if not text.isascii():
+        return [token for token, _, _ in tokens(text)]
+    return [_number(word) if "." in word or "," in word else word for word in _ASCII_TOKEN.findall(text.lower())]
+
+
 def _pattern_for(text: str) -> re.Pattern[str]:
     return _ASCII_TOKEN if text.isascii() else _TOKEN
 
 
 def words_of(*texts: str) -> str:
     """The words of `texts` in one line with a blank at both ends, so that a value can be looked for in it."""
-    return " ".join(["", *(token for text in texts for token, _, _ in tokens(_nfc(text))), ""])
+    return " ".join(["", *(word for text in texts for word in words(_nfc(text))), ""])
 
 
+@lru_cache(maxsize=1024)
 def noun_of(key: str, parent: str = "") -> str:
     """`order_id` as people say it; a key such as `id` takes the name of what it stands in."""
     parts = [part.lower() for part in re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key[:60]))][:4]
@@ -380,6 +402,7 @@ def noun_of(key: str, parent: str = "") -> str:
     return " ".join(parts)
 
 
+@lru_cache(maxsize=1024)
 def is_personal(key: str, /) -> bool:
     """Whether a field of this name holds what belongs to a person."""
     low = key.casefold()
@@ -495,22 +518,23 @@ def _cells(text: str) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines[:5]):
         sign = max(_SEPARATORS, key=line.count)
         heads = [head.strip() for head in line.split(sign)]
-        below = [row.split(sign) for row in lines[number + 1 :]]
-        if len(heads) < 2 or not below or len(below[0]) != len(heads):
+        below = lines[number + 1 :]
+        if len(heads) < 2 or not below or below[0].count(sign) != len(heads) - 1:
             continue
         if all(_FIELD.fullmatch(head) for head in heads) and any(map(is_personal, heads)):
             for row in below:
-                yield from zip(heads, (cell.strip() for cell in row[: len(heads)]), strict=False)
+                yield from zip(heads, (cell.strip() for cell in row.split(sign)[: len(heads)]), strict=False)
             return
 
 
-def _answered(step: Step) -> Iterator[tuple[str, Observation]]:
-    """What came back in a step, but from the user, each with the tool that answered."""
+def _answered(step: Step) -> Iterator[tuple[Source, Observation]]:
+    """What came back in a step, but from the user, each with whence it came."""
     names = {call.id: call.name for call in step.action.calls if call.id}
     order = [call.name for call in step.action.calls]
     for number, seen in enumerate(o for o in step.observations if o.source != "user"):
         called = order[number] if number < len(order) else (order[0] if len(order) == 1 else "")
-        yield seen.name or names.get(seen.call_id or "", "") or called, seen
+        tool = seen.name or names.get(seen.call_id or "", "") or called
+        yield f"{tool}'s result" if tool else "an earlier result", seen
 
 
 def _said_by_user(run: Trajectory) -> Iterator[str]:
@@ -553,10 +577,6 @@ def _texts(run: Trajectory) -> Iterator[str]:
                 call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
             )
         yield from (_ends(seen.text) for seen in step.observations)
-
-
-def _words_joined(text: str) -> str:
-    return " ".join([token for token, _, _ in tokens(_nfc(text))])
 
 
 def _nfc(text: str) -> str:

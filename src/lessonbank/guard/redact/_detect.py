@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import chain
-from operator import itemgetter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 
 from ._keys import cut_off, private_keys
-from ._named import PARTS, named
+from ._named import named
 from ._personal import personal
 from ._portions import portions
-from ._rules import ruled, rules
+from ._rules import ruled
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, unbroken
 from ._words import random_looking
@@ -32,8 +30,10 @@ _ONE_WORD = re.compile(r"[\w+/~.-]+={0,2}")
 _SHORT = 6
 """Shorter texts hold no secret."""
 _LONG = 16_384
-_APART = "\n" * 64
-"""More blanks than any pattern takes for a gap within a secret."""
+_TOGETHER = 45_000
+"""Characters of the texts that are read as one."""
+_APART = "\n" * 10 + "\0" + "\n" * 10
+"""More lines than any pattern takes for a gap within a secret, and what is neither a blank nor a value."""
 
 
 def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS, again: bool = False) -> list[Span]:
@@ -50,28 +50,41 @@ def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS, again: 
     return [_behind_an_escape(text, span) for span in whole] if "\\" in text else whole
 
 
+def found_together(texts: Iterable[str], /) -> dict[str, list[Span]]:
+    """What `found_in` finds in `texts`, without those that must be read alone because something may be in them.
+
+    Many texts are read as one: most hold nothing. Only a long one is read alone.
+    """
+    told = {text: found_in(text) if len(text) > _TOGETHER else [] for text in texts}
+    brief = (text for text in told if _SHORT <= len(text) <= _TOGETHER)
+    for batch in _batches(sorted(brief, key=str.isascii)):
+        begins = list(_begins(map(len, batch)))
+        for span in _found(_APART.join(batch), DETECTORS, _DEEP):
+            for text in batch[bisect_right(begins, span.start) - 1 : bisect_left(begins, span.end)]:
+                told.pop(text, None)
+    return told
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    batch, size = list[str](), 0
+    for text in texts:
+        if batch and (size + len(text) > _TOGETHER or text.isascii() != batch[0].isascii()):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text) + len(_APART)
+    if batch:
+        yield batch
+
+
 def _near_placeholders(text: str) -> View:
     return View(text, [(0, 0, 0), *((found.start(), found.start(), 0) for found in PLACEHOLDER.finditer(text))])
 
 
 def _in_portions(text: str, first: int, last: int, detectors: Sequence[Detector], deep: int = _DEEP) -> Iterator[Span]:
     for start, end in portions(text, first, last):
-        part = text[start:end]
-        if detectors is not DETECTORS or _suspicious().search(part):
-            for span in _found(part, detectors, deep):
-                yield span._replace(start=span.start + start, end=span.end + start)
-
-
-@cache
-def _suspicious() -> re.Pattern[str]:
-    """What a text needs at least before a detector or a view can find anything in it: most short texts have none."""
-    words = {word for table in ("places", "options") for rule in rules(table) for word in rule.words}
-    return re.compile(
-        r"[^ -~]|[\\&%@]"  # what only a view reads, and addresses
-        r"|\S{15}|(?=\S{12})\S*[A-Z0-9+/_-]"  # keys, and what is encoded
-        r"|[A-Z]{2}\d\d|\d(?:\D*\d){6}"  # accounts, cards, telephones
-        rf"|(?i:{'|'.join(map(re.escape, sorted(words.union(PARTS))))})"
-    )
+        for span in _found(text[start:end], detectors, deep):
+            yield span._replace(start=span.start + start, end=span.end + start)
 
 
 def _behind_an_escape(text: str, span: Span) -> Span:
@@ -96,7 +109,7 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
                 start, end = view.back(span.start, span.end)
                 yield span._replace(start=start, end=end)
     yield from _across_lines(text, plain, detectors)
-    for start, end, said in decoded(text, page.long) if deep else ():
+    for start, end, said in decoded(page) if deep else ():
         if inside := merged(chain(_in_portions(said, 0, len(said), detectors, deep - 1), cut_off(said))):
             yield _encoded(start, end, said, inside)
 
@@ -107,14 +120,17 @@ def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
 
 def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:
     """What stands in a view near its changes. All these parts are read as one text: there can be very many."""
-    parts, begins, length = list[str](), list[tuple[int, int, int]](), 0
-    for first, last in view.near():
-        begins.append((length, first, last))
-        parts.append(view.text[first:last])
-        length += last - first + len(_APART)
-    for span in _directly(Page(_APART.join(parts)), detectors):
-        at, first, last = begins[bisect_right(begins, span.start, key=itemgetter(0)) - 1]
-        yield span._replace(start=span.start - at + first, end=min(span.end - at + first, last))
+    near = list(view.near())
+    begins = list(_begins(last - first for first, last in near))
+    for span in _directly(Page(_APART.join(view.text[first:last] for first, last in near)), detectors):
+        number = bisect_right(begins, span.start) - 1
+        first, last = near[number][0] - begins[number], near[number][1]
+        yield span._replace(start=span.start + first, end=min(span.end + first, last))
+
+
+def _begins(lengths: Iterable[int]) -> Iterator[int]:
+    """Where texts of these lengths begin that are read as one."""
+    return accumulate((length + len(_APART) for length in lengths), initial=0)
 
 
 def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:

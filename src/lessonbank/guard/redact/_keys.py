@@ -30,9 +30,10 @@ otherwise: they have no version of their own, or stand one level deeper."""
 
 def private_keys(page: Page, /) -> Iterator[Span]:
     """Private keys in PEM, of PuTTY, and as bare base64. Without an end, a key goes as far as its lines do."""
-    if not page.keys and "PRIVATE KEY" not in page.text:
-        return
     text = page.text
+    putty = "private-lines:" in page.said and compiled(r"\S{15}").search(page.words)
+    if not putty and "-----begin" not in page.said and not compiled(_OPENING).search(page.keys):
+        return
     opened = [found for found in compiled(_OPENING).finditer(text) if not found["bare"] or _is_der(found[0])]
     done = 0
     for number, opening in enumerate(opened):

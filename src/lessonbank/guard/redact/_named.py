@@ -16,8 +16,8 @@ PARTS = re.findall(
     " wachtwoord hasło lösenord",
 )
 """Every name of a secret contains one of these."""
-_STEMS = {part: tuple(stem for stem in STEMS if part in stem) for part in PARTS}
-"""How names begin that contain a part: they are looked for only where the part occurs."""
+_STEMS = {part: [(stem, stem.index(part)) for stem in STEMS if part in stem] for part in PARTS}
+"""How names begin that contain a part, and how far ahead of it: they are looked for only where the part stands."""
 _LONG = 512
 """The closing quote must come within so many characters."""
 _LEAST = 4
@@ -97,10 +97,13 @@ def named(page: Page, /) -> Iterator[Span]:
 
 def _cores(page: Page) -> list[int]:
     """Where a core word may begin. A key is one only behind the word that says what it opens."""
-    parts = [part for part in PARTS if part in page.low]
-    stems = dict.fromkeys(stem for part in parts for stem in _STEMS[part])
-    keys = [_OPENS.search(page.low, max(0, at - 14), at) for at in places(page.low, "key")] if "key" in parts else ()
-    return sorted({at for stem in stems for at in places(page.low, stem)}.union(word.start() for word in keys if word))
+    low, starts = page.low, set[int]()
+    for part in PARTS:
+        for at in places(low, part) if part in page.said else ():
+            starts.update(at - ahead for stem, ahead in _STEMS[part] if low.startswith(stem, at - ahead))
+            if part == "key" and (opening := _OPENS.search(low, max(0, at - 14), at)):
+                starts.add(opening.start())
+    return sorted(starts)
 
 
 def _value(text: str, start: int) -> _Value | None:

@@ -16,10 +16,13 @@ _CARD = (
     r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"
     r"(?P<gap>[ \t-]?)\d{4,6}(?P=gap)\d{4,5}(?:(?P=gap)\d{1,4})?(?![\w-])(?!\.\d)"
 )
+_CARDS = (b"0" * 12, *(b"0000-%b-0000" % (b"0" * digits) for digits in (4, 5, 6)))
+"""How the digits of a card begin. A shape has one `0` for each digit and `-` for each blank."""
 _BRANDS = re.compile(
     r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
 )
-_IBAN = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z]\d{2}[ \t-]?(?=[A-Z0-9]{4})"
+_COUNTRY = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z](?=\d{2})"
+_IBAN = rf"{_COUNTRY}\d{{2}}[ \t-]?(?=[A-Z0-9]{{4}})"
 _LETTER = re.compile(r"[^\W\d]")
 _AT = re.compile(r"@(?<=[\w.%+'-]@)(?=[^\W_])")
 _LOCAL = re.compile(r"[\w.%+'-]+")
@@ -53,10 +56,10 @@ _LINE = 160
 
 _GROUPS = r"[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\))?(?:[ ./-]?\d{2,5}){1,5}(?![\w-])(?!\.\d)"
 _INTERNATIONAL = {
-    "+": rf"\+(?<![\w+.]\+){_GROUPS}",
-    "00": rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}",
+    r"\+(?<![\w+.]\+)[1-9]": rf"\+(?<![\w+.]\+){_GROUPS}",
+    r"00(?<![\w+.]00)[1-9]\d{0,2}[ .(/-]": rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}",
 }
-"""By the sign that they begin with."""
+"""By how they begin, among the words of a text, too."""
 _LAST_FOUR = r"-\d{4}(?![\w-])(?!\.\d)"
 _BEFORE_THEM = r"(?<![\w.+-])(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)\d{3}\Z"
 _CALLED = ("phone", "mobile", "tel", "téléphone", "teléfono", "fax", "whatsapp", "sms", "handy")
@@ -67,11 +70,14 @@ _NAMED = (
 )
 
 _SOCIAL = r"(?<![\w-])(?!000|666|9)\d{3}(?P<gap>[ -]?)(?!00)\d{2}(?P=gap)(?!0000)\d{4}(?![\w-])"
+_SOCIALS = (b"000000000", b"000-00-0000")
 _INSURED = re.compile(r"(?i)\bssn|social[ _-]?security|(?<![a-z])ssn")
 
 
 def cards(page: Page, /) -> Iterator[Span]:
     """Payment cards: a brand's first digits and length, and the Luhn sum (ISO/IEC 7812)."""
+    if not any(map(page.shape.__contains__, _CARDS)):
+        return
     for found in compiled(_CARD).finditer(page.text):
         digits = re.sub(r"\D", "", found[0])
         if _BRANDS.fullmatch(digits) and _luhn(digits):
@@ -85,6 +91,8 @@ def _luhn(digits: str) -> bool:
 
 def accounts(page: Page, /) -> Iterator[Span]:
     """Bank accounts: a country's length, and the remainder modulo 97 (ISO 13616)."""
+    if not any(found[0] in iban_lengths() for found in compiled(_COUNTRY).finditer(page.words)):
+        return
     for found in compiled(_IBAN).finditer(page.text):
         length = iban_lengths().get(found[0][:2])
         end = _end_of(page.text, found.start(), length) if length else None
@@ -108,7 +116,7 @@ def addresses(page: Page, /) -> Iterator[Span]:
     text = page.text
     if "@" not in text:
         return
-    works_elsewhere = any(word in page.low for word in (*_LOGINS, "scp", "rsync", "git"))
+    works_elsewhere = any(word in page.said for word in (*_LOGINS, "scp", "rsync", "git"))
     for sign in _AT.finditer(text):
         host = _HOST.match(text, sign.end())
         start = _start_of_mail(text, sign.start()) if host else 0
@@ -151,10 +159,10 @@ def _is_mail(local: str, host: re.Match[str]) -> bool:
 def phones(page: Page, /) -> Iterator[Span]:
     """Telephone numbers: international, American in groups, or beside a word that says so."""
     text = page.text
-    if "-" in text:
+    if b"000-0000" in page.shape:
         yield from (_number(text, *span) for span in _american(text))
-    for sign, pattern in _INTERNATIONAL.items():
-        found = compiled(pattern).finditer(text) if sign in text else ()
+    for begins, pattern in _INTERNATIONAL.items():
+        found = compiled(pattern).finditer(text) if compiled(begins).search(page.words) else ()
         yield from (_number(text, *n.span()) for n in found if _is_international(text, n))
     for at in positions(page, _CALLED):
         if (named := compiled(_NAMED).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
@@ -182,21 +190,14 @@ def _number(text: str, start: int, end: int) -> Span:
 
 def social_numbers(page: Page, /) -> Iterator[Span]:
     """US social security numbers that may have been issued, near a word that says so."""
-    if "ssn" not in page.low and "social" not in page.low:
+    if ("ssn" not in page.said and "social" not in page.said) or not any(map(page.shape.__contains__, _SOCIALS)):
         return
     for found in compiled(_SOCIAL).finditer(page.text):
         if _INSURED.search(page.text, max(0, found.start() - 48), found.end() + 24):
             yield Span(*found.span(), "ssn", re.sub(r"\D", "", found[0]))
 
 
-_LEAST = {cards: 15, accounts: 2, addresses: 0, phones: 7, social_numbers: 9}
-"""The detectors, and the digits of the shortest thing that each finds."""
-_NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
-
-
 def personal(page: Page, /) -> Iterator[Span]:
-    """Find everything above. Most texts have too few digits for most of it, so they are counted first."""
-    digits = len(page.text.encode().translate(None, _NO_DIGITS)) if page.text.isascii() else len(page.text)
-    for detect, least in _LEAST.items():
-        if digits >= least:
-            yield from detect(page)
+    """Find everything above."""
+    for detect in (cards, accounts, addresses, phones, social_numbers):
+        yield from detect(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import TypeAlias, TypeVar, cast
 
 from lessonbank import types
@@ -68,6 +69,11 @@ def redacted(record: R, redactor: Redactor, /) -> R:
 def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
+    if isinstance(fresh, Redaction):
+        fields = set[tuple[str, str]]()
+        same = [_through(record, _noting(fields)) for record in records]
+        if fresh.finds_nothing(fields):
+            return same
     field = _field(fresh)
     for record in records:
         if task := getattr(record, "task", ""):
@@ -86,13 +92,20 @@ def whole(record: Record, /) -> str:
     return str(record.model_dump())
 
 
+def _noting(fields: set[tuple[str, str]]) -> Field:
+    def field(name: str, text: str) -> str:
+        fields.add((name, text))
+        return text
+
+    return field
+
+
 def _field(redactor: Redactor) -> Field:
     """The redactor as a function of a name and a text, which makes nothing of an empty text and no secret of a bug."""
 
     done: dict[tuple[str, str], str] = {}  # names and short words come again and again, and originals say all twice
 
     def field(name: str, text: str) -> str:
-        name = "" if name in _NEUTRAL else name
         if not text or (name, text) in done:
             return done.get((name, text), text)
         told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else redactor(text)
@@ -110,22 +123,32 @@ def checked(told: object, /) -> str:
 
 
 def _through(record: R, field: Field) -> R:
-    names = next(TEXTS[kind] for kind in type(record).__mro__ if kind in TEXTS)
-    told = {name: _told(getattr(record, name), field) for name in names}
-    for name in _NEVER_EMPTY.intersection(told):
-        told[name] = str(told[name]).strip() or (_GONE if getattr(record, name).strip() else "")
-    return record.model_copy(update=told)
+    new = dict[str, object]()
+    for name in next(TEXTS[kind] for kind in type(record).__mro__ if kind in TEXTS):
+        value: object = getattr(record, name)
+        told = _told(value, field)
+        if name in _NEVER_EMPTY:
+            told = str(told).strip() or (_GONE if str(value).strip() else "")
+        if told is not value:
+            new[name] = told
+    return record.model_copy(update=new) if new else record
 
 
 def _told(value: object, field: Field, name: str = "") -> object:
-    """`value` with every text in it redacted, under the names that lead to it. Numbers go where they are secrets."""
+    """`value` with every text in it redacted, under the names that lead to it. Numbers go where they are secrets.
+
+    What does not change is `value` itself.
+    """
     if isinstance(value, str):
-        return field(name, value)
+        return field("" if name in _NEUTRAL else name, value) if value else value
     if isinstance(value, Record):
         return _through(value, field)
     if isinstance(value, tuple | list):
-        told = (_told(part, field, name) for part in cast("list[object]", value))
-        return tuple(told) if isinstance(value, tuple) else list(told)
+        parts = cast("list[object]", value)
+        told = [_told(part, field, name) for part in parts]
+        if all(map(is_, told, parts)):
+            return cast("object", value)
+        return tuple(told) if isinstance(value, tuple) else told
     if isinstance(value, dict):
         return _mapping(cast("dict[str, Json]", value), field)
     return _number(value, field, name) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -135,19 +158,24 @@ def _number(value: int, field: Field, name: str) -> Json:
     """Cards and telephone numbers come as numbers, too; a count or a price is never one."""
     if abs(value) < _LARGE and kind_of_name(name) != "password":
         return value
-    told = field(name, str(value))
+    told = field("" if name in _NEUTRAL else name, str(value))
     return value if told == str(value) else told
 
 
 def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:
     """`{"name": "password", "value": …}` names its value. Where two keys become one, the later has a number."""
-    beside = next((v for k in _NAMES if isinstance(v := data.get(k), str) and len(v) < 80), "value")
     told: dict[str, Json] = {}
-    twins = Counter[str]()
+    twins: Counter[str] = Counter()
+    same = True
     for key, value in data.items():
         free = base = field("", key)
         while free in told:
             twins[base] += 1
             free = f"{base} ({twins[base] + 1})"
-        told[free] = cast("Json", _told(value, field, beside if key == "value" else key))
-    return told
+        told[free] = new = cast("Json", _told(value, field, _beside(data) if key == "value" else key))
+        same = same and new is value and free is key
+    return data if same else told
+
+
+def _beside(data: dict[str, Json]) -> str:
+    return next((v for k in _NAMES if isinstance(v := data.get(k), str) and len(v) < 80), "value")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from lessonbank.protocols import Redactor
 
-from ._detect import DETECTORS, found_in
+from ._detect import DETECTORS, found_in, found_together
 from ._numbers import LEAST, known_numbers
 from ._spans import PLACEHOLDER, Detector, Span
 from ._words import harmless, kind_of_name, random_looking, unspeakable
@@ -41,19 +41,35 @@ class Redaction:
         self._taken: set[str] = set()
         self._known: dict[str, str] = {}
         self._numbers: dict[str, str] = {}
+        self._kinds: dict[str, str | None] = {}
+        self._read: dict[str, list[Span]] = {}
 
     def __call__(self, text: str, /) -> str:
         """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
         if "[" in text:
             self.reserve(text)
         for number in range(_ROUNDS):
-            spans = found_in(text, detectors=self._detectors, again=number > 0)
+            spans = self._read.get(text)
+            if spans is None:
+                spans = found_in(text, detectors=self._detectors, again=number > 0)
             told = self._without(text, spans) if spans else text
             told = self._without_known(told)
             if told == text:
                 break
             text = told
         return text
+
+    def finds_nothing(self, fields: Iterable[tuple[str, str]], /) -> bool:
+        """Read many fields, each a name or `""` and a text, as one. What was read so is not read again."""
+        if self._detectors is not DETECTORS:
+            return False
+        texts, secrets = list[str](), 0
+        for name, value in fields:
+            name = name[-80:]
+            secrets += bool(self._kind(name, value))
+            texts.append(f"{name}: {value}" if name else value)
+        self._read = found_together(dict.fromkeys(texts))
+        return not secrets and all(self._read.get(text) == [] for text in texts)
 
     def reserve(self, text: str, /) -> None:
         """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""
@@ -62,11 +78,17 @@ class Redaction:
     def field(self, name: str, value: str, /) -> str:
         """Redact the value of a field. The name may show that all of it is a secret."""
         name = name[-80:]
-        kind = kind_of_name(name) if name.count(" ") < 3 else None
-        if kind and _may_be(kind, value):
+        if kind := self._kind(name, value):
             return self._placeholder(Span(0, len(value), kind, value, typed=False))
         told = self(f"{name}: {value}")
         return told[len(name) + 2 :] if told.startswith(f"{name}: ") else self(value)
+
+    def _kind(self, name: str, value: str) -> str | None:
+        """What the value of a field is, if its name says so."""
+        if name not in self._kinds:
+            self._kinds[name] = kind_of_name(name) if name.count(" ") < 3 else None
+        kind = self._kinds[name]
+        return kind if kind and _may_be(kind, value) else None
 
     @property
     def knows(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any
 
 from ._spans import Page, Span, compiled, places
@@ -23,7 +24,7 @@ _SIGNS = (":", "://")
 _LINE = 160
 """Characters before an option in which its command is looked for."""
 _HEAD = 3
-_WORD = re.compile("[A-Za-z0-9]+")
+_BEGINS = re.compile(f"([A-Za-z0-9]{{1,{_HEAD}}})[A-Za-z0-9]*")
 _SESSION = re.compile(r"(?i)sess|sid|auth|token|jwt|csrf|xsrf|login|user|uid|\bid\b|key|secret|remember|account")
 _DATABASE = re.compile(r"(?i:postgres(?:ql)?|mysql|mongodb|amqps?|rediss?|mssql|sqlserver)(?:\+[a-z0-9]{1,16})?\Z")
 
@@ -47,6 +48,15 @@ class Rule:
             if word in (page.keys if self.typed else page.low):
                 yield from self.at(word, page)
 
+    def may_find(self, word: str, page: Page, /) -> bool:
+        """Whether it can find something behind `word`, by the words of the text without what stands between them."""
+        if self.commands:
+            return f" {word}" in page.said and any(command in page.said for command in self.commands)
+        return not self.typed or "\\s" in self.rest or bool(self._behind(word).search(page.keys))
+
+    def _behind(self, word: str) -> re.Pattern[str]:
+        return compiled(f"{re.escape(word)}(?:{self.rest})")
+
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
         text, rest = page.text, compiled(self.rest)
@@ -64,8 +74,7 @@ class Rule:
     def _tried(self, word: str, page: Page) -> Iterator[int]:
         """Where `word` stands, and for a sign that stands everywhere only where the rest follows it, too."""
         if word in _SIGNS:
-            together = compiled(f"{re.escape(word)}(?:{self.rest})")
-            return (found.start() for found in together.finditer(page.text))
+            return (found.start() for found in self._behind(word).finditer(page.text))
         return places(page.text if self.typed else page.low, word)
 
     def _is_asked(self, page: Page, at: int) -> bool:
@@ -89,14 +98,14 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
 
 @cache
 def _by_head() -> dict[str, list[tuple[str, Rule]]]:
-    """The rules for keys by how their words begin: at most three letters, as far as they are letters and digits; by
-    `""` those to be looked for one by one."""
-    heads: dict[str, list[tuple[str, Rule]]] = {"": []}
+    """The rules for keys by how their words begin: at most three letters and digits, or the first sign; by `""` those
+    to be looked for one by one."""
+    heads: dict[str, list[tuple[str, Rule]]] = {}
     for rule in rules("keys"):
         for word in rule.words:
             stands_first = len(word) >= _HEAD and word[0].isalnum() and not rule.before
-            head = _WORD.match(word[:_HEAD]) if stands_first else None
-            heads.setdefault(head[0] if head else "", []).append((word, rule))
+            head = _BEGINS.findall(word)[0] if stands_first else word[0].strip(ascii_letters + digits)
+            heads.setdefault(head, []).append((word, rule))
     return heads
 
 
@@ -112,16 +121,16 @@ def _by_word() -> dict[str, list[tuple[str, Rule]]]:
 
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
-    if page.keys:
-        heads = _by_head()
-        for head in ("", *heads.keys() & {word[:_HEAD] for word in _WORD.findall(page.keys)}):
-            for word, rule in heads[head]:
-                if word in page.keys:
+    begun = set(_BEGINS.findall(page.keys))
+    for head, longer in _by_head().items():
+        if head in begun or (not head.isalnum() and head in page.keys):
+            for word, rule in longer:
+                if word in page.keys and rule.may_find(word, page):
                     yield from rule.at(word, page)
     for root, longer in _by_word().items():
-        if root in page.low:
+        if root in page.said:
             for word, rule in longer:
-                if word in page.low:
+                if word in page.said and rule.may_find(word, page):
                     yield from rule.at(word, page)
 
 

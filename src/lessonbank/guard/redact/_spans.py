@@ -24,25 +24,39 @@ class Span(NamedTuple):
     """Whether its form alone gives it away; else what stands beside it does."""
 
 
-_WORD = 12
+_KEY = 12
 """Characters of the shortest word that is a key or something encoded."""
-_KEY = 15
-"""Characters of the shortest key, or of its longest part if blanks stand in it."""
+_SHAPES = bytes.maketrans(b"0123456789 \t", b"0000000000--")
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
 
 
 class Page:
-    """A text and what all detectors need of it, computed once."""
+    """A text and what all detectors need of it, computed once.
 
-    __slots__ = ("keys", "long", "low", "text")
+    A text says most of its words again and again, so what is looked for is looked for among its different words first.
+    """
+
+    __slots__ = ("keys", "low", "said", "shape", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.low = text.replace("\u0130", "I").lower()
-        """The same in lower case, with the same places: the one letter that would grow is exchanged first."""
-        self.long = [word for word in text.split() if len(word) >= _WORD]
-        """The long words, in order."""
-        self.keys = "\n".join(word for word in self.long if len(word) >= _KEY)
-        """The words that may be keys: what is not among them need not be looked for in the text."""
+        self.low = _lower(text)
+        """The same in lower case, with the same places."""
+        different = set(text.split())
+        self.words = f" {' '.join(different)} "
+        """The different words of the text, between blanks."""
+        self.said = _lower(self.words)
+        """The same in lower case."""
+        self.keys = f" {' '.join([word for word in different if len(word) >= _KEY])} "
+        """Those that may be keys or encoded."""
+        digits = text if text.isascii() else _OTHER_DIGIT.sub("0", text)
+        self.shape = digits.encode("ascii", "replace").translate(_SHAPES)
+        """The text with `0` for each digit and `-` for each blank."""
+
+
+def _lower(text: str) -> str:
+    """In lower case, of the same length: the one letter that would grow is exchanged first."""
+    return text.replace("\u0130", "I").lower()
 
 
 Detector: TypeAlias = Callable[[Page], Iterable[Span]]
@@ -79,5 +93,5 @@ def places(text: str, word: str, /) -> Iterator[int]:
 
 
 def positions(page: Page, words: Sequence[str], /) -> list[int]:
-    """Where one of `words` (in small letters) begins, in order."""
-    return sorted({at for word in words for at in places(page.low, word)})
+    """Where one of `words` (in small letters, without blanks) begins, in order."""
+    return sorted({at for word in words if word in page.said for at in places(page.low, word)})

@@ -8,12 +8,14 @@ from __future__ import annotations
 import binascii
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TypeAlias
 
 from lessonbank.guard._characters import shadow
+
+from ._spans import Page
 
 _HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
@@ -25,7 +27,7 @@ _CODED = re.compile(
     r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
 )
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
-_BREAK = re.compile(r"\n[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
+_BREAK = re.compile(r"\n(?<=[\w+/=.@: \t\r\\\"'-]\n)[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
 _BACKWARDS = re.compile(r"[ \t\r\\+\"']*+([\w+/=.@:-]{3,})")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
@@ -33,11 +35,10 @@ _NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
 """What a secret has and words of prose have not."""
 
 _LETTERS = "A-Za-z0-9+/_-"
-_RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
+RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
+_SHORTEST = 12
 _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)++={{0,2}}")
 """How a run goes on that was broken into lines of equal length."""
-_SMALL = re.compile(r"[0-9a-f]{16}|[0-9+/_-]{12}")
-"""What is encoded in a word without capitals holds one of these, because of `_may_be_text`."""
 _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 """One digit more than the letters need is left where the text was cut off."""
 _HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
@@ -62,36 +63,37 @@ class View:
 
     def near(self) -> Iterator[tuple[int, int]]:
         """The parts of this text in which something may be read that the text itself does not show, in order."""
-        start = end = 0
-        for at, *_ in self.pieces[1:]:
-            before = self._before(at)
-            if before > end:
-                if end:
+        start, end, last = 0, 0, -1
+        for piece in self.pieces[1:]:
+            at = piece[0]
+            if at > end and last >= 0:
+                end = self._behind(last)
+            if at > end and (before := self._before(at)) > end:
+                if last >= 0:
                     yield start, end
                 start = before
-            end = max(end, self._behind(at))
-        yield start, end if self.pieces[1:] else len(self.text)
+            last = at
+        yield start, self._behind(last) if last >= 0 else len(self.text)
 
     def _before(self, at: int) -> int:
         """Where the line before that of `at` begins, or where in a long one no word is cut in two."""
         least = max(0, at - _NEAR)
         line = self.text.rfind("\n", least, at)
         line = self.text.rfind("\n", least, max(line, least))
-        return line + 1 if line >= 0 else self._blank(least, at)
+        if line >= 0 or not least:
+            return line + 1
+        blank = _BLANK.search(self.text, least - 1, at)
+        return blank.start() if blank else least
 
     def _behind(self, at: int) -> int:
         """Where the line after that of `at` ends, in the same way."""
         most = at + _NEAR
         line = self.text.find("\n", at, most)
         line = self.text.find("\n", line + 1, most) if line >= 0 else line
-        return line if line >= 0 else self._blank(most, most + _NEAR)
-
-    def _blank(self, start: int, end: int) -> int:
-        """A place from `start` to `end` where no word is cut in two."""
-        if start <= 0 or start >= len(self.text):
-            return min(max(start, 0), len(self.text))
-        found = _BLANK.search(self.text, start, end)
-        return found.start() if found else start
+        if line >= 0:
+            return line
+        blank = _BLANK.search(self.text, most, most + _NEAR)
+        return blank.start() if blank else most if most + _NEAR <= len(self.text) else len(self.text)
 
     def seams(self, start: int, end: int, /) -> bool:
         """Whether something between `start` and `end` was taken out or put in another form."""
@@ -108,7 +110,8 @@ def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | Non
     """`text` with each (start, end, replacement) made. `None` if there are none."""
     parts, pieces, length, done = list[str](), [(0, 0, 0)], 0, 0
     for start, end, put in changes:
-        parts += (text[done:start], put)
+        parts.append(text[done:start])
+        parts.append(put)
         length += start - done
         if put:
             pieces.append((length, start, end - start))
@@ -118,14 +121,18 @@ def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | Non
     return View("".join((*parts, text[done:])), pieces) if done else None
 
 
-def visible(text: str, /) -> View | None:
-    """Without code points that cannot be seen, and letters of other widths and fonts as plain ones."""
+def plain(text: str, /) -> View | None:
+    """With letters of other widths and fonts as plain ones."""
     alphabet = "" if text.isascii() else "".join(set(text))
-    if not _HIDDEN.search(alphabet) and _plain(alphabet) == alphabet:
+    return None if _plain(alphabet) == alphabet else View(_plain(text))
+
+
+def visible(text: str, /) -> View | None:
+    """The same, and without code points that cannot be seen."""
+    if text.isascii() or not _HIDDEN.search("".join(set(text))):
         return None
-    plain = _plain(text)
-    hidden = changed(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
-    return hidden or (View(plain) if plain != text else None)
+    told = _plain(text)
+    return changed(told, ((*found.span(), "") for found in _HIDDEN.finditer(told)))
 
 
 def _plain(text: str) -> str:
@@ -140,9 +147,8 @@ def decoded_signs(text: str, /) -> View | None:
 
 
 def _meaning(found: re.Match[str]) -> str:
-    code = found[2] or found[3] or found[5]
-    sign = found[1] or found[4]
-    return chr(int(code, 16)) if code else _ESCAPED.get(sign, sign)
+    code = found[found.lastindex or 0]
+    return _ESCAPED.get(code, code) if found.lastindex in (1, 4) else chr(int(code, 16))
 
 
 def unbroken(text: str, /) -> View | None:
@@ -159,32 +165,42 @@ def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
             yield found.start() - half.start(1), found.end(), ""
 
 
-def decoded(text: str, words: Iterable[str], /) -> Iterator[tuple[int, int, str]]:
-    """What can be read in base64 and hexadecimal digits: (start, end, what it says).
-
-    `words` are all long words of the text, in order: nothing else can be encoded.
-    """
+def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
+    """What can be read in base64 and hexadecimal digits: (start, end, what it says)."""
+    text, likely = page.text, set(filter(_may_say, RUN.findall(page.keys)))
     at = done = 0
-    for word in words:
+    for word in text.split() if likely else ():
+        if len(word) < _SHORTEST:
+            continue
         at = text.index(word, at)
-        for run in () if word.islower() and not _SMALL.search(word) else _RUN.finditer(word):
+        for run in RUN.finditer(word):
             start, end = at + run.start(), at + run.end()
-            if start < done or not _may_be_text(run[0]):
+            if start < done or run[0] not in likely:
                 continue
-            if 60 <= end - start <= 80 and (more := _MORE.match(text, end)):
+            if is_line(run[0]) and (more := _MORE.match(text, end)):
                 end = done = more.end()
-            yield from ((start, end, said) for said in _readings(text[start:end]))
+            yield from ((start, end, said) for said in readings(text[start:end]))
         at += len(word)
 
 
-def _may_be_text(token: str) -> bool:
+def _may_say(token: str) -> bool:
+    """Whether something can be read in a token, or from it on."""
+    return may_be_text(token) and (is_line(token) or any(readings(token)))
+
+
+def is_line(token: str) -> bool:
+    """Whether it can go on in the next line."""
+    return 60 <= len(token) <= 80
+
+
+def may_be_text(token: str) -> bool:
     """Text in base64 has capitals and small letters, and hardly ever no digit: a path or a name has not."""
     return bool(_HEX.fullmatch(token)) or (
         not token.islower() and (len(token) < 40 or any(map(token.__contains__, "0123456789")))
     )
 
 
-def _readings(token: str) -> Iterator[str]:
+def readings(token: str) -> Iterator[str]:
     """What a token says, and what its end says where it is glued to a path or a name."""
     if _HEX.fullmatch(token):
         if _HEX_TEXT.search(token) and (said := _readable(bytes.fromhex(token[: len(token) // 2 * 2]))):
@@ -202,4 +218,4 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (visible, decoded_signs)
+VIEWS: tuple[Look, ...] = (plain, visible, decoded_signs)

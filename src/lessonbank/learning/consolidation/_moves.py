@@ -10,7 +10,6 @@ from lessonbank.types import Lesson
 
 from ._contradiction import disagreement
 from ._sentences import read_text
-from ._words import PROTECTED
 
 _SEEN: Final = re.compile(r' \("[^"]*"\)')
 """What was seen, as the extractive distiller quotes it."""
@@ -35,7 +34,7 @@ def same_moves(new: Lesson, known: Lesson, /) -> bool:
     ours, theirs = (read_text(one.description) for one in (new, known))
     if disagreement(ours, theirs) or ours.numbers != theirs.numbers:
         return False
-    asked, wanted = (one.words - PROTECTED - _ASKING for one in (ours, theirs))
+    asked, wanted = (one.telling - _ASKING for one in (ours, theirs))
     return bool(wanted) and wanted <= asked
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from lessonbank.types import Lesson
 
-from ._words import GLUE, NEGATIONS, ORDERING, PHRASES, PROTECTED, SAME, UNITS
+from ._words import ANY_PHRASE, GLUE, NEGATIONS, ORDERING, PHRASES, PROTECTED, SAME, UNITS
 
 LONGEST: Final = 20_000
 """Characters of a lesson that are compared; longer ones are equal or different, letter by letter."""
@@ -34,6 +34,13 @@ _DENIED_THINGS: Final = frozenset({"nothing", "none", "nobody", "nowhere", "neit
 _ARROWS: Final = re.compile(r"[-=]+>|→|^[ \t]*(?:>+|#+)[ \t]", re.M)
 _STOPS: Final = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<=\S)[.!?…]+(?=[\s\"'`)*”]|$)|;|\n+|[。！？；]")
 _QUOTED: Final = re.compile(r"`([^`\n]{1,120})`|\"([^\"\n]{1,60})\"|“([^”\n]{1,60})”")
+_LONG_WORDS: Final = re.compile(r"[^\W\d_]{4,}")
+_CODED: Final = re.compile(r"[\d_./@:#+~]|[a-z][A-Z]|^-")
+_CASED: Final = re.compile("-[A-Z]|A")
+"""Tokens whose case counts: `-r` and `-R` are two options of one letter; and plan A is not a plan."""
+_VOWEL: Final = re.compile("[aeiouy]")
+_USUAL: Final = 64
+"""Characters of a token that is kept once it is read, since lessons share most of their words."""
 _IZE: Final = re.compile(
     r"^((?:re|de|un)?(?:optim|apolog|organ|recogn|normal|serial|initial|custom|author|final|minim|maxim|priorit|summar"
     r"|synchron|util|visual|standard|general|special|categor|emphas|token|random|local|capital|parametr|ital))"
@@ -50,6 +57,7 @@ class Word:
 
 
 Sentence = tuple[Word, ...]
+_COMMA: Final = Word(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class Reading:
     units: frozenset[str]
     names: frozenset[str]
     words: frozenset[str]
+    telling: frozenset[str]
+    """The words without those that only relate others: negations, prepositions and the like."""
     negated: frozenset[str]
     plain: frozenset[str]
     relations: tuple[tuple[str, frozenset[str], frozenset[str]], ...]
@@ -105,7 +115,7 @@ def _reading(wording: str, title: list[_Raw], content: list[_Raw], description: 
     kept = [tuple(_kept(raw.words)) for raw in every]
     flat = tuple(word for sentence in kept for word in sentence)
     negated, plain = _polarity(every)
-    letters = [c for c in wording if c.isalpha()]
+    words = frozenset(stem(word.text) for word in flat)
     return Reading(
         wording=wording,
         title=tuple(word for sentence in kept[: len(title)] for word in sentence),
@@ -116,12 +126,20 @@ def _reading(wording: str, title: list[_Raw], content: list[_Raw], description: 
         numbers=frozenset(word.text for word in flat if word.text[-1:].isdigit() and word.hard),
         units=frozenset(unit for raw in every for unit in raw.units),
         names=frozenset(name for raw in every for name in raw.names),
-        words=frozenset(stem(word.text) for word in flat),
+        words=words,
+        telling=words - PROTECTED,
         negated=frozenset(negated),
         plain=frozenset(plain),
         relations=tuple(islice((relation for raw in every for relation in _relations(raw.words)), _MOST_RELATIONS)),
-        latin=sum(c < "\u0250" for c in letters) * 2 > len(letters),
+        latin=_is_latin(wording),
     )
+
+
+def _is_latin(text: str) -> bool:
+    if text.isascii():
+        return any(map(str.isalpha, text))
+    letters = [c for c in text if c.isalpha()]
+    return sum(c < "\u0250" for c in letters) * 2 > len(letters)
 
 
 def _sentences(text: str, *, titled: bool = False) -> list[_Raw]:
@@ -133,7 +151,7 @@ def _sentences(text: str, *, titled: bool = False) -> list[_Raw]:
 
 
 def _title_case(text: str) -> bool:
-    words = re.findall(r"[^\W\d_]{4,}", text)
+    words = _LONG_WORDS.findall(text)
     return len(words) > 1 and sum(word[0].isupper() for word in words) * 2 > len(words) + 1
 
 
@@ -142,47 +160,51 @@ def _pieces(text: str) -> list[str]:
 
 
 def _folded(token: str) -> str:
-    """Without case, but for options of one letter: `-r` and `-R` are two things; and plan A is not a plan."""
-    return token if re.fullmatch("-[A-Z]|A", token) else token.casefold()
+    return token if _CASED.fullmatch(token) else token.casefold()
 
 
 def _sentence(text: str, quoted: set[str], *, shouted: bool) -> _Raw:
     raw = _Raw()
     text = text.lower() if shouted else text
-    for pattern, put in PHRASES:
+    for pattern, put in PHRASES if ANY_PHRASE.search(text) else ():
         text = pattern.sub(put, text)
     for position, found in enumerate(_TOKEN.finditer(text)):
-        if found["comma"]:
-            raw.words.append(Word(","))
-        elif found["number"] or found["amount"]:
+        if found.lastgroup == "comma":
+            raw.words.append(_COMMA)
+        elif found.lastgroup in ("number", "amount"):
             raw.words.append(Word(found[0].replace(",", ""), hard=True))
         else:
-            _take(raw, found, quoted, opening=position == 0)
+            _take(raw, found[0], quoted, opening=position == 0, is_word=found.lastgroup == "word")
     return raw
 
 
-def _take(raw: _Raw, found: re.Match[str], quoted: set[str], *, opening: bool) -> None:
-    token = found[0]
+def _take(raw: _Raw, token: str, quoted: set[str], *, opening: bool, is_word: bool) -> None:
     folded = token.casefold() if opening else _folded(token)
-    if raw.words and raw.words[-1].text[-1:].isdigit() and folded in UNITS:
+    if folded in UNITS and raw.words and raw.words[-1].text[-1:].isdigit():
         raw.units.add(UNITS[folded] or folded)
         raw.words.append(Word(UNITS[folded] or folded, hard=True))
         return
-    coded = bool(re.search(r"[\d_./@:#+~]|[a-z][A-Z]|^-", token))
-    named = coded or folded in quoted or (token.isupper() and len(token) > 1) or (token[:1].isupper() and not opening)
-    if not found["word"] or coded:
-        _append(raw, folded, named=named)
-        return
-    for part in folded.removesuffix("'s").replace("'", "").split("-"):
-        _append(raw, part, named=named)
+    said = _said if len(token) <= _USUAL else _said.__wrapped__
+    words, names = said(token, folded, opening, folded in quoted, is_word)
+    raw.words += words
+    raw.names.update(names)
 
 
-def _append(raw: _Raw, text: str, *, named: bool) -> None:
-    text = _IZE.sub(r"\1iz\2", text)
-    if named and text not in GLUE and text not in PROTECTED:
-        raw.names.add(text)
-    for part in SAME.get(text, text).split():
-        raw.words.append(Word(part, hard=named or not part[-1:].isalpha()))
+@lru_cache(maxsize=4096)
+def _said(
+    token: str, folded: str, opening: bool, quoted: bool, is_word: bool
+) -> tuple[tuple[Word, ...], tuple[str, ...]]:
+    """The words of a token, and those of them that are names."""
+    coded = bool(_CODED.search(token))
+    named = coded or quoted or (token.isupper() and len(token) > 1) or (token[:1].isupper() and not opening)
+    is_code = coded or not is_word
+    parts = [folded] if is_code else folded.removesuffix("'s").replace("'", "").split("-")
+    texts = [_IZE.sub(r"\1iz\2", part) for part in parts]
+    words = [word for text in texts for word in SAME.get(text, text).split()]
+    return (
+        tuple(Word(word, hard=named or not word[-1:].isalpha()) for word in words),
+        tuple(text for text in texts if named and text not in GLUE and text not in PROTECTED),
+    )
 
 
 def _kept(words: list[Word]) -> Iterator[Word]:
@@ -214,11 +236,14 @@ def _polarity(sentences: list[_Raw]) -> tuple[set[str], set[str]]:
 
 
 _EARLIER: Final = {"before": True, "then": True, "until": True, "after": False}
+_RELATING: Final = frozenset({*_EARLIER, "insteadof", "not"})
 
 
 def _relations(words: list[Word]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
     texts = [word.text for word in words]
     for i, text in enumerate(texts):
+        if text not in _RELATING:
+            continue
         if text in _EARLIER:
             left, right = _sides(texts, i)
             yield ("time", left, right) if _EARLIER[text] else ("time", right, left)
@@ -239,25 +264,27 @@ def _content(texts: list[str]) -> frozenset[str]:
     return frozenset(stem(text) for text in texts if text not in GLUE and text != ",")
 
 
-def bases(word: str, /) -> set[str]:
+@lru_cache(maxsize=4096)
+def bases(word: str, /) -> frozenset[str]:
     """What `word` may be a plural, a third person or an -ing form of, itself included."""
     found = {word}
     if word in ("news", "https", "does", "less", "status", "always"):
-        return found
+        return frozenset(found)
     if len(word) > 4 and word.endswith("ies"):
         found.add(word[:-3] + "y")
     elif len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes", "oes")):
         found |= {word[:-2], word[:-1]}
     elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         found.add(word[:-1])
-    if word.endswith("ing") and len(word) > 5 and re.search("[aeiouy]", word[:-3]):
+    if word.endswith("ing") and len(word) > 5 and _VOWEL.search(word[:-3]):
         stripped = word[:-3]
         found |= {stripped, stripped + "e"}
         if stripped[-1] == stripped[-2]:
             found.add(stripped[:-1])
-    return found
+    return frozenset(found)
 
 
+@lru_cache(maxsize=4096)
 def stem(word: str, /) -> str:
     """A rough stem, for counting common words: never for deciding that two texts are the same."""
     if len(word) < 4 or not word.isascii() or not word.isalpha():

@@ -131,32 +131,32 @@ SAME: Final = {
 }
 """One spelling, or one word, for what may stand for the same. Short on purpose: `hit` is no `press` in every house."""
 
-PHRASES: Final = tuple(
-    (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), put)
-    for pattern, put in (
-        (r"won['’]t", "will not"),
-        (r"(can)['’]t|cannot", "can not"),
-        (r"(\w+)n['’]t", r"\1 not"),
-        (r"not (?:need|have) to|need not", " neednot "),
-        (r"do not ever", "never"),
-        (r"needs? to|have to|has to", " "),
-        (r"(?:make|be) sure(?: that| to)?", "ensure"),
-        (r"in order to", "to"),
-        (r"prior to", "before"),
-        (r"instead of|rather than", " insteadof "),
-        (r"only then", " onlythen "),
-        (r"right away|at once|straight away", " atonce "),
-        (r"every time", "whenever"),
-        (r"e-mail", "email"),
-        (r"click on", "click"),
-        (r"as well as", "and"),
-        (r"at least", " atleast "),
-        (r"at most", " atmost "),
-        (r"more than", " over "),
-        (r"(?:less|fewer) than", " under "),
-    )
+_PHRASES: Final = (
+    (r"won['’]t", "will not"),
+    (r"(can)['’]t|cannot", "can not"),
+    (r"(\w+)n['’]t", r"\1 not"),
+    (r"not (?:need|have) to|need not", " neednot "),
+    (r"do not ever", "never"),
+    (r"needs? to|have to|has to", " "),
+    (r"(?:make|be) sure(?: that| to)?", "ensure"),
+    (r"in order to", "to"),
+    (r"prior to", "before"),
+    (r"instead of|rather than", " insteadof "),
+    (r"only then", " onlythen "),
+    (r"right away|at once|straight away", " atonce "),
+    (r"every time", "whenever"),
+    (r"e-mail", "email"),
+    (r"click on", "click"),
+    (r"as well as", "and"),
+    (r"at least", " atleast "),
+    (r"at most", " atmost "),
+    (r"more than", " over "),
+    (r"(?:less|fewer) than", " under "),
 )
+PHRASES: Final = tuple((re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), put) for pattern, put in _PHRASES)
 """Set phrases become one word before a text is cut into words. Whatever negates stays."""
+ANY_PHRASE: Final = re.compile(rf"\b(?:{'|'.join(pattern for pattern, _ in _PHRASES)})\b", re.IGNORECASE)
+"""Whether a text has any of them: most have none."""
 
 UNITS: Final = {
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), "ms"),

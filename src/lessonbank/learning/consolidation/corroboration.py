@@ -10,7 +10,7 @@ from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
 from lessonbank.types.repeats import repeats_of
 
-from .duplicates import compare
+from .duplicates import same_words
 from .one_wording import same_wording
 from .retry import spent
 
@@ -58,7 +58,7 @@ class Corroborating:
     def _corroborated(
         self, lesson: Lesson, new: Experience, known: Sequence[tuple[Lesson, Experience]], kept: set[str]
     ) -> Sequence[Trust]:
-        same = [(other, owner) for other, owner in known if compare(lesson, other).level == "same"]
+        same = [(other, owner) for other, owner in known if same_words(lesson, other)]
         if lesson.hidden or any(other.state == "quarantined" for other, _ in same):
             doubted = lesson.id in kept and not lesson.hidden
             return [_trust(lesson.id, "quarantined", "the same was quarantined before", ())] if doubted else ()

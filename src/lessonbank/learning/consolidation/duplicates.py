@@ -44,20 +44,33 @@ def compare(a: Lesson, b: Lesson, /, *, similarity: float | None = None) -> Like
     """
     if a.kind != b.kind:
         return Likeness("different", "a strategy against a guardrail")
+    if why := same_words(a, b):
+        return Likeness("same", why)
+    one, two = read(a), read(b)
+    if not _comparable(one, two):
+        return Likeness("different", "not the same words, and too long or too short for more")
+    return _near(one, two, similarity)
+
+
+def same_words(a: Lesson, b: Lesson, /) -> str:
+    """Why `compare` calls the two `same`; empty where it does not. Faster, because nothing else is told apart."""
+    if a.kind != b.kind:
+        return ""
     one, two = read(a), read(b)
     if one.wording == two.wording:
-        return Likeness("same", "the same words")
-    if not (0 < len(one.flat) <= _MOST_WORDS and 0 < len(two.flat) <= _MOST_WORDS):
-        return Likeness("different", "not the same words, and too long or too short for more")
-    if _same_title(one, two) and _same_body(one, two):
-        return Likeness("same", "the same but for form, spelling or the order of its parts")
-    return _near(one, two, similarity)
+        return "the same words"
+    is_same = _comparable(one, two) and _same_title(one, two) and _same_body(one, two)
+    return "the same but for form, spelling or the order of its parts" if is_same else ""
 
 
 def overlap(a: Reading, b: Reading, /) -> float:
     """The share of words in common (Jaccard over stems, negations and prepositions left out), from 0 to 1."""
-    ours, theirs = a.words - PROTECTED, b.words - PROTECTED
-    return len(ours & theirs) / len(ours | theirs) if ours or theirs else 0.0
+    common = len(a.telling & b.telling)
+    return common / (len(a.telling) + len(b.telling) - common) if a.telling or b.telling else 0.0
+
+
+def _comparable(a: Reading, b: Reading) -> bool:
+    return 0 < len(a.flat) <= _MOST_WORDS and 0 < len(b.flat) <= _MOST_WORDS
 
 
 def _near(a: Reading, b: Reading, similarity: float | None) -> Likeness:

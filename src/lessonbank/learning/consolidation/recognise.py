@@ -21,7 +21,7 @@ from lessonbank.types.repeats import NOT_RECOGNISED, repeats_of, taught_again, w
 
 from ._moves import same_moves
 from ._sentences import bases, read
-from .duplicates import compare, overlap
+from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_words
 
 LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""
@@ -158,9 +158,8 @@ def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
 
 def _one_lesson(new: Lesson, known: Lesson) -> str:
     """Why words alone say that the two are one; empty where they do not."""
-    like = compare(new, known)
-    if like.level == "same":
-        return like.reason
+    if why := same_words(new, known):
+        return why
     return "the same moves, for a task in other words" if same_moves(new, known) else ""
 
 
@@ -227,11 +226,13 @@ def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesso
 
 def _near(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> list[tuple[float, Lesson]]:
     """The lessons that are near by their words, or by these with their cosine; each with its share of common words."""
-    return [
-        (overlap(read(lesson), read(one)), one)
-        for one in known
-        if compare(lesson, one, similarity=cosines.get((lesson.id, one.id))).level == "near"
-    ]
+    found = list[tuple[float, Lesson]]()
+    for one in known:
+        cosine, common = cosines.get((lesson.id, one.id)), overlap(read(lesson), read(one))
+        enough = SOME if (cosine or 0.0) >= CLOSE else NEAR  # most have less, and are not compared further
+        if common >= enough and compare(lesson, one, similarity=cosine).level == "near":
+            found.append((common, one))
+    return found
 
 
 def _would_be_lost(new: Lesson, kept: Lesson) -> bool:

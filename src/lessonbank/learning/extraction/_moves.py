@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, cast
 
 from lessonbank.guard import one_line
@@ -113,8 +114,9 @@ def _effect(text: str, last: str, *, is_error: bool) -> Effect:
             return "error"
         if _INERT.search(text):
             return "inert"
-    says_something = len(_TAG.sub("", text).strip()) > 2 and not _ACKNOWLEDGED.match(text)
-    return "inert" if says_something and text == last else "moved"
+    if text != last or _ACKNOWLEDGED.match(text):
+        return "moved"
+    return "inert" if len(_TAG.sub("", text).strip()) > 2 else "moved"
 
 
 def _gist(text: str, effect: Effect, values: RunValues) -> str:
@@ -125,8 +127,9 @@ def _gist(text: str, effect: Effect, values: RunValues) -> str:
         return _fields(data, values) if data is not None else _first_line(text)
     if data is not None:
         text = _told_error(data)
-    lines = [line for line in text.splitlines() if _says(line)]
-    ends = [line for line in (*lines[:20], *lines[-20:]) if "Traceback" not in line]
+    lines = text.splitlines()
+    first, last = (islice(filter(_says, told), 20) for told in (lines, reversed(lines)))
+    ends = [line for line in (*first, *reversed([*last])) if "Traceback" not in line]
     named = [line for line in ends if _NAMED_ERROR.search(line)]
     told = named or [line for line in ends if _ERROR.search(line)]
     return told[-1] if told else ""

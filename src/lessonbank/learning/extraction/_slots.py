@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, tokens
+from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, words
 from lessonbank.types import Json, ToolCall
 
 _READ: Final = 20_000
@@ -88,6 +88,8 @@ class Shown:
     task: str
     instructions: str = ""
     page: str = ""
+    read: set[str] = field(default_factory=set[str])
+    """What stood between two blanks on a page so far."""
     earlier: set[str] = field(default_factory=set[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
     """Words of the task with a digit to slots that the word before names, such as `B-331` to `<record>`."""
@@ -109,7 +111,10 @@ class Shown:
     def see(self, page: str, /) -> None:
         """Take in what came back."""
         self.page = page
-        self.earlier.update(t for t in set(_TOKEN.findall(page[:_READ])) if len(t) > 2 and _HAS_DIGIT.search(t))
+        # No token holds a blank, and most of a page was on the pages before.
+        new = set(page[:_READ].split()) - self.read
+        self.read |= new
+        self.earlier.update(t for t in _TOKEN.findall(" ".join(new)) if len(t) > 2 and _HAS_DIGIT.search(t))
 
     def control(self, name: str, /) -> str:
         """What the page calls the control `name`: `[a12] button 'Save', clickable` makes `a12` the button 'Save'."""
@@ -282,7 +287,7 @@ def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
     told = shown.prose(text)
     code = loud and bool(re.search(r"\w(?:Error|Exception)\b|command not found|No such file", told))
     if not code:
-        own = {token for token, _, _ in tokens(beside)}
+        own = set(words(beside))
         told = _merged(_masked_words(told, lambda word: _is_usual(word, shown, own)))
     slots = _SLOT.findall(told)
     rest = _WORD.findall(_SLOT.sub(" ", told))

@@ -64,6 +64,11 @@ class _Lesson:
     content: str
     shown_by: tuple[tuple[_Run, Move], ...]
 
+    @property
+    def run(self) -> _Run:
+        """The run whose task it is told with."""
+        return self.shown_by[0][0]
+
 
 class ExtractiveExtractor:
     """Draws lessons from the form of a run alone: pure, fast, linear in its length, ignorant of any particular world.
@@ -94,8 +99,9 @@ class ExtractiveExtractor:
         values = RunValues.of([attempt.trajectory for _, attempt in known])
         runs = [_run(n, attempt, values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
-        lessons = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
-        lessons = tuple(_lesson(lesson, several=len(attempts) > 1) for lesson in lessons)
+        drawn = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
+        tasks = {n: _generic_task(run) for n, run in {lesson.run.number: lesson.run for lesson in drawn}.items()}
+        lessons = tuple(_lesson(lesson, tasks[lesson.run.number], several=len(attempts) > 1) for lesson in drawn)
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
 
@@ -334,9 +340,7 @@ def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
     return list({lesson.content: lesson for lesson in lessons}.values())
 
 
-def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
-    run = lesson.shown_by[0][0]
-    when = _generic_task(run)
+def _lesson(lesson: _Lesson, when: str, *, several: bool) -> Lesson:
     return Lesson(
         title=one_line(f"{lesson.head}: {_cut(when, _TOPIC)}"),
         description=f"For a task like: {_cut(when, _WHEN)}",

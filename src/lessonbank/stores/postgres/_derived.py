@@ -13,12 +13,23 @@ from lessonbank.types.repeats import repeats_of
 
 from ._database import Connection, do, many, rows
 from ._rows import VISIBLE
+from ._seen import seen
 
 
 def lesson_rows(number: int, experience: Experience, /) -> list[tuple[object, ...]]:
-    """What is kept of an experience's lessons: id, experience, place, state, time, kind, writer and wording."""
+    """What is kept of an experience's lessons: id, experience, place, state, time, kind, writer, wording, words."""
     return [
-        (i.id, number, at, state_of(i), microseconds(i.created_at), i.kind, i.provenance.writer, wording_of(i))
+        (
+            i.id,
+            number,
+            at,
+            state_of(i),
+            microseconds(i.created_at),
+            i.kind,
+            i.provenance.writer,
+            wording_of(i),
+            seen(i.text),
+        )
         for at, i in enumerate(experience.lessons, 1)
     ]
 
@@ -34,14 +45,15 @@ def derive(connection: Connection, scope: str, experiences: Mapping[int, Experie
     of_lessons = (row for number, e in experiences.items() for row in lesson_rows(number, e))
     of_attempts = (row for number, e in experiences.items() for row in attempt_rows(number, e))
     of_repeats = ((id, number) for number, e in experiences.items() for id in repeats_of(e))
-    _insert(connection, scope, "lessons (scope, id, experience, place, state, created_at, kind, writer, wording)",
+    _insert(connection, scope, "lessons (scope, id, experience, place, state, created_at, kind, writer, wording, seen)",
             of_lessons)  # fmt: skip
     _insert(connection, scope, "attempts (scope, trajectory, experience, waiting, outcome)", of_attempts)
     _insert(connection, scope, "repeats (scope, lesson, experience)", of_repeats)
 
 
 def _insert(connection: Connection, scope: str, into: str, values: Iterable[Sequence[object]]) -> None:
-    places = ", ".join(["%s"] * (into.count(",") + 1))
+    _, _, columns = into.rstrip(")").partition("(")
+    places = ", ".join("%s::bit(1024)" if name == "seen" else "%s" for name in columns.split(", "))
     many(connection, f"INSERT INTO lessonbank.{into} VALUES ({places})", ((scope, *row) for row in values))
 
 

@@ -25,6 +25,7 @@ from lessonbank.types import Kind, Lesson, LessonState, Outcome, Recall, Run, Ru
 from ._database import Connection, row, rows
 from ._read import FAILED, UNSETTLED, holding, trajectory
 from ._rows import NEWEST, experiences_at
+from ._seen import pattern
 
 _FIRST: Final = 64
 """Rows fetched at once at first; each further fetch takes twice as many, because few of them fit what is asked."""
@@ -56,6 +57,8 @@ def lessons(
     if asked.metadata:
         where.add("e.scope = l.scope AND e.number = l.experience")
         where.add("e.tags @> %s", list(tags(asked.metadata)))
+    if words := asked_words(asked.text):
+        where.add("l.seen & %s::bit(1024) = %s::bit(1024)", *[pattern(words)] * 2)
     joined = ", lessonbank.experiences e" if asked.metadata else ""
     sql = (
         f"SELECT l.experience, l.place FROM lessonbank.lessons l{joined}"

@@ -190,7 +190,7 @@ def _kept(connection: Connection, scope: str, table: str) -> Iterable[Sequence[A
 
 
 _COLUMNS: Final = {
-    "lessons": "id, experience, place, state, created_at, kind, writer, wording",
+    "lessons": "id, experience, place, state, created_at, kind, writer, wording, seen::text",
     "repeats": "lesson, experience",
     "attempts": "trajectory, experience, waiting, outcome",
     "shown": "lesson, recall",

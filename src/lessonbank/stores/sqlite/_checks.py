@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import zlib
 from collections.abc import Iterator
@@ -28,16 +29,23 @@ def checksum(*values: bytes | str | int | None) -> int:
     return found
 
 
-def check_rows(connection: sqlite3.Connection, /, *, seconds: float) -> tuple[str, str]:
+def check_rows(
+    connection: sqlite3.Connection, /, *, seconds: float = math.inf, records: bool = True
+) -> tuple[str, str]:
     """What is wrong with the first record, and with the first vector, that is not what was written.
 
     Empty where none is found in `seconds`. A rebuild drops such a vector; a record is lost.
     """
     end = monotonic() + seconds
     vector, record = (
-        next((said for said in rows(connection) if said or monotonic() > end), "") for rows in (_vectors, _records)
+        next((said for said in rows(connection) if said or monotonic() > end), "")
+        for rows in (_vectors, _records if records else _nothing)
     )
     return record, vector
+
+
+def _nothing(connection: sqlite3.Connection) -> Iterator[str]:
+    return iter(())
 
 
 def _vectors(connection: sqlite3.Connection) -> Iterator[str]:

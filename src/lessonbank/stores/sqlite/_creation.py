@@ -29,8 +29,7 @@ def create(path: Path, /) -> None:
             part = begin(path)
             part.chmod(0o600)
             _fill(part)
-            synced(part)
-            _name(part, path)
+            _name(synced(part), path)
     except sqlite3.Error as error:
         raise unavailable(error, path) from error
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sqlite3
 import threading
@@ -42,8 +43,10 @@ _TOGETHER: Final = 64
 """Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
 _REFUSED: Final = "nothing is written to a damaged bank"
 _NOT_HAD: Final = "failed to get page"
+_HELD_BACK: Final = 5.0
+"""Seconds that changes wait at most until the file was looked over: 100,000 lessons take about one."""
 _BEFORE_A_CHANGE: Final = 0.25
-"""Seconds that the first change waits for the look over the file, and then takes at most to read checksums."""
+"""Seconds for which the first change of a file that was not looked over reads checksums at most."""
 _LOOKED_OVER: Final = 1 << 30
 """Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
 
@@ -138,9 +141,12 @@ class Database:
         self._leased = 0
         self._paused = False
         self._looking: sqlite3.Connection | None = None
-        self._looked, self._is_checked = threading.Event(), False
+        self._looked, self._is_checked, self._bad_vector = threading.Event(), False, False
         self._looked.set()
         self._waiting: deque[_Job] = deque()
+        self._may_change = True
+        self._held: list[_Job] = []
+        self._patience: threading.Timer | None = None
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="lessonbank-writer")
         self._reading = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
@@ -175,6 +181,7 @@ class Database:
             if self.path.stat().st_size <= _LOOKED_OVER:
                 self._looked.clear()
                 look.start()
+                self._may_change = False
         except (OSError, RuntimeError):  # no file or no thread any more: whoever calls hears it
             self._looked.set()
 
@@ -211,7 +218,7 @@ class Database:
         """Read the whole file once: damage that no call has read yet must not be written on."""
         try:
             with self._lease([], keep=False) as connection, closing(connection):
-                said = self._quickly_checked(connection)
+                said = self._looked_at(connection, _quickly_checked)
             self._say_damaged("" if said == "ok" else said)
         except StoreDamaged as error:
             self._say_damaged(str(error))
@@ -220,18 +227,33 @@ class Database:
         finally:
             self._looked.set()
 
+    def _read_sums(self) -> None:
+        """The same with the bytes inside the rows, at which SQLite does not look. Then changes are let in."""
+        self._looked.wait()
+        try:
+            with self._lease([], keep=False) as connection, closing(connection):
+                record, vector = self._looked_at(connection, check_rows)
+            self._say_damaged(record)
+            self._bad_vector, self._is_checked = bool(vector), not vector
+        except StoreDamaged as error:
+            self._say_damaged(str(error))
+        except (StoreUnavailable, MemoryError):  # as above
+            return
+        finally:
+            self._let_changes_in()
+
     def _check_sums(self) -> None:
-        """Before the first change, read what has a checksum: SQLite does not look at the bytes inside a row.
+        """Before the first change of a file that was not looked over, and while a vector is damaged, read checksums.
 
         Raises:
             StoreDamaged: a vector is damaged. This is not remembered, because a rebuild mends it.
         """
-        if self._is_checked:
+        if self._is_checked or self._damage:
             return
-        self._looked.wait(_BEFORE_A_CHANGE)
+        seconds = math.inf if self._bad_vector else _BEFORE_A_CHANGE
         try:
             with self._lease(self._readers, ending=True) as connection:
-                record, vector = check_rows(connection, seconds=_BEFORE_A_CHANGE)
+                record, vector = check_rows(connection, seconds=seconds, records=not self._bad_vector)
             self._say_damaged(record)
         except StoreDamaged as error:
             self._say_damaged(str(error))
@@ -239,8 +261,39 @@ class Database:
         except (StoreUnavailable, MemoryError):  # the change itself will say so
             return
         if vector and not self._damage:
+            self._bad_vector = True
             raise StoreDamaged(f"{_REFUSED} ({vector})", remedy=": call `admin.rebuild()`, then `admin.reindex()`")
         self._is_checked = True
+
+    def _hold_back(self, jobs: Sequence[_Job]) -> list[_Job]:
+        """Those that are done now. The first changes wait until the file was looked over; nothing else waits for it."""
+        with self._state:
+            changes = [job for job in jobs if not job.at_once]
+            if self._may_change or not changes:
+                return list(jobs)
+            self._held += changes
+            if self._patience is None:
+                self._patience = threading.Timer(_HELD_BACK, self._let_changes_in)
+                self._patience.daemon = True
+                begun = self._patience, threading.Thread(target=self._read_sums, name="lessonbank-check", daemon=True)
+                try:
+                    for thread in begun:
+                        thread.start()
+                except RuntimeError:  # no thread can be started
+                    self._let_in()
+        return [job for job in jobs if job.at_once]
+
+    def _let_changes_in(self) -> None:
+        with self._state:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._may_change, held, self._held = True, self._held, []
+        self._waiting.extend(held)
+        for _ in held[::_TOGETHER]:
+            self._writing.submit(self._commit_waiting)
 
     def _say_damaged(self, said: str) -> None:
         # A page that cannot be had now says nothing of the file: memory may be short.
@@ -250,11 +303,14 @@ class Database:
         self.damaged(" ".join(said.split()))
         log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
 
-    def _quickly_checked(self, connection: sqlite3.Connection) -> str:
+    def _looked_at(self, connection: sqlite3.Connection, look: Callable[[sqlite3.Connection], T]) -> T:
+        """What `look` finds. Raises StoreUnavailable where it was called off."""
         with self._state:
-            self._looking = None if self._paused or self._closed else connection
+            if self._paused or self._closed:
+                raise sqlite3.OperationalError("interrupted")  # as SQLite says of a look that has begun
+            self._looking = connection
         try:
-            return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0]) if self._looking else "ok"
+            return look(connection)
         finally:
             self._looking = None
 
@@ -316,7 +372,8 @@ class Database:
             raise StoreUnavailable(f"no thread can be started for {self.path} ({error}): end some, try again") from None
 
     def _commit_waiting(self) -> None:
-        jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
+        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
+        jobs = self._hold_back(taken)
         live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
         changes = [job for job in live if not job.at_once]
         try:
@@ -400,6 +457,7 @@ class Database:
         with self._state:
             self._closed = True
         self._call_off()
+        self._let_changes_in()
         self._writing.shutdown()
         with self._state:
             self._state.wait_for(lambda: not self._leased)
@@ -497,6 +555,10 @@ class Database:
         _forks.inherited.extend([*self._readers, *self._writers, *self._streams, self._reading, self._writing])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
+
+
+def _quickly_checked(connection: sqlite3.Connection) -> str:
+    return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
 
 
 def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseException | None]:

@@ -16,6 +16,7 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
 from lessonbank.types.repeats import repeats_of
 
+from . import _lesson_words
 from ._rows import AMONG_IDS, among_ids, mark, term, terms
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
@@ -119,12 +120,19 @@ def upto(connection: sqlite3.Connection, /) -> int:
 
 
 def index_tail(
-    connection: sqlite3.Connection, scope: int, known: Mapping[int, str], /, *, before: int, done: int
+    connection: sqlite3.Connection,
+    scope: int,
+    known: Mapping[int, str],
+    written: Mapping[int, Experience],
+    /,
+    *,
+    before: int,
+    done: int,
 ) -> None:
-    """Index the words of the newest tasks, those behind number `done`, once there are enough.
+    """Index the words of the newest tasks and lessons, those behind number `done`, once there are enough.
 
-    `known` has the words of some of `scope`, joined, in the order of their numbers; `before`: the last number there was
-    before these were written. Those up to it are read again.
+    `known` has the words of the tasks of `written`, joined, in the order of their numbers, all of `scope`; `before`:
+    the last number there was before these were written. Those up to it are read again.
     """
     last = max((before, *known))
     if last - done < TAIL:
@@ -132,6 +140,8 @@ def index_tail(
     rows = connection.execute(f"{TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
     waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
     _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
+    _lesson_words.catch_up(connection, [n for n, *_ in rows])
+    _lesson_words.put(connection, scope, {n: e for n, e in written.items() if n > max(before, done)})
     connection.execute("UPDATE indexed SET upto = ?", (last,))
 
 

@@ -36,12 +36,13 @@ from lessonbank.types import (
     Trajectory,
 )
 
-from ._derived import EXPERIENCE, RECALL, RUN
+from ._derived import EXPERIENCE, RECALL, RUN, TAIL
+from ._lesson_words import INDEXED, asking
 from ._read import FAILED, PENDING, holding, trajectory
 from ._rows import AMONG, ScopeRow, among, find_scope, lessons_of, packed_at
 
-_FEW: Final = 64
-"""Experiences with some metadata whose lessons are looked at one by one."""
+_FEW: Final = 2 * TAIL
+"""Experiences with some metadata or words whose lessons are looked at one by one."""
 _LISTED: Final = 16
 _SEARCHED: Final = 256
 """Lessons whose records are fetched at once: many, where most are passed over."""
@@ -68,15 +69,18 @@ def lessons(
         where.add("kind = ?", kind)
     if writer is not None:
         where.add("writer = ?", encodable(writer))
-    tagged = _tagged(connection, scope, asked.metadata)
-    if tagged is None:
+    words = asked_words(asked.text)
+    few = _few(connection, scope, asked.metadata, words)
+    if few is None:
         _add_tags(where, "experience", EXPERIENCE, asked.metadata)
+        if words:
+            where.add(f"experience IN (SELECT number FROM ({INDEXED}))", asking(scope.number, words))
         rows = [_of_state(connection, scope, state, where) for state in states]
         places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
     else:
         wanted = _Wanted(frozenset(states), kind, None if writer is None else encodable(writer), row)
-        places = iter(sorted(_places(connection, tagged, wanted), reverse=True))
-    found = _lessons(connection, places, asked_words(asked.text))
+        places = iter(sorted(_places(connection, few, words, wanted), reverse=True))
+    found = _lessons(connection, places, words)
     if topics is not None:
         found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
     return asked.first(found, lambda lesson: (lesson.text,))
@@ -102,18 +106,23 @@ class _Wanted:
         )
 
 
-def _tagged(
-    connection: sqlite3.Connection, scope: ScopeRow, metadata: Mapping[str, Json] | None
+def _few(
+    connection: sqlite3.Connection, scope: ScopeRow, metadata: Mapping[str, Json] | None, words: Collection[str]
 ) -> Sequence[int] | None:
-    """The experiences of the scope with this metadata; `None` where there are many, or no metadata is asked for.
+    """The experiences of the scope with this metadata that may hold these words; `None` where there are many, or
+    neither is asked for.
 
     No index leads from an experience to its lessons: a few are quicker read than every place of the scope looked up.
     """
-    if not (wanted := tags(metadata or {})):
+    wanted = tags(metadata or {})
+    each = ["SELECT record FROM tags WHERE kind = ? AND tag = ?" for _ in wanted]
+    values: list[object] = [value for tag in wanted for value in (EXPERIENCE, tag)]
+    if words:
+        each.append(f"SELECT number FROM ({INDEXED})")
+        values.append(asking(scope.number, words))
+    if not each:
         return None
-    each = " INTERSECT ".join("SELECT record FROM tags WHERE kind = ? AND tag = ?" for _ in wanted)
-    values = [value for tag in wanted for value in (EXPERIENCE, tag)]
-    numbers = [number for (number,) in connection.execute(f"{each} LIMIT ?", (*values, _FEW + 1))]
+    numbers = [number for (number,) in connection.execute(f"{' INTERSECT '.join(each)} LIMIT ?", (*values, _FEW + 1))]
     if len(numbers) > _FEW:
         return None
     rows = connection.execute(
@@ -123,10 +132,10 @@ def _tagged(
 
 
 def _places(
-    connection: sqlite3.Connection, numbers: Collection[int], wanted: _Wanted
+    connection: sqlite3.Connection, numbers: Collection[int], words: frozenset[str], wanted: _Wanted
 ) -> Iterator[tuple[int, int, int]]:
     for number, kept in packed_at(connection, numbers).items():
-        for place, lesson in enumerate(lessons_of(kept, frozenset()), 1):
+        for place, lesson in enumerate(lessons_of(kept, words), 1):
             at = microseconds(lesson.created_at), number, place
             if wanted.takes(lesson, at):
                 yield at

@@ -25,7 +25,8 @@ from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
-from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag
+from . import _lesson_words
+from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
 from ._vector_blocks import drop, forget
@@ -53,6 +54,7 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
     _empty_journal(connection, scope)
     told = _append(connection, name, writer, tombstone)
+    _lesson_words.reindex(connection)
     _finish(connection, name)
     return told
 
@@ -81,6 +83,7 @@ def purge(
         NotFound: neither the scope nor its past knows one of them.
     """
     told = [_purge(connection, name, Erasing(what, id), writer, reason) for what, id in these]
+    _lesson_words.finish(connection)
     _finish(connection, name)
     return told
 
@@ -195,13 +198,15 @@ def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, erasing:
         " WHERE e.scope IN (?, ?)",
         (scope.number, -scope.number),
     ).fetchall()
-    doomed: list[int] = []
+    doomed, indexed = list[int](), upto(connection)
     for number, where, record, entry in rows:
         text = unpacked(record or entry or packed(""))
         if not any(mark in text for mark in marks):
             continue
         experience = experience_of(record, entry)
         left = erasing.experience(experience)
+        if left is not experience and number <= indexed:
+            _lesson_words.change(connection, scope.number, number, experience, left)
         if left is None:
             doomed.append(number)
         elif left is not experience:

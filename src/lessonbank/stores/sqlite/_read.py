@@ -85,7 +85,8 @@ def owner(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) ->
 def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection[str], /) -> list[Experience]:
     """The experiences with a lesson of one of these wordings, oldest first."""
     rows = connection.execute(
-        f"SELECT DISTINCT experience FROM lessons WHERE scope = ? AND wording {AMONG_IDS} ORDER BY experience",
+        f"SELECT DISTINCT experience FROM lessons INDEXED BY lessons_by_wording WHERE scope = ? AND wording {AMONG_IDS}"
+        " ORDER BY experience",
         (find_scope(connection, scope_name).number, among_ids(wordings)),
     ).fetchall()
     return [experience_at(connection, number) for (number,) in rows]

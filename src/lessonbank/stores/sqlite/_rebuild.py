@@ -12,6 +12,7 @@ from lessonbank.stores._records import microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import Experience, Settle
 
+from . import _lesson_words
 from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._purge import UNFINISHED
 from ._read import setting
@@ -32,6 +33,7 @@ def rebuild(connection: sqlite3.Connection, /) -> None:
     _read_journal(connection)
     relist(connection)
     reindex_words(connection)
+    _lesson_words.reindex(connection)
     rejoin(connection)
     recount(connection)
     settle_all(connection)

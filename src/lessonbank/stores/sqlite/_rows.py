@@ -150,17 +150,22 @@ SHOWS: Final = (
 """Whether the experience `e` is found: a lesson may be shown that it has, or that it taught again."""
 
 
-def found_at(connection: sqlite3.Connection, scope: ScopeRow, number: int, /) -> Experience:
-    """The experience in that row as a search gives it: with the lessons that it taught again, as they are now."""
-    experience = experience_at(connection, number)
-    if not repeats_of(experience):
-        return experience
-    owners = connection.execute(
-        f"SELECT DISTINCT l.experience FROM {_TAUGHT_AGAIN} ON l.scope = ? AND l.id = r.lesson WHERE r.experience = ?",
-        (scope.number, number),
-    ).fetchall()
-    held = {lesson.id: lesson for (owner,) in owners for lesson in experience_at(connection, owner).lessons}
-    return shown_with(experience, held)
+def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], /) -> dict[int, Experience]:
+    """The experiences in these rows as a search gives them, by number: with what they taught again, as it is now."""
+    known = {n: experience_of(*kept) for n, kept in packed_at(connection, numbers).items()}
+    again = [number for number, experience in known.items() if repeats_of(experience)]
+    if not again:
+        return known
+    rows = connection.execute(
+        f"SELECT DISTINCT l.experience FROM {_TAUGHT_AGAIN} ON l.scope = ? AND l.id = r.lesson"
+        f" WHERE r.experience {AMONG}",
+        (scope.number, among(again)),
+    )
+    owners = {number for (number,) in rows}
+    held = [known[n] for n in owners & known.keys()]
+    held += [experience_of(*kept) for kept in packed_at(connection, owners - known.keys()).values()]
+    lessons = {lesson.id: lesson for owner in held for lesson in owner.lessons}
+    return known | {number: shown_with(known[number], lessons) for number in again}
 
 
 def numbers_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Iterable[str], /) -> dict[str, int]:

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from lessonbank._replacing import abandon, begin, finish, refuse_odd, refuse_odd_bank
+from lessonbank._replacing import WORK, abandon, begin, finish, refuse_odd, refuse_odd_bank
 from lessonbank.errors import StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.stores._packing import packed, packed_records
 from lessonbank.types import Add, Experience, Lost, Merge, Missing, Replace, Retire, Rollback, Salvaged, Settle
@@ -70,18 +70,18 @@ def salvage(bank: Path, new: Path, /) -> Salvaged:
 def _put(wreck: Wreck, bank: Path, new: Path, notes: list[str]) -> Salvaged:
     part = begin(new, like=bank)
     mode = part.stat().st_mode & 0o777
-    part.unlink()  # an empty file is not taken for a new bank
+    work = part.with_name(f"{part.name}{WORK}")  # the part is an empty file, which is not taken for a new bank
     try:
-        with closing(Database(part, busy_timeout=5.0)) as database:
+        with closing(Database(work, busy_timeout=5.0)) as database:
             database.open()
             lost = database.write(_filled, wreck).result()
             wrong = database.read(problems).result()
             held = database.read(summed).result()
-        part.chmod(mode)
+        work.chmod(mode)
+        work.replace(part)
         finish(part, new)
     finally:
-        for ending in ("", "-wal", "-shm"):
-            abandon(part.with_name(f"{part.name}{ending}"))
+        abandon(part)
     notes += [f"the new bank is not quite sound: {what}" for what in wrong]
     return Salvaged(bank=str(bank), new=str(new), counts=held, lost=tuple(lost), notes=tuple(notes))
 

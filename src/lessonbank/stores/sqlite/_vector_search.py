@@ -133,7 +133,7 @@ def _matches(
 ) -> list[Match]:
     found = snapshot.nearest(query, limit=limit, exclude=exclude)
     best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
-    experiences = {n: found_at(connection, scope, n) for n in dict.fromkeys(key // PARTS for key, _ in best)}
+    experiences = found_at(connection, scope, list(dict.fromkeys(key // PARTS for key, _ in best)))
     return [_match(experiences[key // PARTS], key % PARTS, score) for key, score in best]
 
 

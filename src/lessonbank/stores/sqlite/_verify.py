@@ -21,6 +21,7 @@ from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, 
 from lessonbank.types.repeats import repeats_of
 from lessonbank.types.timeline import Entry, live
 
+from . import _lesson_words
 from ._checks import VECTORS, checksum
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, listed, upto
 from ._rebuild import ids_of, journal_of, named, unfinished
@@ -185,13 +186,13 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     )
     attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts")
     repeats = _by_experience(connection, "SELECT experience, lesson FROM repeats")
-    lost = wrong = 0
+    lost, wrong, said, indexed = 0, 0, Counter[str](), upto(connection)
     rows = connection.execute(
-        "SELECT e.number, e.record, j.entry, s.name, e.id, t.task, e.created_at, e.active, e.words"
+        "SELECT e.number, e.record, j.entry, s.number, s.name, e.id, t.task, e.created_at, e.active, e.words"
         " FROM experiences e JOIN scopes s ON s.number = abs(e.scope) LEFT JOIN tasks t ON t.number = e.number"
         " LEFT JOIN journal j ON j.number = e.entry"
     )
-    for number, record, entry, *columns in rows:
+    for number, record, entry, scope, *columns in rows:
         try:
             experience = experience_of(record, entry)
         except StoreUnavailable:
@@ -199,10 +200,14 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
             continue
         derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
         again = {lesson for (lesson,) in repeats.pop(number, [])} == set(repeats_of(experience))
+        if number <= indexed:
+            said.update(terms(scope, _lesson_words.said(experience)).split())
         found = again and _tagged(connection, EXPERIENCE, number, experience)
         wrong += derived != _derived(experience) or not found
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
+    unlike = _unlike(_lesson_words.counted(connection), said)
+    yield "words of lessons are not in the index as often as lessons hold them", len(unlike)
 
 
 def _by_experience(connection: sqlite3.Connection, sql: str) -> dict[int, list[tuple[Any, ...]]]:

@@ -7,7 +7,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from lessonbank._batches import batches
 from lessonbank.stores._records import encodable
@@ -16,6 +19,7 @@ from lessonbank.types import Match
 
 from ._derived import upto
 from ._rows import AMONG, SHOWS, ScopeRow, among, find_scope, found_at, numbers_of, term
+from ._word_sums import Floats, Numbers, sums
 
 _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
@@ -23,6 +27,10 @@ _BATCH: Final = 64
 """Tasks whose text is read at once, the most promising first, or that are scored at once."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
+_PART: Final = 64
+"""When one place is read for so many tasks of the scope, and more must be, all sums are made at once."""
+_MORE: Final = 32
+"""Tasks looked at beyond the limit where all sums are made: ties with the last place are among them."""
 _MARGIN: Final = 1e-6
 """Scores are rounded; a document this close to the last place is looked at, not bounded away."""
 
@@ -36,31 +44,36 @@ class _Field:
     left_out: Collection[int]
     tail: Mapping[str, Mapping[int, int]]
     """Where the words of the query stand in the tasks that the index does not hold yet."""
-    tasks: dict[int, tuple[int, bool, int]] = field(default_factory=dict[int, tuple[int, bool, int]])
+    tasks: dict[int, _Task] = field(default_factory=dict[int, "_Task"])
     drags: dict[int, float] = field(default_factory=dict[int, float])
     sums: dict[int, float] = field(default_factory=dict[int, float])
     """What each task has at least."""
 
-    def read(self, word: str, /, *, most: float = 0.0) -> dict[int, int]:
-        """Add every task that holds `word`; how often each does. A place without a record is left out: the index lost
-        touch there."""
-        places = self._places(word)
-        for some in batches(number for number in places if number not in self.tasks):
-            self._know(some)
-        held = {number: count for number, count in places.items() if number in self.tasks}
-        for part in batches(held.items()):
-            add_gains(self.sums, most, dict(part), self.drags)
-        return held
+    def read(self, most: Mapping[str, float], /) -> dict[str, dict[int, int]]:
+        """Add every task that holds one of these words, each with what it gives at most; how often each does.
 
-    def _know(self, numbers: Collection[int]) -> None:
+        A place without a record is left out: the index lost touch there.
+        """
+        places = {word: self._places(word) for word in most}
+        for some in batches({number for held in places.values() for number in held if number not in self.tasks}):
+            self.know(some)
+        found = {word: {n: count for n, count in held.items() if n in self.tasks} for word, held in places.items()}
+        for word, held in found.items():
+            for part in batches(held.items()):
+                add_gains(self.sums, most[word], dict(part), self.drags)
+        return found
+
+    def know(self, numbers: Collection[int], /) -> None:
+        """Read how long these tasks are, and whether they are shown."""
         found = _tasks(self.connection, self.scope, numbers)
         mean = max(self.scope.words, 1) / max(self.scope.documents, 1)
+        drags = {length: drag(length / mean) for length in {task.words for task in found.values()}}
         self.tasks |= found
-        self.drags |= {number: drag(length / mean) for number, (length, _, _) in found.items()}
+        self.drags |= {number: drags[task.words] for number, task in found.items()}
 
     def _places(self, word: str) -> Counter[int]:
         rows = self.connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(self.scope.number, word),))
-        found = Counter(doc for (doc,) in rows)
+        found: Counter[int] = Counter(chain.from_iterable(rows))
         found.update(self.tail.get(word, {}))
         return found
 
@@ -73,7 +86,7 @@ class _Field:
 
     def usable(self, number: int, /) -> bool:
         """Whether the task may be answered with."""
-        return self.tasks[number][1] and number not in self.left_out
+        return self.tasks[number].shown and number not in self.left_out
 
 
 def search(
@@ -95,19 +108,20 @@ def search(
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
     known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
     found = _all(known, asked) if _rolled_back(connection, here) else _Asking(known, asked, limit).found()
-    usable = ((score, known.tasks[n][2], n) for n, score in found.items() if known.usable(n))
+    usable = ((score, known.tasks[n].created_at, n) for n, score in found.items() if known.usable(n))
     best = heapq.nlargest(max(limit, 0), usable)
-    return [Match(experience=found_at(connection, here, number), score=score) for score, _, number in best]
+    experiences = found_at(connection, here, [number for *_, number in best])
+    return [Match(experience=experiences[number], score=score) for score, _, number in best]
 
 
 def _all(known: _Field, asked: list[str]) -> dict[int, float]:
     """The score of every task with a word of the query."""
-    postings = {word: known.read(word) for word in dict.fromkeys(asked)}
+    postings = known.read(dict.fromkeys(asked, 0.0))
     holders = {word: len(held) for word, held in postings.items()}
     scope, found = known.scope, dict[int, float]()
     for some in batches(known.tasks, size=_BATCH):
         here = {word: {n: held[n] for n in some if n in held} for word, held in postings.items()}
-        lengths = {n: known.tasks[n][0] for n in some}
+        lengths = {n: known.tasks[n].words for n in some}
         found |= scores(asked, here, lengths, documents=scope.documents, total=scope.words, holders=holders)
     return found
 
@@ -129,15 +143,47 @@ class _Asking:
 
     def found(self) -> dict[int, float]:
         """The scores of the tasks that can be among the best."""
-        unread = sum(self._most.values())
-        for word in sorted(self._most, key=lambda w: (self._held[w], w)):
-            if self._held[word] > _SHORT and self._worth_no_more(self._held[word], unread):
+        rarest, room = sorted(self._most, key=lambda w: (self._held[w], w)), self._known.scope.documents // _PART
+        short = {word: self._most[word] for word in rarest if self._held[word] <= _SHORT}
+        read, room = sum(self._held[word] for word in short), max(_SHORT, room)
+        if read > room:
+            return self._all_at_once()
+        self._known.read(short)
+        unread = sum(self._most.values()) - sum(short.values())
+        for word in rarest[len(short) :]:
+            if self._worth_no_more(self._held[word], unread):
                 break
-            self._known.read(word, most=self._most[word])
+            read += self._held[word]
+            if read > room:
+                return self._all_at_once()
+            self._known.read({word: self._most[word]})
             unread -= self._most[word]
         while batch := self._promising(unread, _BATCH):
             self._tell(batch)
         return self._told
+
+    def _all_at_once(self) -> dict[int, float]:
+        known, most = self._known, self._limit + _MORE
+        numbers, gains = sums(known.connection, known.scope, self._most, known.tail)
+        found = np.flatnonzero(gains)
+        while self._limit:
+            top = found[np.argpartition(-gains[found], most)[:most]] if most < len(found) else found
+            self._tell_usable(numbers[top].tolist())
+            if most >= len(found) or self._are_enough(numbers[top], gains[top]):
+                break
+            most *= 4
+        return self._told
+
+    def _tell_usable(self, numbers: Collection[int]) -> None:
+        known = self._known
+        known.know([n for n in numbers if n not in known.tasks])
+        self._tell([n for n in numbers if n not in self._told and known.usable(n)])
+
+    def _are_enough(self, numbers: Numbers, gains: Floats) -> bool:
+        """Whether as many as are asked for are surely better than what was not looked at."""
+        least = gains.min() + _MARGIN * self._whole
+        better = sum(self._known.usable(n) for n in numbers[gains > least].tolist())
+        return better >= self._limit
 
     def _worth_no_more(self, places: int, unread: float) -> bool:
         """Whether no task outside can be among the best, and the texts of the others are read sooner than a list."""
@@ -167,7 +213,7 @@ class _Asking:
             for word, count in Counter(w for w in words(task) if w in counted).items():
                 counted[word][number] = count
         scope, tasks = self._known.scope, self._known.tasks
-        lengths = {number: tasks[number][0] for number in numbers}
+        lengths = {number: tasks[number].words for number in numbers}
         told = scores(self._asked, counted, lengths, documents=scope.documents, total=scope.words, holders=self._held)
         self._told |= {number: told.get(number, 0.0) for number in numbers}
 
@@ -175,7 +221,7 @@ class _Asking:
 def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str]) -> dict[str, Counter[int]]:
     rows = connection.execute(
         "SELECT e.number, t.task FROM experiences e JOIN tasks t ON t.number = e.number"
-        " WHERE e.number > ? AND e.scope = ?",
+        " WHERE e.number > ? AND +e.scope = ?",
         (upto(connection), scope.number),
     )
     found: dict[str, Counter[int]] = {}
@@ -192,15 +238,20 @@ def _rolled_back(connection: sqlite3.Connection, scope: ScopeRow) -> bool:
     return bool(row[0])
 
 
-def _tasks(
-    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]
-) -> dict[int, tuple[int, bool, int]]:
+class _Task(NamedTuple):
+    number: int
+    words: int
+    shown: bool
+    created_at: int
+
+
+def _tasks(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> dict[int, _Task]:
     """Words, whether shown, and age of tasks by row number."""
     rows = connection.execute(
         f"SELECT e.number, e.words, {SHOWS}, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?",
         (among(sorted(numbers)), scope.number),
     )
-    return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}
+    return {row[0]: _Task(*row) for row in rows}
 
 
 def _texts(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[int, str]]:

@@ -29,6 +29,7 @@ from lessonbank.types import (
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
 
+from . import _lesson_words
 from ._checks import checksum
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
 from ._journal import AS_BEFORE, Batch, journal
@@ -298,12 +299,13 @@ def write(
     tasks, lengths = _words(written, numbers)
     trajectories = _clear(connection, scope, old)
     _put(connection, scope, written, numbers, old=old, lengths=lengths)
-    derive(connection, scope.number, {numbers[id]: e for id, e in every.items()})
+    experiences = {numbers[id]: e for id, e in every.items()}
+    derive(connection, scope.number, experiences)
     if old:
-        _change_tasks(connection, scope, old, written)
+        _change_words(connection, scope, old, written, indexed=indexed or 0)
     if repeated:
         _tell_repeating(connection, scope, old, written)
-    index_tail(connection, scope.number, tasks, before=last, done=indexed or 0)
+    index_tail(connection, scope.number, tasks, experiences, before=last, done=indexed or 0)
     before = sum(row.words for id, row in old.items() if id not in added)
     trajectories.update(attempt.trajectory_id for e in every.values() for attempt in e.attempts)
     settle_pending(connection, scope.number, trajectories)
@@ -398,8 +400,10 @@ _INSERT: Final = (
 )
 
 
-def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
-    """Words and vectors of a task that is another now are of no use, nor are the vectors of changed lessons."""
+def _change_words(
+    connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written, *, indexed: int
+) -> None:
+    """Words and vectors of a task that is another now are of no use, nor are those of changed lessons."""
     moved = {id: row for id, row in old.items() if row.experience.task != written.experiences[id].task}
     for id, row in moved.items():
         unindex_words(connection, scope.number, row.number, row.experience.task)
@@ -407,6 +411,8 @@ def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[
     stale = {row.number * PARTS for row in moved.values()}
     for id, row in old.items():
         stale |= stale_lessons(row.number, row.experience.lessons, written.experiences[id].lessons)
+        if row.number <= indexed:
+            _lesson_words.change(connection, scope.number, row.number, row.experience, written.experiences[id])
     forget(connection, scope.number, keys=stale)
 
 

@@ -176,7 +176,12 @@ CREATE INDEX blocks_by_space ON blocks (space);
 CREATE VIRTUAL TABLE word_index USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
 CREATE VIRTUAL TABLE word_places USING fts5vocab (word_index, instance);
 CREATE VIRTUAL TABLE word_counts USING fts5vocab (word_index, row);
--- Tasks of experiences above this number are not in the index yet: they are few, and read one by one.
+-- Which experiences hold a word in one of their lessons, taken out or not.
+CREATE VIRTUAL TABLE lesson_index USING fts5 (
+    words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+);
+CREATE VIRTUAL TABLE lesson_counts USING fts5vocab (lesson_index, row);
+-- Tasks and lessons of experiences above this number are in neither index yet: they are few, and read one by one.
 CREATE TABLE indexed (upto INTEGER NOT NULL) STRICT;
 INSERT INTO indexed (upto) VALUES (0);
 

@@ -70,7 +70,8 @@ def nothing(sampling: Sampling, /) -> list[Row]:
 def _null(name: str, make: Make, policy: Policy, seeds: range) -> list[Row]:
     found = runs(make, seeds, policy=policy)
     on = f"{len(seeds)} runs of 3000 tasks, a look every 10, {told(seeds)}"
-    likely = [[min(unit.likely) < NEVER for id, unit in one.units.items() if _is_lesson(id)] for one in found]
+    likely = [_ever_likely([one], _is_lesson) for one in found]
+    of_groups = _ever_likely(found, _is_group)
     whole = 100 * float(np.mean([min(one.units["*"].firm) < NEVER for one in found]))
     lessons = 100 * float(np.mean([_any(one, _is_lesson) for one in found]))
     groups = 100 * float(np.mean([_any(one, _is_group) for one in found]))
@@ -88,10 +89,8 @@ def _null(name: str, make: Make, policy: Policy, seeds: range) -> list[Row]:
             on=on,
             most=1.0,
             beside=(
-                (
-                    "memory as a whole ever “likely”",
-                    100 * float(np.mean([min(o.units["*"].likely) < NEVER for o in found])),
-                ),
+                ("memory as a whole ever “likely”", 100 * _mean(_ever_likely(found, lambda id: id == "*"))),
+                *((("a group ever “likely”", 100 * _mean(of_groups)),) if of_groups else ()),
             ),
         ),
         *_sound(f"nothing has an effect ({name})", found, on=on),
@@ -116,6 +115,10 @@ def _lost(name: str, found: Sequence[Seen], *, on: str) -> Row:
 
 def _any(one: Seen, which: Callable[[str], bool] = lambda id: True) -> bool:
     return any(min(unit.firm) < NEVER for id, unit in one.units.items() if which(id))
+
+
+def _ever_likely(found: Sequence[Seen], which: Callable[[str], bool]) -> list[bool]:
+    return [min(unit.likely) < NEVER for one in found for id, unit in one.units.items() if which(id)]
 
 
 def _is_group(id: str) -> bool:

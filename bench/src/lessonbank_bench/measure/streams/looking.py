@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank.evidence._bets import LOG_PRIOR, LOG_STARTS, STAKES, STARTS
+from lessonbank.evidence._bets import LOG_STARTS, STAKES, STARTS
 from lessonbank.evidence.estimates import ENOUGH
 from lessonbank.evidence.review import likely_from, shown_from
 from lessonbank.evidence.sequences import Scores, outcomes, scores
@@ -200,14 +200,14 @@ def _first(when: Ints, said: np.ndarray) -> int:
 def both(own: Scores, at: Ints, /) -> tuple[Floats, Floats]:
     """The logs of the evidence that a unit helps, and that it harms from some start on, after its first `at` scores."""
     won, lost = _sums(own)
-    helps = _total(won[at] + LOG_PRIOR, np.minimum.accumulate(own.lowest)[at - 1])
+    helps = _total(won[at] + own.log_prior[0], np.minimum.accumulate(own.lowest)[at - 1])
     harms = np.full(len(at), -np.inf)
     for start, share in zip(STARTS, LOG_STARTS, strict=True):
         later = at > start
         if not later.any():
             break
         worst = -np.maximum.accumulate(own.highest[start:])[at[later] - 1 - start]
-        said = _total(lost[at[later]] - lost[start] + LOG_PRIOR, worst) + share
+        said = _total(lost[at[later]] - lost[start] + own.log_prior[0], worst) + share
         harms[later] = np.logaddexp(harms[later], said)
     return helps, harms
 
@@ -216,8 +216,8 @@ def _held(own: Scores, at: Ints, adds: Floats) -> bool:
     """Whether the interval at 95 % held the true average so far at every look: it is cut where evidence reaches 40."""
     won, lost = _sums(own)
     moved = np.cumsum(own.scale * adds)[at - 1][:, None] * STAKES
-    above = _total(won[at] + LOG_PRIOR - moved, np.minimum.accumulate(own.lowest)[at - 1])
-    below = _total(lost[at] + LOG_PRIOR + moved, -np.maximum.accumulate(own.highest)[at - 1])
+    above = _total(won[at] + own.log_prior[0] - moved, np.minimum.accumulate(own.lowest)[at - 1])
+    below = _total(lost[at] + own.log_prior[0] + moved, -np.maximum.accumulate(own.highest)[at - 1])
     return bool(max(above.max(), below.max()) < _COVER)
 
 

@@ -55,6 +55,7 @@ CREATE TABLE lessonbank.lessons (          -- of experiences that are not gone
     kind text COLLATE "C" NOT NULL,
     writer text NOT NULL,
     wording text COLLATE "C" NOT NULL,     -- the name of its words, see guard/wording.py
+    seen bit(1024) NOT NULL,               -- which words it may hold, see _seen.py
     PRIMARY KEY (scope, id)
 ) PARTITION BY HASH (scope);
 CREATE INDEX lessons_by_experience ON lessonbank.lessons (scope, experience, place);

@@ -1,0 +1,102 @@
+"""Which experiences hold a word in one of their lessons: a list of lessons looks it up, and reads no other record."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from lessonbank._batches import batches
+from lessonbank.stores._records import encodable
+from lessonbank.text.bm25 import words
+from lessonbank.types import Experience
+
+from ._rows import experience_of, packed_at, term, terms
+
+_ASKED: Final = 16
+"""Words that are looked up. What is asked for beyond them is looked for in the records that are found."""
+INDEXED: Final = (
+    "SELECT rowid AS number FROM lesson_index WHERE lesson_index MATCH ?"
+    " UNION ALL SELECT number FROM experiences WHERE number > (SELECT upto FROM indexed)"
+)
+"""The experiences that hold what `asking` says, and the few that the index does not hold yet."""
+
+
+def said(experience: Experience, /) -> str:
+    """Each word of an experience's lessons once, with a blank between each two."""
+    return " ".join(dict.fromkeys(word for lesson in experience.lessons for word in words(lesson.text)))
+
+
+def asking(scope: int, asked: Collection[str], /) -> str:
+    """The query for `INDEXED`: what holds all of these words, of which there is one or more."""
+    longest = sorted(asked, key=lambda word: (-len(word), word))[:_ASKED]
+    return " ".join(f'"{term(scope, encodable(word))}"' for word in longest)
+
+
+def put(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
+    """Make experiences findable by the words of their lessons, by number; by none they are yet."""
+    _put(connection, ((number, scope, said(experience)) for number, experience in experiences.items()))
+
+
+def change(
+    connection: sqlite3.Connection, scope: int, number: int, before: Experience, after: Experience | None, /
+) -> None:
+    """Have an experience that is in the index found by other words; by none where it is gone.
+
+    The index keeps no copy of its text, so the words must be those put in.
+    """
+    old, new = said(before), said(after) if after else ""
+    if old == new:
+        return
+    # Taking out what is not there would damage the index.
+    there = (
+        old
+        and connection.execute(
+            "SELECT 1 FROM lesson_index WHERE lesson_index MATCH ? AND rowid = ?",
+            (f'"{term(scope, old.partition(" ")[0])}"', number),
+        ).fetchone()
+    )
+    if there:
+        sql = "INSERT INTO lesson_index (lesson_index, rowid, words) VALUES ('delete', ?, ?)"
+        connection.execute(sql, (number, terms(scope, old)))
+    _put(connection, [(number, scope, new)])
+
+
+def catch_up(connection: sqlite3.Connection, numbers: Iterable[int], /) -> None:
+    """Put in experiences that are not in the index yet."""
+    for some in batches(numbers):
+        _put(connection, _read(connection, some))
+
+
+def finish(connection: sqlite3.Connection, /) -> None:
+    """Put in what waits, and have nothing left of what was taken out: it stands there until all parts are joined."""
+    waiting = "SELECT number FROM experiences WHERE number > (SELECT upto FROM indexed) ORDER BY number"
+    catch_up(connection, [number for (number,) in connection.execute(waiting)])
+    connection.execute("INSERT INTO lesson_index (lesson_index) VALUES ('optimize')")
+
+
+def reindex(connection: sqlite3.Connection, /) -> None:
+    """Make the index anew from the records of every scope."""
+    connection.execute("INSERT INTO lesson_index (lesson_index) VALUES ('delete-all')")
+    catch_up(connection, [number for (number,) in connection.execute("SELECT number FROM experiences ORDER BY number")])
+
+
+def counted(connection: sqlite3.Connection, /) -> Counter[str]:
+    """How many experiences the index names for each word, as it writes it."""
+    return Counter(dict(connection.execute("SELECT term, doc FROM lesson_counts")))
+
+
+def _read(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterator[tuple[int, int, str]]:
+    kept = packed_at(connection, numbers)
+    sql = "SELECT number, abs(scope) FROM experiences WHERE number BETWEEN ? AND ?"
+    scopes = dict(connection.execute(sql, (min(numbers), max(numbers))))
+    return ((number, scopes[number], said(experience_of(*kept[number]))) for number in sorted(kept))
+
+
+def _put(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]]) -> None:
+    """Number, scope and words of experiences."""
+    connection.executemany(
+        "INSERT INTO lesson_index (rowid, words) VALUES (?, ?)",
+        ((number, terms(scope, text)) for number, scope, text in rows if text),
+    )

@@ -1,0 +1,51 @@
+"""A pattern and a list of words have a fast form for ASCII: it finds what the form for any text finds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lessonbank.guard.gate import _lookalikes
+from lessonbank.guard.gate.run_values import PAIR_OR_WORDS, tokens, words
+
+PATTERNS = [
+    PAIR_OR_WORDS,
+    *(found for found in vars(_lookalikes).values() if isinstance(found, _lookalikes.Sought)),
+]
+PARTS = (
+    *("Jane Roe", "O'Brien", "von der", "JSON", "my name is ", "I'm ", "dr. ", "$", "5", "12,50", " usd", "jan 5"),
+    *(
+        " May 2020",
+        "#",
+        "_",
+        "-",
+        ".",
+        "'",
+        '"',
+        "=",
+        ":",
+        " ",
+        "\n",
+        "\x1c",
+        "\x1f",
+        "a",
+        "Z",
+        "9a",
+        "x=1",
+        '"k": "v"',
+    ),
+)
+ASCII = st.lists(st.sampled_from(PARTS) | st.characters(max_codepoint=127)).map("".join)
+
+
+@given(ASCII)
+def test_a_pattern_finds_the_same_in_ascii_as_its_form_for_any_text_does(text: str):
+    assert len(PATTERNS) > 5
+    for sought in PATTERNS:
+        general = [(found.span(), found.lastindex) for found in sought.general.finditer(text)]
+        assert [(found.span(), found.lastindex) for found in sought.finditer(text)] == general
+
+
+@given(ASCII | st.text())
+def test_the_words_of_a_text_are_its_tokens_without_their_places(text: str):
+    assert words(text) == [token for token, _, _ in tokens(text)]
