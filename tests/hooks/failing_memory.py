@@ -6,6 +6,7 @@ Run as a program inside that namespace: `failing_memory.py HOST PROGRAM FOLDER`.
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sys
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from stage import Stage
+
+from lessonbank.hooks.client import socket_path
 
 PROMPT = "Fix the failing test of add in calc.py"
 SHELL = "echo looked"
@@ -35,8 +38,9 @@ def main(host: str, program: str, folder: Path) -> None:
         session("without memory")
         stage.lessonbank("install", host, "--bank", str(folder / "bank.db"), "--scope", "team", "--holdout", "0")
         if stage.kind.has_hooks:
+            os.environ["XDG_RUNTIME_DIR"] = str(folder / "run")
             for name, says in {"it hangs": b"", "half an answer": HALF}.items():
-                with _answering(folder, _key(stage.home), says):
+                with _answering(Path(socket_path(_key(stage.home))), says):
                     session(name)
         (folder / "bank.db").write_bytes(b"no bank at all" * 1000)
         session("a broken bank")
@@ -67,11 +71,8 @@ def _written(home: Path) -> list[tuple[Path, str]]:
 
 
 @contextmanager
-def _answering(folder: Path, key: str, says: bytes) -> Generator[None]:
+def _answering(path: Path, says: bytes) -> Generator[None]:
     """In the place of the resident process, something that says this, without an end of line, and no more."""
-    place = folder / "run" / "lessonbank"
-    place.mkdir(mode=0o700, exist_ok=True)
-    path = place / f"{key}.sock"
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))

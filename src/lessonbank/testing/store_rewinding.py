@@ -110,7 +110,9 @@ def _told_of(known: Experience, chance: random.Random, /) -> Change:
 
 def some_edit(known: Lesson, chance: random.Random, /) -> Edit:
     """Another wording of a lesson, by a person."""
-    title = f"{known.title.split(',')[0]}, {chance.getrandbits(32)}"
+    first, _, said = known.title.partition(", ")
+    number = chance.getrandbits(32)
+    title = f"{first}, {number + 1 if str(number) == said else number}"
     return Edit(lesson_id=known.id, title=title, description="", content=known.content, by="Ana", reason="test")
 
 

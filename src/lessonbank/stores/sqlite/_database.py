@@ -480,7 +480,7 @@ class Database:
         except sqlite3.Error as error:
             raise unavailable(error, self.path) from error
         except BaseException:
-            sound = connection is not None and not connection.in_transaction
+            sound = keep and connection is not None and not connection.in_transaction
             raise
         finally:
             self._leave(connection, idle, sound=sound, keep=keep)
