@@ -33,8 +33,10 @@ SETTINGS: Final[Mapping[str, Retrieval]] = {
     "1 experience": Retrieval(by="lexical", limit=1),
     "2 experiences": Retrieval(by="lexical", limit=2),
     "3 experiences": Retrieval(by="lexical", limit=3),
+    "4 experiences": Retrieval(by="lexical", limit=4),
     "5 experiences": Retrieval(by="lexical", limit=5),
     "3 lessons": Retrieval(level="lesson", limit=3),
+    "3 lessons, diversity=0.3": Retrieval(level="lesson", limit=3, diversity=0.3),
     "5 lessons": Retrieval(level="lesson", limit=5),
 }
 """What is compared. Experiences are found by words, lessons by `hashing` vectors: neither needs a download."""
