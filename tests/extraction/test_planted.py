@@ -250,3 +250,12 @@ def test_names_of_programs_files_and_options_keep_their_digits() -> None:
     )  # fmt: skip
     told = done("look", *lines[:4]) + done("look", *lines[4:7]) + done("look", *lines[7:])
     assert [line for line in lines if f"`{line}`" not in told] == []
+
+
+def test_what_programs_call_nothing_is_nobodys_name() -> None:
+    seen = 'def author(name=None, login=null, user=True):\n{"customer": "null", "owner": "Jennifer Null"}'
+    run = Trajectory(task="Tell an absent key from a null", steps=(Step(action="cat model.py", observation=seen),))
+    content = "`JSON_TYPE(col, path) IS NULL` is true only where the key is absent; test for None before True is read."
+    lesson = Lesson(title="Tell an absent JSON key from JSON null", content=f"{content} Ask Jennifer Null.")
+    told = LessonGate()(Extraction(lessons=(lesson,)), [attempt_of(run)], shown=())
+    assert [(kept.title, kept.content) for kept in told.lessons] == [(lesson.title, f"{content} Ask <name>.")]
