@@ -147,7 +147,7 @@ class Writer:
         self._number += 1
         number = self._number
         self.log.line(op=number, scope=scope, facts=facts, entries=[mark(entry) for entry in entries])
-        start, fills = time.perf_counter(), self._fills
+        start, fills, full = time.perf_counter(), self._fills, self._filling()
         pick = self._chance.random() if self._full else 1.0
         try:
             if pick < CANCELLED:
@@ -156,8 +156,8 @@ class Writer:
                 with self._full_disk(room=self._chance.randrange(40_000) if pick < FULL else None):
                     done = await call()
         except LessonbankError as error:
-            # While the disk was full for one call, it was so for those beside it.
-            name = "refused" if self._fills > fills or self._filling() else "error"
+            # While the disk was full for one call, it was so for those beside it, whichever began or ended first.
+            name = "refused" if full or self._fills > fills or self._filling() else "error"
             self.log.line(failed=number, ms=since(start), **{name: f"{type(error).__name__}: {error}"})
             return False
         except asyncio.CancelledError:

@@ -44,7 +44,8 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
             "put the bank on a local disk"
         )
     cause = _CAUSES.get(code, "{path} cannot be used: {error}")
-    return StoreUnavailable(cause.format(path=path, error=error))
+    said = f"{error}, {name}" if code == sqlite3.SQLITE_IOERR and name else error
+    return StoreUnavailable(cause.format(path=path, error=said))
 
 
 def impossible(error: Exception, /) -> StoreDamaged:
