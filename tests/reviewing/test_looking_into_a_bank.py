@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
 
 import anyio
 import pytest
@@ -185,7 +186,38 @@ def test_whoever_is_named_in_runs_is_found_by_words_chosen_and_erased(site: Site
     assert 'class="danger"' in preview.text and "kept for ever, so no names" in preview.text
     assert site.post("/purge", {**fields, "run": ["noah-1", "noah-3"], "reason": "a request"}).status == 303
     assert [site.get(f"/runs/noah-{n}").status for n in (1, 2, 3)] == [404, 200, 404]
+    both = site.get("/purge?run=noah-2&metadata=user%3Dnoah")
+    assert (both.status, "exactly one of the three" in unescape(both.text)) == (400, True)
     assert "/purge?run=noah-2" in site.get("/runs/noah-2").text
+
+
+def test_what_is_chosen_goes_at_once_with_all_that_rests_on_it_or_stays(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        bank.learn(run_of(900, 0, good=True, id="noah"), outcome="success")
+        one, other = (
+            bank.lessons.add(title=f"Ask {n}", content=f"Ask {n} times.", task=f"Ask {n}", by="Ben") for n in (2, 3)
+        )
+        merged = bank.lessons.merge(one.id, other.id, title="Ask often", content="Ask often.", by="Ben")
+        recall = bank.retrieve("Where is Noah?")
+        before = bank.history.list()[-1].sequence
+    chosen = {"run": "noah", "lesson": one.id, "recall": recall.id}
+    preview = site.enter().get(f"/purge?{urlencode(chosen)}")
+    assert "All of it goes at once, or none of it" in preview.text
+    assert merged.title in preview.text
+    assert other.id not in preview.text
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    with opened(bank_file) as bank:
+        bank.admin.purge(recall=recall.id, reason="by another")
+    asked = {**fields, **chosen, "reason": "a request"}
+    assert site.post("/purge", asked).status in (404, 409)
+    assert site.get("/runs/noah").status == site.get(f"/lessons/{one.id}").status == 200
+    preview = site.get(f"/purge?run=noah&lesson={one.id}")
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    assert site.post("/purge", {**fields, "run": "noah", "lesson": one.id, "reason": "a request"}).status == 303
+    gone = ["/runs/noah", f"/lessons/{one.id}", f"/lessons/{merged.id}"]
+    assert [site.get(where).status for where in (*gone, f"/lessons/{other.id}")] == [404, 404, 404, 200]
+    with opened(bank_file) as bank:
+        assert {entry.entry.kind for entry in bank.history.list(after=before)} == {"purge"}
 
 
 def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_file: Path) -> None:
