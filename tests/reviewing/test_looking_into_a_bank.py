@@ -37,6 +37,10 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
         assert str(bank.lift()).splitlines()[0].removeprefix("Does memory help? ")[:12] in helps.text
     assert "<html" not in helps.text
     assert 'class="with"' in helps.text
+    assert re.search(r"With memory a task takes: steps [+−][\d.]+ \[", helps.text)
+    assert re.search(
+        r"\d+ % of what was found was left out to compare with. That (gave up|avoided) about \d", helps.text
+    )
     assert "What memory changed" in site.get("/evidence").text
 
 
@@ -446,4 +450,5 @@ def test_the_trials_of_a_folder_are_shown_with_how_far_they_are(bank_file: Path,
 def test_pages_without_a_folder_of_trials_say_how_to_show_them(site: Site) -> None:
     answer = site.enter().get("/trials")
     assert (answer.status, "--trials FOLDER" in answer.text) == (404, True)
-    assert "/trials" not in site.get("/evidence").text
+    evidence = site.get("/evidence").text
+    assert ("/trials" in evidence, "--trials FOLDER" in evidence) == (False, True)

@@ -188,6 +188,20 @@ def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: P
     assert len(ids) == len(set(ids))
 
 
+def test_on_a_slow_network_keys_pressed_again_decide_once(page: Page, bank_file: Path) -> None:
+    waiting = set(titles(bank_file, "quarantined"))
+    at(page, "/inbox")
+    first = page.locator("#chosen").inner_text()
+    network = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 700, "downloadThroughput": 20_000, "uploadThroughput": 20_000}
+    network.send("Network.emulateNetworkConditions", slow)
+    for key in "aara":
+        page.keyboard.press(key)
+    page.get_by_role("status").get_by_text(f"Approved: “{first}”").wait_for()
+    assert waiting - set(titles(bank_file, "quarantined")) == {first}
+    page.get_by_role("heading", name="Near lessons").wait_for()
+
+
 @on_every_store
 def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) -> None:
     at(page, "/runs")
