@@ -21,7 +21,8 @@ from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
-from lessonbank.types import Lesson, Provenance
+from lessonbank.types import Lesson, Provenance, Usage
+from lessonbank.workers.budgets import Budget, Budgets
 
 pytestmark = pytest.mark.full
 
@@ -241,6 +242,19 @@ def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: S
     with opened(bank_file) as bank:
         bank.admin.add_reviewer("Ana")
     assert "Reviewers with a key: ana" in site.get("/administration").text
+
+
+def test_administration_says_what_workers_with_a_budget_spent_in_this_scope_today(site: Site, bank_file: Path) -> None:
+    async def spend(scope: str, usage: Usage) -> None:
+        async with await lessonbank.connect_async(bank_file, scope=scope, embedder="lexical") as bank:
+            await Budgets(bank.store, Budget(tokens=100_000), worker="one").spend(scope, usage)
+
+    assert "no worker that has one spent anything here today" in site.enter().get("/administration").text
+    anyio.run(spend, SCOPE, Usage(requests=2, input_tokens=1_000, output_tokens=234, cost=0.0125))
+    anyio.run(spend, "other", Usage(requests=1, input_tokens=7_777))
+    told = site.get("/administration").text
+    assert "workers that have one spent 1,234 tokens and 0.0125 US dollars here today" in told
+    assert "7,777" not in told
 
 
 def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site, bank_file: Path) -> None:
