@@ -333,6 +333,17 @@ def test_lessons_without_a_recall_lead_to_retrieve_and_to_a_try(tmp_path: Path) 
     assert "Nothing was found for any task" not in text
 
 
+def test_a_lesson_says_who_approved_it_when_and_why(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="quarantined")[0]
+        assert "Approved by Berta" not in re.sub(
+            r"<[^>]+>", "", site.enter().get(f"/lessons/{lesson.id}/versions").text
+        )
+        (entry,) = bank.lessons.approve(lesson.id, by="Berta", reason="it is so")
+    told = re.sub(r"<[^>]+>", "", site.get(f"/lessons/{lesson.id}/versions").text)
+    assert f"Approved by Berta, {entry.at:%Y-%m-%d %H:%M} UTC: it is so" in told
+
+
 def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         lesson = bank.lessons.list(state="active")[0]
