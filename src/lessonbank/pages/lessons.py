@@ -96,8 +96,8 @@ async def versions(visit: Visit) -> Response:
     """What a lesson said before, with what changed."""
     lesson = await visit.bank.lessons.get(visit.id)
     story = await visit.bank.history.list(lesson=lesson.id)
-    told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story}
-    told["approvals"] = [entry for entry in story if _approves(entry, lesson.id)]
+    approvals = [entry for entry in story if _approves(entry, lesson.id)]
+    told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story, "approvals": approvals}
     return visit.page("_versions.html" if visit.is_part else "versions.html", told)
 
 

@@ -270,8 +270,8 @@ class PurgingTests(StoreTests):
             merged = lesson("merged")
             change = Merge(experience=experience("v", lessons=(merged,)), source_lesson_ids=(other.id,), reason="one")
             await store.apply([change], scope=MINE, writer="tests")
-            these: list[tuple[Erasure, str]] = [("trajectory", run.id), ("lesson", drawn.id)]
-            these += [("lesson", other.id), ("lesson", merged.id)]
+            gone: list[tuple[Erasure, str]] = [("lesson", one.id) for one in (drawn, other, merged)]
+            these: list[tuple[Erasure, str]] = [("trajectory", run.id), *gone]
             entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
             assert len(entries) == 2
             assert (await store.counts(scope=MINE)).lessons == 0
