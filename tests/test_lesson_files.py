@@ -254,7 +254,7 @@ def test_everything_that_came_from_a_file_can_be_taken_back_at_once(bank: Reason
     bank.admin.sync(file)
     edit(file, "**Log out in the evening.**", "**Log out in the morning.**")
     assert bank.admin.import_(file) == 1
-    assert len(bank.admin.purge(metadata={"file": "CLAUDE.md"}, reason="asked").lessons) == 2
+    assert len(bank.admin.purge(metadata={"file": "CLAUDE.md"}, reason="asked").lessons) == 3, "with the proposal"
     assert bank.lessons.list(retired=True) == (mine,)
     file.write_text("- Log in before you read the list.\n")
     bank.admin.import_(file)

@@ -10,7 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotFound, UsageError
 
 MAIL = "jane.roe@example.com"
 JANE: dict[str, Any] = {"user": "u-17"}
@@ -136,12 +136,49 @@ def everything(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
 
 
-def test_purge_takes_exactly_one_thing_and_no_empty_metadata(bank: ReasoningBank) -> None:
+def test_purge_takes_ids_or_metadata_or_everything_and_nothing_empty(bank: ReasoningBank) -> None:
     bank.learn(run("one"), outcome="failure", metadata=JANE)
-    for wrong in ({}, {"metadata": {}}, {"metadata": JANE, "all": True}, {"run": "one", "metadata": JANE}):
+    wrong: list[dict[str, Any]] = [{}, {"metadata": {}}, {"metadata": JANE, "all": True}]
+    for told in (*wrong, {"run": "one", "metadata": JANE}, {"run": "one", "all": True}):
         with pytest.raises(UsageError, match="exactly one"):
-            bank.admin.purge(reason="no", **wrong)
+            bank.admin.purge(reason="no", **told)
+    for ids in ([], (), [""], ["one", 3], {"one"}, 3):
+        with pytest.raises(UsageError, match="run= takes an id"):
+            bank.admin.purge(run=ids, reason="no")  # type: ignore[arg-type]
     assert bank.admin.counts().trajectories == 1
+
+
+def test_records_of_several_kinds_are_erased_together_or_not_at_all(bank: ReasoningBank) -> None:
+    by_hand = bank.lessons.add(title="Ask first", content="Ask why.", task="Cancel", by="Ana")
+    other = bank.lessons.add(title="Ask twice", content="Ask twice why.", task="Return", by="Ana")
+    merged = bank.lessons.merge(by_hand.id, other.id, title="Ask", content="Ask and ask why.", by="Ana")
+    for name in ("one", "two", "three"):
+        bank.learn(run(name, f"Ship parcel {name}"), outcome="failure")
+    kept = bank.lessons.list(text="three")
+    recall = bank.retrieve("Where is my parcel?")
+    these: dict[str, Any] = {"run": ["one", "two", "one"], "lesson": by_hand.id, "recall": (recall.id,)}
+    counts, last = bank.admin.counts(), bank.history.list()[-1]
+    with pytest.raises(NotFound):
+        bank.admin.purge(**these | {"recall": [recall.id, "nothing"]}, reason="asked")
+    assert (bank.admin.counts(), bank.history.list()[-1]) == (counts, last)
+    preview = bank.admin.purge(**these, reason="asked", preview=True)
+    assert (preview.runs, preview.recalls) == (("one", "two"), (recall.id,))
+    assert {by_hand.id, merged.id} < set(preview.lessons), "what was merged from a lesson goes with it"
+    assert other.id not in preview.lessons
+    assert bank.admin.counts() == counts
+    assert bank.admin.purge(**these, reason="asked", by="Ana") == preview
+    assert ids(bank.runs.list()) == {"three"}
+    assert bank.recalls.list() == ()
+    assert {one.id for one in bank.lessons.list(retired=True)} == {other.id, *(one.id for one in kept)}
+    assert bank.admin.verify() == ()
+
+
+def test_what_was_written_by_hand_goes_also_where_runs_have_the_same_metadata(bank: ReasoningBank) -> None:
+    lesson = bank.lessons.add(title="Ask Jane", content="Ask Jane why.", task="Cancel", by="Ana", metadata=JANE)
+    bank.learn(run("jane", "Ship the parcel"), outcome="failure", metadata=JANE)
+    erased = bank.admin.purge(metadata=JANE, reason="erasure request")
+    assert lesson.id in erased.lessons
+    assert bank.lessons.list(retired=True) == ()
 
 
 def test_lessons_written_by_hand_are_found_by_their_metadata(bank: ReasoningBank) -> None:

@@ -125,6 +125,18 @@ def maybe_id(value: object, name: str, /) -> str | None:
     return None if value is None else an_id(value, name)
 
 
+def maybe_ids(value: object, name: str, /) -> tuple[str, ...]:
+    """One id or several, each once; none for `None`."""
+    if value is None:
+        return ()
+    if not is_a(value, (list, tuple)):
+        return (an_id(value, name),)
+    found = tuple(dict.fromkeys(an_id(one, name) for one in cast("Iterable[object]", value)))
+    if not found:
+        raise UsageError(f"{name} takes an id or several; got none")
+    return found
+
+
 def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
     """At least one id."""
     found = tuple(an_id(value, call) for value in values)

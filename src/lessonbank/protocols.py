@@ -611,6 +611,8 @@ class Store(Protocol):
     ) -> Sequence[JournalEntry]:
         """`purge` each of these, all of them or none, and rewrite the medium once. Not for scopes.
 
+        A lesson that goes with one that is named before it needs no entry of its own.
+
         Raises:
             UsageError: one of them is a scope.
             NotFound, StoreUnavailable: as `purge` does.

@@ -61,6 +61,16 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
         assert "parcel 1" not in repr(bank.history.list())
 
 
+def test_several_runs_and_recalls_go_together(folder: Path) -> None:
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        recall = next(one.id for one in bank.recalls.list() if one.task == "Ship parcel 2")
+    done = purge("--run", "run-0", "--run", "run-1", "--recall", recall, "--reason", "x", "--yes", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "erased from t: 2 runs, 2 experiences, 2 lessons, 1 recall." in " ".join(done.stdout.split())
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        assert [run.trajectory.id for run in bank.runs.list()] == ["run-2"]
+
+
 def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         lesson = bank.lessons.list(limit=10_000)[::-1][0].id
@@ -96,8 +106,9 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
     ("words", "code", "sentence"),
     [
         (("--run", "run-1"), 2, "--yes"),
-        ((), 2, "one of --lesson, --run, --recall, --metadata and --all"),
-        (("--lesson", "x", "--all", "--yes"), 2, "one of --lesson, --run, --recall, --metadata and --all"),
+        ((), 2, "ids (--lesson, --run, --recall), or --metadata, or --all"),
+        (("--lesson", "x", "--all", "--yes"), 2, "ids (--lesson, --run, --recall), or --metadata, or --all"),
+        (("--run", "run-1", "--run", "run-9", "--yes"), 1, "[not_found]"),
         (("--lesson", "nothing", "--yes"), 1, "[not_found]"),
     ],
 )

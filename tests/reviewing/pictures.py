@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 PAGES: Final = {
     "home": "/",
@@ -46,8 +48,17 @@ SHOWN: Final = (
     ("review-inbox-phone", "/inbox", "light", 360, 740),
 )
 """The pictures: name, page, colours, width and height."""
+SHEETS: Final = (
+    ("light", 300, ("light", 920, 620)),
+    ("dark", 300, ("dark", 920, 620)),
+    ("phone", 165, ("light", 360, 740)),
+)
+"""Every page in small: the sheet, the pixels from side to side of a page on it; colours, width and height of a page."""
+_WIDE: Final = 1600
+"""Pixels from side to side of a sheet."""
 MOST: Final = 150_000
 """Bytes of a picture."""
+MOST_OF_A_SHEET: Final = 400_000
 MADE_FROM: Final = "review-pictures.sha256"
 """The file beside the pictures that says what they were made from."""
 _ROOT: Final = Path(__file__).parents[2]
@@ -79,18 +90,45 @@ def draw(folder: Path) -> None:
         with serving(bank) as site:
             first = running.new_context()
             first.new_page().goto(site.link)
-            cookies = first.cookies()
-            for name, at, scheme, width, height in SHOWN:
-                context = running.new_context(color_scheme=scheme, viewport={"width": width, "height": height})  # type: ignore[arg-type]
-                context.add_cookies(cookies)  # type: ignore[arg-type]
+            let_in = {"cookies": first.cookies(), "origins": []}
+
+            def taken(at: str, scheme: str, width: int, height: int) -> bytes:
+                looks: Any = {"color_scheme": scheme, "viewport": {"width": width, "height": height}}
+                context = running.new_context(storage_state=let_in, **looks)  # type: ignore[arg-type]
                 page = context.new_page()
                 page.goto(site.origin + at)
                 page.wait_for_load_state("networkidle")
-                page.screenshot(path=folder / f"{name}.png")
-                if (size := (folder / f"{name}.png").stat().st_size) > MOST:
-                    raise SystemExit(f"{name}.png has {size:,} bytes, more than {MOST:,}")
+                picture = page.screenshot()
+                context.close()
+                return picture
+
+            for name, at, scheme, width, height in SHOWN:
+                _keep(folder / f"{name}.png", taken(at, scheme, width, height))
+            for name, small_width, (scheme, width, height) in SHEETS:
+                small = {one: taken(at, scheme, width, height) for one, at in PAGES.items()}
+                page = running.new_page(viewport={"width": _WIDE, "height": 200})
+                page.set_content(_sheet(small, small_width), wait_until="load")
+                _keep(folder / f"review-pages-{name}.jpg", page.screenshot(full_page=True, type="jpeg", quality=45))
         running.close()
     (folder / MADE_FROM).write_text(f"{digest()}\n", encoding="utf-8")
+
+
+def _keep(file: Path, picture: bytes) -> None:
+    most = MOST_OF_A_SHEET if file.suffix == ".jpg" else MOST
+    if len(picture) > most:
+        raise SystemExit(f"{file.name} has {len(picture):,} bytes, more than {most:,}")
+    file.write_bytes(picture)
+
+
+def _sheet(pictures: Mapping[str, bytes], width: int) -> str:
+    """Pictures side by side, each with its name."""
+    shown = "".join(
+        f'<figure><img alt="" width="{width}" src="data:image/png;base64,{b64encode(one).decode()}">'
+        f"<figcaption>{name}</figcaption></figure>"
+        for name, one in pictures.items()
+    )
+    style = "body{margin:12px 0 0 12px;background:#888;font:13px sans-serif;display:flex;flex-wrap:wrap;gap:12px}"
+    return f"<style>{style}figure{{margin:0;width:{width}px}}img{{display:block}}</style>{shown}"
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
 
 import anyio
 import pytest
@@ -20,7 +21,8 @@ from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
-from lessonbank.types import Lesson, Provenance
+from lessonbank.types import Lesson, Provenance, Usage
+from lessonbank.workers.budgets import Budget, Budgets
 
 pytestmark = pytest.mark.full
 
@@ -36,6 +38,10 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
         assert str(bank.lift()).splitlines()[0].removeprefix("Does memory help? ")[:12] in helps.text
     assert "<html" not in helps.text
     assert 'class="with"' in helps.text
+    assert re.search(r"With memory a task takes: steps [+−][\d.]+ \[", helps.text)
+    assert re.search(
+        r"\d+ % of what was found was left out to compare with. That (gave up|avoided) about \d", helps.text
+    )
     assert "What memory changed" in site.get("/evidence").text
 
 
@@ -185,7 +191,38 @@ def test_whoever_is_named_in_runs_is_found_by_words_chosen_and_erased(site: Site
     assert 'class="danger"' in preview.text and "kept for ever, so no names" in preview.text
     assert site.post("/purge", {**fields, "run": ["noah-1", "noah-3"], "reason": "a request"}).status == 303
     assert [site.get(f"/runs/noah-{n}").status for n in (1, 2, 3)] == [404, 200, 404]
+    both = site.get("/purge?run=noah-2&metadata=user%3Dnoah")
+    assert (both.status, "exactly one of the three" in unescape(both.text)) == (400, True)
     assert "/purge?run=noah-2" in site.get("/runs/noah-2").text
+
+
+def test_what_is_chosen_goes_at_once_with_all_that_rests_on_it_or_stays(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        bank.learn(run_of(900, 0, good=True, id="noah"), outcome="success")
+        one, other = (
+            bank.lessons.add(title=f"Ask {n}", content=f"Ask {n} times.", task=f"Ask {n}", by="Ben") for n in (2, 3)
+        )
+        merged = bank.lessons.merge(one.id, other.id, title="Ask often", content="Ask often.", by="Ben")
+        recall = bank.retrieve("Where is Noah?")
+        before = bank.history.list()[-1].sequence
+    chosen = {"run": "noah", "lesson": one.id, "recall": recall.id}
+    preview = site.enter().get(f"/purge?{urlencode(chosen)}")
+    assert "All of it goes at once, or none of it" in preview.text
+    assert merged.title in preview.text
+    assert other.id not in preview.text
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    with opened(bank_file) as bank:
+        bank.admin.purge(recall=recall.id, reason="by another")
+    asked = {**fields, **chosen, "reason": "a request"}
+    assert site.post("/purge", asked).status in (404, 409)
+    assert site.get("/runs/noah").status == site.get(f"/lessons/{one.id}").status == 200
+    preview = site.get(f"/purge?run=noah&lesson={one.id}")
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    assert site.post("/purge", {**fields, "run": "noah", "lesson": one.id, "reason": "a request"}).status == 303
+    gone = ["/runs/noah", f"/lessons/{one.id}", f"/lessons/{merged.id}"]
+    assert [site.get(where).status for where in (*gone, f"/lessons/{other.id}")] == [404, 404, 404, 200]
+    with opened(bank_file) as bank:
+        assert {entry.entry.kind for entry in bank.history.list(after=before)} == {"purge"}
 
 
 def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_file: Path) -> None:
@@ -205,6 +242,19 @@ def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: S
     with opened(bank_file) as bank:
         bank.admin.add_reviewer("Ana")
     assert "Reviewers with a key: ana" in site.get("/administration").text
+
+
+def test_administration_says_what_workers_with_a_budget_spent_in_this_scope_today(site: Site, bank_file: Path) -> None:
+    async def spend(scope: str, usage: Usage) -> None:
+        async with await lessonbank.connect_async(bank_file, scope=scope, embedder="lexical") as bank:
+            await Budgets(bank.store, Budget(tokens=100_000), worker="one").spend(scope, usage)
+
+    assert "no worker that has one spent anything here today" in site.enter().get("/administration").text
+    anyio.run(spend, SCOPE, Usage(requests=2, input_tokens=1_000, output_tokens=234, cost=0.0125))
+    anyio.run(spend, "other", Usage(requests=1, input_tokens=7_777))
+    told = site.get("/administration").text
+    assert "workers that have one spent 1,234 tokens and 0.0125 US dollars here today" in told
+    assert "7,777" not in told
 
 
 def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site, bank_file: Path) -> None:
@@ -281,6 +331,17 @@ def test_lessons_without_a_recall_lead_to_retrieve_and_to_a_try(tmp_path: Path) 
         text = site.enter().get("/helps", HX_Request="true").text
     assert "You have lessons" in text and 'href="/why"' in text
     assert "Nothing was found for any task" not in text
+
+
+def test_a_lesson_says_who_approved_it_when_and_why(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        lesson = bank.lessons.list(state="quarantined")[0]
+        assert "Approved by Berta" not in re.sub(
+            r"<[^>]+>", "", site.enter().get(f"/lessons/{lesson.id}/versions").text
+        )
+        (entry,) = bank.lessons.approve(lesson.id, by="Berta", reason="it is so")
+    told = re.sub(r"<[^>]+>", "", site.get(f"/lessons/{lesson.id}/versions").text)
+    assert f"Approved by Berta, {entry.at:%Y-%m-%d %H:%M} UTC: it is so" in told
 
 
 def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) -> None:
@@ -414,4 +475,5 @@ def test_the_trials_of_a_folder_are_shown_with_how_far_they_are(bank_file: Path,
 def test_pages_without_a_folder_of_trials_say_how_to_show_them(site: Site) -> None:
     answer = site.enter().get("/trials")
     assert (answer.status, "--trials FOLDER" in answer.text) == (404, True)
-    assert "/trials" not in site.get("/evidence").text
+    evidence = site.get("/evidence").text
+    assert ("/trials" in evidence, "--trials FOLDER" in evidence) == (False, True)

@@ -188,6 +188,20 @@ def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: P
     assert len(ids) == len(set(ids))
 
 
+def test_on_a_slow_network_keys_pressed_again_decide_once(page: Page, bank_file: Path) -> None:
+    waiting = set(titles(bank_file, "quarantined"))
+    at(page, "/inbox")
+    first = page.locator("#chosen").inner_text()
+    network = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 700, "downloadThroughput": 20_000, "uploadThroughput": 20_000}
+    network.send("Network.emulateNetworkConditions", slow)
+    for key in "aara":
+        page.keyboard.press(key)
+    page.get_by_role("status").get_by_text(f"Approved: “{first}”").wait_for()
+    assert waiting - set(titles(bank_file, "quarantined")) == {first}
+    page.get_by_role("heading", name="Near lessons").wait_for()
+
+
 @on_every_store
 def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) -> None:
     at(page, "/runs")
@@ -288,6 +302,64 @@ def _answers(task: str, memory: str) -> Trajectory:
 
 def _is_done(run: Trajectory) -> bool:
     return run.answer == "done"
+
+
+@on_every_store
+def test_a_scope_is_rolled_back_after_a_look_and_forward_again(page: Page, bank_file: Path) -> None:
+    lesson = titles(bank_file, "quarantined")[0]
+    at(page, "/inbox")
+    page.keyboard.press("a")
+    page.get_by_role("status").get_by_text("Approved:").wait_for()
+    with opened(bank_file) as bank:
+        last = bank.history.list()[-1].sequence
+    at(page, "/history")
+    page.get_by_role("link", name=f"roll back to here… change {last - 1}", exact=True).click()
+    assert page.get_by_text(lesson).first.is_visible(), "what would change"
+    assert lesson in titles(bank_file, "active")
+    page.get_by_role("button", name="Roll back").click()
+    page.get_by_role("status").get_by_text(f"Rolled back to change {last - 1}").wait_for()
+    assert lesson not in titles(bank_file, "active")
+    page.keyboard.press("u")
+    page.get_by_role("status").get_by_text("Taken back:").wait_for()
+    assert lesson in titles(bank_file, "active")
+
+
+@on_every_store
+def test_what_names_somebody_is_found_chosen_looked_at_and_erased(page: Page, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        before = bank.admin.counts()
+    at(page, "/administration")
+    page.get_by_role("link", name="Erase a lesson, a run").click()
+    page.get_by_label("Words in runs").fill("W003")
+    page.get_by_role("button", name="Search").click()
+    for box in page.locator("input[type=checkbox][name=run], input[type=checkbox][name=recall]").all():
+        box.check()
+    page.get_by_role("button", name="Show what would go").last.click()
+    page.get_by_role("heading", name="Would go:").wait_for()
+    page.get_by_label("Why").fill("a request")
+    page.get_by_role("button", name="Erase for good").click()
+    page.get_by_role("status").get_by_text("Erased for good:").wait_for()
+    with opened(bank_file) as bank:
+        assert bank.admin.counts().trajectories == before.trajectories - 1
+        assert bank.admin.counts().recalls == before.recalls - 1
+        assert bank.runs.list(text="W003") == ()
+
+
+@pytest.mark.usefixtures("bank_file")
+@on_every_store
+def test_two_runs_are_compared_a_spot_on_the_map_opens_a_lesson_and_a_recall_says_why(page: Page) -> None:
+    at(page, "/runs")
+    for box in page.locator("input[name=run]").all()[:2]:
+        box.check()
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_text("went apart in step").wait_for()
+    at(page, "/topics")
+    page.locator("svg.map a[href^='/lessons/'] circle").first.dispatch_event("click")
+    page.get_by_role("heading", name="Does it help?").wait_for()
+    at(page, "/why")
+    page.locator("#found a[href^='/why/']").first.click()
+    page.get_by_text("What memory showed").or_(page.locator("h1")).first.wait_for()
+    assert page.locator("main").inner_text().count("score ") > 0
 
 
 def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Browser, site: Site, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
     path = tmp_path_factory.mktemp("large") / "bank.db"
     seed(path, tasks=10)
     anyio.run(_grow, path)
+    with opened(path) as bank:
+        bank.lessons.add(title="The last", content="It came after many.", task="Come last", by="Ana")
     with serving(path, scope=SCOPE) as site:
         yield site.enter()
 
@@ -78,6 +80,23 @@ def test_lessons_with_some_words_are_found_without_reading_the_others(large: Sit
     assert len(read) < MOST
     assert ("L 17" in page.text) == ("nowhere" not in asked)
     assert ("No lesson has all of these words" in page.text) == ("nowhere" in asked)
+
+
+def test_what_a_lesson_said_is_found_without_reading_what_was_added_just_before(large: Site, read: list[int]) -> None:
+    (id,) = re.findall(r'href="/lessons/(\w+)"[^>]*>The last', large.get("/lessons?q=last").text)
+    read.clear()
+    assert "As it was first written" in large.get(f"/lessons/{id}/versions").text
+    assert len(read) < MOST
+
+
+def test_the_lessons_of_the_evidence_are_read_once_until_something_changes(large: Site, read: list[int]) -> None:
+    (id, *_) = re.findall(r'href="/lessons/(\w{32})"', large.get("/lessons?q=order").text)
+    sizes = list[int]()
+    for _ in range(2):
+        read.clear()
+        assert large.get(f"/lessons/{id}/lift", HX_Request="true").status == 200
+        sizes.append(len(read))
+    assert sizes[1] < 5 < sizes[0]
 
 
 def test_what_takes_long_comes_when_it_is_asked_for(large: Site) -> None:

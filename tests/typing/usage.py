@@ -220,6 +220,7 @@ def history_and_admin(bank: lessonbank.ReasoningBank, id: str, now: datetime) ->
     assert_type(bank.admin.reindex(progress=print), int)
     assert_type(bank.admin.purge(metadata={"user": "u-17"}, by="Ana", reason="asked", preview=True), Erasing)
     assert_type(bank.admin.purge(all=True, reason="the tenant left"), Erasing)
+    assert_type(bank.admin.purge(run=[id, id], recall=id, lesson=(id,), reason="asked"), Erasing)
     assert_type(bank.admin.scopes(), tuple[str, ...])
     assert_type(bank.admin.verify(journal=False), tuple[str, ...])
     bank.admin.backup("copy.db")

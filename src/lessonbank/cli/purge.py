@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lessonbank._counting import counted
 from lessonbank.errors import UsageError
-from lessonbank.types import Lesson
 
 from . import _options as options
 from ._bank import opened
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 _LISTED = 12
 """Records of a kind that a preview names; it counts the others."""
-_PAGE = 1000
 _BACKUPS = "Backups and exports made earlier still hold it: remove those, too"
 
 
@@ -34,9 +32,9 @@ def purge(
     scope: options.Scope,
     by: options.By,
     reason: options.Reason,
-    lesson: Annotated[str | None, typer.Option("--lesson", help="Erase the lesson of this id.")] = None,
-    run: Annotated[str | None, typer.Option("--run", help="Erase the run of this id and its lessons.")] = None,
-    recall: Annotated[str | None, typer.Option("--recall", help="Erase the recall of this id.")] = None,
+    lesson: Annotated[list[str] | None, typer.Option("--lesson", help="Erase the lesson of this id.")] = None,
+    run: Annotated[list[str] | None, typer.Option("--run", help="Erase the run of this id and its lessons.")] = None,
+    recall: Annotated[list[str] | None, typer.Option("--recall", help="Erase the recall of this id.")] = None,
     metadata: Annotated[
         list[str] | None,
         typer.Option("--metadata", help="Erase runs and recalls with this KEY=TEXT (or KEY:=JSON), as in user=u-17."),
@@ -50,9 +48,10 @@ def purge(
     """Erase for good, with everything derived from it. It shows what would go and asks first.
 
     Nothing brings it back; only counts and the reason remain. Backups and exports made earlier still hold it.
+    --lesson, --run and --recall can be given together and repeatedly: all of it goes, or nothing.
     """
-    if sum(one is not None for one in (lesson, run, recall, metadata)) + all != 1:
-        raise UsageError("say what to erase: one of --lesson, --run, --recall, --metadata and --all")
+    if bool(lesson or run or recall) + bool(metadata) + all != 1:
+        raise UsageError("say what to erase: ids (--lesson, --run, --recall), or --metadata, or --all")
     with opened(bank, scope) as memory:
         named = _named(memory, lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
         wanted = memory.admin.purge(**named, reason=reason, by=by, preview=True)
@@ -60,7 +59,7 @@ def purge(
             _tell_nothing(metadata or [], as_json=as_json)
             return
         if not (as_json and (yes or preview)):
-            _show_preview(memory, wanted)
+            _show_preview(memory, wanted, named.get("lesson", ()))
         if preview:
             if as_json:
                 show_json(wanted.model_dump(mode="json"))
@@ -83,20 +82,21 @@ def purge(
 def _named(
     memory: ReasoningBank,
     *,
-    lesson: str | None,
-    run: str | None,
-    recall: str | None,
+    lesson: list[str] | None,
+    run: list[str] | None,
+    recall: list[str] | None,
     metadata: list[str] | None,
     all: bool,
 ) -> dict[str, Any]:
     """What to erase, with whole ids."""
-    if lesson is not None:
-        return {"lesson": lesson_id(memory, lesson)}
-    if run is not None:
-        return {"run": run_id(memory, run)}
-    if recall is not None:
-        return {"recall": recall_id(memory, recall)}
-    return {"all": True} if all else {"metadata": options.pairs(metadata)}
+    if all or metadata:
+        return {"all": True} if all else {"metadata": options.pairs(metadata)}
+    found = {
+        "lesson": [lesson_id(memory, one) for one in lesson or ()],
+        "run": [run_id(memory, one) for one in run or ()],
+        "recall": [recall_id(memory, one) for one in recall or ()],
+    }
+    return {name: ids for name, ids in found.items() if ids}
 
 
 def _confirm(*, yes: bool) -> None:
@@ -119,7 +119,7 @@ def _tell_nothing(metadata: list[str], *, as_json: bool) -> None:
     warn(f"no run and no recall has {named}, so nothing is erased{numbers}")
 
 
-def _show_preview(memory: ReasoningBank, wanted: Erasing) -> None:
+def _show_preview(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> None:
     """On stderr: it is part of the question."""
     if wanted.whole_scope:
         held = memory.admin.counts()
@@ -128,33 +128,30 @@ def _show_preview(memory: ReasoningBank, wanted: Erasing) -> None:
             ("everything", "", f"{runs}, {counted(held.recalls, 'recall')}, {counted(held.lessons, 'lesson')}")
         ]
     else:
-        rows = list(_rows(memory, wanted))
+        rows = list(_rows(memory, wanted, lessons))
     show_table(f"This would be erased from {memory.scope}", ("what", "id", "text"), rows, to=progress_console)
 
 
-def _rows(memory: ReasoningBank, wanted: Erasing) -> Iterator[tuple[str, str, str]]:
-    runs = [(id, memory.runs.get(id).trajectory.task) for id in wanted.runs[:_LISTED]]
-    recalls = [(id, memory.recalls.get(id).task) for id in wanted.recalls[:_LISTED]]
-    derived = [(one.id, one.title) for one in _drawn_from(memory, frozenset(wanted.runs))]
-    lessons = [(id, memory.lessons.get(id).title) for id in wanted.lessons]
-    for what, found, count in (
-        ("lesson", lessons, len(lessons)),
-        ("run", runs, len(wanted.runs)),
-        ("its lesson", derived[:_LISTED], len(derived)),
-        ("recall", recalls, len(wanted.recalls)),
-    ):
-        yield from ((what, short(id), text) for id, text in found)
-        if count > len(found):
-            yield what, "", f"and {count - len(found)} more"
+def _rows(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """`lessons`: those that were named; the others go with what was named."""
 
+    def title(id: str) -> str:
+        return memory.lessons.get(id).title
 
-def _drawn_from(memory: ReasoningBank, runs: frozenset[str]) -> list[Lesson]:
-    """The lessons that these runs taught: they go with them."""
-    found, after = list[Lesson](), None
-    while runs and (page := memory.lessons.list(retired=True, limit=_PAGE, after=after)):
-        found += [one for one in page if runs.intersection(one.provenance.trajectory_ids)]
-        after = page[-1].id
-    return found
+    def task(id: str) -> str:
+        return memory.runs.get(id).trajectory.task
+
+    derived = [id for id in wanted.lessons if id not in lessons]
+    told: Sequence[tuple[str, Sequence[str], Callable[[str], str]]] = (
+        ("lesson", [id for id in wanted.lessons if id in lessons], title),
+        ("run", wanted.runs, task),
+        ("its lesson" if wanted.runs else "with it", derived, title),
+        ("recall", wanted.recalls, lambda id: memory.recalls.get(id).task),
+    )
+    for what, ids, text in told:
+        yield from ((what, short(id), text(id)) for id in ids[:_LISTED])
+        if len(ids) > _LISTED:
+            yield what, "", f"and {len(ids) - _LISTED} more"
 
 
 def _gone(before: Counts, after: Counts) -> dict[str, int]:

@@ -175,16 +175,21 @@ def _sides(lift: Lift) -> list[str]:
     ]
 
 
-def _spent(lift: Lift) -> list[str]:
+def spent(lift: Lift, /) -> str:
+    """What memory changes in what a task takes, where that is known, with intervals; else nothing."""
     named = (("steps", lift.steps, ".1f"), ("tokens", lift.tokens, ".0f"), ("US dollars", lift.cost, ".4f"))
-    told = [
+    return ", ".join(
         f"{name} {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
         for name, e, form in (*named, ("seconds", lift.seconds, ".1f"))
         if e.value is not None and e.low is not None and e.high is not None
-    ]
-    spent = [f"a task: {', '.join(told)} (for one look)"] if told else []
+    )
+
+
+def _spent(lift: Lift) -> list[str]:
+    told = spent(lift)
+    spent_now = [f"a task: {told} (for one look)"] if told else []
     since = [f"since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
-    return [f"  {'; '.join((*since, *spent))}"] if since or spent else []
+    return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
 
 
 def _next(found: Sequence[str]) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -70,6 +71,10 @@ _FIRST, _SHARE = 20, 0.05
 with what there is, and what it costs per outcome does not."""
 
 
+_REMEMBERED: Final = 5_000
+"""Lessons that are remembered from one report to the next."""
+
+
 @dataclass(slots=True)
 class _Kept:
     """What is known of one scope."""
@@ -89,6 +94,9 @@ class _Kept:
     """Outcomes that were told so far."""
     replaced: int | None = None
     """How many there were when a lesson last took the place of others."""
+    measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
+    """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
+    """
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -213,11 +221,18 @@ class StoredLedger:
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
-        named = [unit for unit in kept.columns.units.names if "/" not in unit]
-        if _APART * len(named) < (await self._store.counts(scope=scope)).lessons:
-            found = [await self._lesson(id, scope) for id in named]
-            return {lesson.id: lesson for lesson in found if lesson}
-        return {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+        counts = await self._store.counts(scope=scope)
+        at, remembered = kept.measured
+        known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
+        missing = [unit for unit in kept.columns.units.names if "/" not in unit and unit not in known]
+        if _APART * len(missing) < counts.lessons:
+            known = {**known, **{id: await self._lesson(id, scope) for id in missing}}
+        elif missing:
+            every = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+            known = {**dict.fromkeys(missing), **every}
+        if len(known) <= _REMEMBERED:
+            kept.measured = counts.changes, known
+        return {id: lesson for id, lesson in known.items() if lesson}
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""

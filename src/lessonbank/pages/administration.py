@@ -14,6 +14,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.workers.budgets import spent_on
 
 from .visit import LARGE, Visit
 
@@ -32,6 +33,7 @@ async def page(visit: Visit) -> Response:
         "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
         "whole": whole,
         "queue": await visit.bank.runs.queue(),
+        "spent": await spent_on(datetime.now(UTC), visit.bank.store, scope=visit.scope),
     }
     return visit.page("administration.html", told)
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from lessonbank.views.admin import Erasing
 
 _NAMED: Final = ("run", "lesson", "recall")
-"""What is erased one by one. Runs go first: they take their lessons along."""
+"""What is chosen by its id."""
 _MOST: Final = 200
 """Records that are erased at once."""
 _KEYS: Final = 200
 """The latest runs, whose metadata are named."""
-_FORM: Final = "metadata are given as key=value, as in user=u-17"
+_FORM: Final = "metadata are given as one key=value, as in user=u-17"
 
 Asked = Mapping[str, Sequence[str]]
 
@@ -53,15 +53,10 @@ async def erase(visit: Visit) -> Response:
     if not reason:
         raise UsageError("say why it is erased: the journal keeps the reason for ever, and nothing else of it")
     asked = _asked({name: fields.get(name, []) for name in (*_NAMED, "metadata")})
-    what = await _previewed(visit, asked)
-    if seen != _mark(what):
+    if seen != _mark(await _previewed(visit, asked)):
         raise Conflict("what would be erased changed since it was shown: look again, then decide")
-    gone = set[str]()
-    for wanted in _wanted(asked):
-        if gone.isdisjoint(map(str, wanted.values())):
-            erased = await visit.bank.admin.purge(**wanted, reason=reason, by=visit.session.name)
-            gone |= {*erased.lessons, *erased.runs, *erased.recalls}
-    visit.session.told = f"Erased for good: {_size(what)}"
+    erased = await visit.bank.admin.purge(**_wanted(asked), reason=reason, by=visit.session.name)
+    visit.session.told = f"Erased for good: {_size(erased)}"
     visit.session.done.clear()
     return visit.go(visit.link("administration"))
 
@@ -70,27 +65,20 @@ def _asked(told: Asked) -> Asked:
     return {name: [one.strip() for one in values if one.strip()][:_MOST] for name, values in told.items()}
 
 
-def _wanted(asked: Asked) -> Sequence[dict[str, Any]]:
-    """What `purge` takes, a call for each that was asked for. Raises UsageError."""
-    calls: list[dict[str, Any]] = [{name: one} for name in _NAMED for one in dict.fromkeys(asked[name])]
+def _wanted(asked: Asked) -> dict[str, Any]:
+    """What `purge` takes. Raises UsageError."""
+    chosen: dict[str, Any] = {name: tuple(asked[name]) for name in _NAMED if asked[name]}
     for told in asked["metadata"]:
         key, equals, value = told.partition("=")
-        if not equals or not key.strip():
+        if not equals or not key.strip() or "metadata" in chosen:
             raise UsageError(_FORM)
-        calls.append({"metadata": {key.strip(): value.strip()}})
-    return calls
+        chosen["metadata"] = {key.strip(): value.strip()}
+    return chosen
 
 
 async def _previewed(visit: Visit, asked: Asked) -> Erasing:
-    """Everything that would go, each once."""
-    first, *others = [
-        await visit.bank.admin.purge(**wanted, reason="a preview", preview=True) for wanted in _wanted(asked)
-    ] or [await visit.bank.admin.purge(reason="a preview", preview=True)]
-    parts = {
-        name: tuple(dict.fromkeys(id for one in (first, *others) for id in getattr(one, name)))
-        for name in ("lessons", "runs", "recalls")
-    }
-    return first.model_copy(update=parts)
+    """Everything that would go."""
+    return await visit.bank.admin.purge(**_wanted(asked), reason="a preview", preview=True)
 
 
 async def _shown(visit: Visit, asked: Asked) -> dict[str, Any]:

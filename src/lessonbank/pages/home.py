@@ -9,6 +9,8 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
+from lessonbank.evidence.lift_words import spent
+from lessonbank.reports.html import minus
 from lessonbank.reports.lift_page import answer, content, figures
 
 from .journal import Line, is_taken_back, latest, line_of
@@ -42,6 +44,7 @@ async def helps(visit: Visit) -> Response:
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
     told = {"answer": Markup(answer(lift)), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled}
+    told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None, "measuring": lift.measuring}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
 
 

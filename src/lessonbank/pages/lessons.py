@@ -96,7 +96,8 @@ async def versions(visit: Visit) -> Response:
     """What a lesson said before, with what changed."""
     lesson = await visit.bank.lessons.get(visit.id)
     story = await visit.bank.history.list(lesson=lesson.id)
-    told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story}
+    approvals = [entry for entry in story if _approves(entry, lesson.id)]
+    told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story, "approvals": approvals}
     return visit.page("_versions.html" if visit.is_part else "versions.html", told)
 
 
@@ -116,6 +117,11 @@ async def why_held(visit: Visit, lesson: Lesson, /) -> JournalEntry | None:
 def _holds(entry: JournalEntry, id: str) -> bool:
     told = entry.entry
     return isinstance(told, Trust) and told.state == "quarantined" and id in told.lesson_ids
+
+
+def _approves(entry: JournalEntry, id: str) -> bool:
+    told = entry.entry
+    return isinstance(told, Trust) and told.approves and id in told.lesson_ids
 
 
 async def effect(visit: Visit) -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import NotFound, UsageError
@@ -209,6 +209,15 @@ def check_erasures(these: Sequence[tuple[Erasure, str]], /) -> Sequence[tuple[Er
     if any(what == "scope" for what, _ in these):
         raise UsageError("a whole scope cannot be purged together with single records: purge the scope alone")
     return list(dict.fromkeys(these))
+
+
+def not_gone(these: Iterable[tuple[Erasure, str]], /) -> Iterator[Erasing]:
+    """What is to be erased of each, one after the other; nothing of a lesson that went with an earlier one."""
+    gone = set[str]()
+    for what, id in these:
+        if what != "lesson" or id not in gone:
+            yield (erasing := Erasing(what, id))
+            gone |= erasing.lessons
 
 
 def unknown(erasing: Erasing, /) -> NotFound:

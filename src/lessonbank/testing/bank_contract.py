@@ -215,6 +215,11 @@ class BankContract:
         lesson = _taught(bank)
         assert bank.admin.export(tmp_path / "bank.jsonl") == 2
         assert bank.admin.purge(run="run-7", reason="asked", preview=True).lessons == (lesson.id,)
+        several = bank.admin.purge(run=("run-7",), lesson=[lesson.id], reason="asked", preview=True)
+        assert (several.runs, several.lessons) == (("run-7",), (lesson.id,))
+        with pytest.raises(NotFound):
+            bank.admin.purge(run=["run-7", "run-8"], reason="asked", by="Ana")
+        assert bank.runs.get("run-7")
         assert bank.admin.purge(all=True, reason="asked", by="Ana").whole_scope
         assert bank.admin.counts().lessons == 0
         assert bank.history.list()

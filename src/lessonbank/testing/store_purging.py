@@ -260,6 +260,23 @@ class PurgingTests(StoreTests):
             assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
             assert await store.verify() == []
 
+    async def test_what_went_with_a_record_is_no_unknown_one_of_the_same_purge(self) -> None:
+        async with self.opened() as store:
+            run, drawn, other = trajectory("t"), lesson("drawn"), lesson("other")
+            drawn = drawn.model_copy(update={"provenance": Provenance(trajectory_ids=(run.id,))})
+            await store.keep([run], scope=MINE)
+            await added(store, experience(lessons=(drawn,), attempts=[attempt(run, "failure")]))
+            await added(store, experience("u", lessons=(other,)))
+            merged = lesson("merged")
+            change = Merge(experience=experience("v", lessons=(merged,)), source_lesson_ids=(other.id,), reason="one")
+            await store.apply([change], scope=MINE, writer="tests")
+            gone: list[tuple[Erasure, str]] = [("lesson", one.id) for one in (drawn, other, merged)]
+            these: list[tuple[Erasure, str]] = [("trajectory", run.id), *gone]
+            entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            assert len(entries) == 2
+            assert (await store.counts(scope=MINE)).lessons == 0
+            assert await store.verify() == []
+
     async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
         async with self.opened() as store:
             run, told = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()

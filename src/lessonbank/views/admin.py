@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, cast, get_args
 
 from anyio import to_thread
@@ -21,7 +22,7 @@ from lessonbank.arguments import (
     a_mapping,
     a_path,
     a_text,
-    maybe_id,
+    maybe_ids,
     maybe_one_of,
     maybe_text,
     named,
@@ -32,6 +33,7 @@ from lessonbank.errors import StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
+from lessonbank.learning.consolidation import sources_of
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
@@ -41,7 +43,7 @@ from .audit import differences
 from .handle import Handle, log, person
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from .files import LessonFiles
@@ -225,33 +227,34 @@ class AsyncAdmin:
         self,
         *,
         reason: str,
-        lesson: str | None = None,
-        run: str | None = None,
-        recall: str | None = None,
+        lesson: str | Sequence[str] | None = None,
+        run: str | Sequence[str] | None = None,
+        recall: str | Sequence[str] | None = None,
         metadata: Mapping[str, Json] | None = None,
         all: bool = False,
         by: str | None = None,
         preview: bool = False,
     ) -> Erasing:
-        """Erase a lesson, a run, a recall, everything with some metadata, or the whole scope; what was erased.
+        """Erase lessons, runs and recalls, everything with some metadata, or the whole scope; what was erased.
 
-        A run goes with the lessons drawn from it. Nothing brings it back: only an entry without content stays in the
-        journal. `preview` erases nothing and says what would go.
+        Lessons, runs and recalls take one id or several, and go together: all of them, or none. A run goes with the
+        lessons drawn from it, a lesson with those merged from it. Nothing brings it back: only an entry without content
+        stays in the journal. `preview` erases nothing and says what would go.
         Raises UsageError, NotAllowed, NotFound, StoreUnavailable.
         """
         if self._of.skips("purge"):
             return Erasing()
         reason = a_text(reason, "reason=")
-        wanted = await self._wanted(
-            lesson=maybe_id(lesson, "lesson="),
-            run=maybe_id(run, "run="),
-            recall=maybe_id(recall, "recall="),
-            metadata=None if metadata is None else a_mapping(metadata),
-            all=a_flag(all, "all="),
+        named = Erasing(
+            lessons=maybe_ids(lesson, "lesson="),
+            runs=maybe_ids(run, "run="),
+            recalls=maybe_ids(recall, "recall="),
+            whole_scope=a_flag(all, "all="),
         )
+        wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
         writer = self._of.writer if by is None else person(by)
         if a_flag(preview, "preview="):
-            await self._check_there(wanted)
+            await self._check_there(named)
         if preview or wanted.empty:
             return wanted
         await self._of.reviewed("purge", by=by)
@@ -259,8 +262,8 @@ class AsyncAdmin:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
         these: Sequence[tuple[Erasure, str]] = [
-            *(("lesson", id) for id in wanted.lessons if not wanted.runs),  # those of a run go with it
-            *(("trajectory", id) for id in wanted.runs),
+            *(("trajectory", id) for id in wanted.runs),  # first: their lessons go with them
+            *(("lesson", id) for id in wanted.lessons),
             *(("recall", id) for id in wanted.recalls),
         ]
         await self._of.store.purge_many(these, scope=self._of.scope, writer=writer, reason=reason)
@@ -395,45 +398,51 @@ class AsyncAdmin:
 
         return LessonFiles(self._of)
 
-    async def _wanted(
-        self, *, lesson: str | None, run: str | None, recall: str | None, metadata: Mapping[str, Json] | None, all: bool
-    ) -> Erasing:
-        named = [one for one in (lesson, run, recall, metadata) if one is not None]
-        if len(named) + all != 1 or metadata == {}:
-            raise UsageError("purge takes exactly one of lesson=, run=, recall=, metadata={…} and all=True")
-        if metadata is None:
-            one = Erasing(
-                lessons=(lesson,) if lesson else (),
-                runs=(run,) if run else (),
-                recalls=(recall,) if recall else (),
-                whole_scope=all,
+    async def _wanted(self, named: Erasing, metadata: Mapping[str, Json] | None) -> Erasing:
+        """What was named, with all that goes with it. Raises UsageError."""
+        ids = bool(named.lessons or named.runs or named.recalls)
+        if ids + named.whole_scope + (metadata is not None) != 1 or metadata == {}:
+            raise UsageError(
+                "purge takes ids (lesson=, run=, recall=, each one or several), or metadata={…}, or all=True: "
+                "exactly one of the three"
             )
-            return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
-        runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-        lessons = (*await self._drawn_from(runs), *await self._without_runs(metadata))
-        return Erasing(lessons=lessons, runs=runs, recalls=recalls)
+        if named.whole_scope:
+            return named
+        if metadata is None:
+            runs, recalls, lessons = named.runs, named.recalls, named.lessons
+        else:
+            runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
+            lessons = await self._without_runs(metadata)
+        return Erasing(lessons=await self._with_derived(runs, lessons), runs=runs, recalls=recalls)
 
     async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
-        found = dict[str, str | None]()
+        found = list[str]()
         experiences = self._of.store.scan(scope=self._of.scope)
         async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
             async for one in every:
                 if not one.attempts and metadata.items() <= one.metadata.items():
-                    found |= {lesson.id: target_of(one) for lesson in one.lessons}
-        return tuple(id for id, target in found.items() if target not in found)  # a proposal goes with its lesson
+                    found += [lesson.id for lesson in one.lessons]
+        return tuple(found)
 
-    async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
-        """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""
-        gone, found = set(runs), list[str]()
-        if not gone:
+    async def _with_derived(self, runs: Sequence[str], lessons: Sequence[str]) -> tuple[str, ...]:
+        """The lessons that go with runs and lessons: those drawn from a run, those of experiences with no other run,
+        and what was merged from any of these or would change one."""
+        gone, found = set(runs), dict.fromkeys(lessons)
+        if not gone and not found:
             return ()
+        resting = list[tuple[set[str | None], tuple[str, ...]]]()
         experiences = self._of.store.scan(scope=self._of.scope)
         async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
             async for one in every:
                 attempts = {ref.trajectory_id for ref in one.attempts}
                 whole = bool(attempts) and attempts <= gone
-                found += [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
+                drawn = [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
+                found |= dict.fromkeys(drawn)
+                if on := {target_of(one), *chain(*sources_of(one).values())} - {None}:
+                    resting.append((on, tuple(lesson.id for lesson in one.lessons)))
+        while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
+            found |= dict.fromkeys(more)
         return tuple(found)
 
     async def _check_there(self, wanted: Erasing) -> None:

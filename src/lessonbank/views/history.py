@@ -136,12 +136,19 @@ class AsyncHistory:
             return await self._with_adds_of(lesson)
         if any(isinstance(entry.entry, Merge) and entry.entry.experience.id == owner.id for entry in few):
             return few
-        since = await self._before(owner.created_at - _SKEW)
-        async with self._journal(since, {"add"}, (owner.id,)) as added:
-            async for entry in added:
-                if isinstance(entry.entry, Add) and entry.entry.experience.id == owner.id:
-                    return sorted((*few, entry), key=lambda one: one.sequence)
-        return await self._with_adds_of(lesson)
+        entry = await self._added_by(owner)
+        return sorted((*few, entry), key=lambda one: one.sequence) if entry else await self._with_adds_of(lesson)
+
+    async def _added_by(self, experience: Experience) -> JournalEntry | None:
+        """The entry that added an experience, looked for from when it was made; then with a margin for clocks that
+        differ, in which an import can have added very many others."""
+        for margin in (timedelta(), _SKEW):
+            since = await self._before(experience.created_at - margin)
+            async with self._journal(since, {"add"}, (experience.id,)) as added:
+                async for entry in added:
+                    if isinstance(entry.entry, Add) and entry.entry.experience.id == experience.id:
+                        return entry
+        return None
 
     async def _with_adds_of(self, id: str) -> Sequence[JournalEntry]:
         """The entries that speak of lessons; of the many that add, those that may name this lesson or experience."""

@@ -35,7 +35,7 @@ class Tried:
     kind: Kind | None = None
 
     def __post_init__(self) -> None:
-        maybe_count(self.limit)
+        object.__setattr__(self, "limit", maybe_count(self.limit))  # a plain number, whatever a subclass does
         maybe_one_of(self.by, "by=", get_args(Search))
         maybe_count(self.budget, "budget=", least=LEAST_BUDGET)
         for share, name in ((self.floor, "floor="), (self.diversity, "diversity=")):

@@ -57,10 +57,9 @@ class Budgets:
         """Seconds until `scope` may spend again; 0 where it may."""
         if self._budget is None:
             return 0.0
-        kept = await self._store.settings(self._entry(scope))
-        if not self._budget.is_spent(sum(map(Usage.model_validate_json, kept.values()), Usage())):
-            return 0.0
         at = self._clock().astimezone(UTC)
+        if not self._budget.is_spent(await spent_on(at, self._store, scope=scope)):
+            return 0.0
         tomorrow = datetime.combine(at.date() + timedelta(days=1), time(), UTC)
         return (tomorrow - at).total_seconds()
 
@@ -71,22 +70,30 @@ class Budgets:
         if self._budget.cost is not None and usage.cost is None and not self._is_warned:
             log.warning("the price of this model is not known: a budget in US dollars does not bound it")
             self._is_warned = True
-        entry = f"{self._entry(scope)}{self._worker}"
+        entry = f"{_entry(self._clock(), scope)}{self._worker}"
         if entry not in self._spent:
             await self._forget_other_days()
         self._spent[entry] = self._spent.get(entry, Usage()) + usage
         await self._store.set_setting(entry, self._spent[entry].model_dump_json())
 
     async def _forget_other_days(self) -> None:
-        today = self._today()
+        today = _day(self._clock())
         for key in await self._store.settings(_SPENT):
             if not key.startswith(today):
                 await self._store.set_setting(key, None)
         self._spent = {key: usage for key, usage in self._spent.items() if key.startswith(today)}
 
-    def _entry(self, scope: str) -> str:
-        """Without the scope's name, which is contents."""
-        return f"{self._today()}{digest(scope)} "
 
-    def _today(self) -> str:
-        return f"{_SPENT}{self._clock().astimezone(UTC).date().isoformat()} "
+async def spent_on(day: datetime, store: Store, /, *, scope: str) -> Usage:
+    """What workers that have a budget spent in a scope on the day (UTC) of a moment. Earlier days are forgotten."""
+    kept = await store.settings(_entry(day, scope))
+    return sum(map(Usage.model_validate_json, kept.values()), Usage())
+
+
+def _entry(at: datetime, scope: str) -> str:
+    """Without the scope's name, which is contents."""
+    return f"{_day(at)}{digest(scope)} "
+
+
+def _day(at: datetime) -> str:
+    return f"{_SPENT}{at.astimezone(UTC).date().isoformat()} "

@@ -24,17 +24,18 @@
     if (event.key === "Escape" && typing(event.target)) return event.target.blur();
     if (isOff() || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (event.key.length !== 1 || typing(event.target)) return;
-    if (press(event.key)) event.preventDefault();
+    if (sent || press(event.key)) event.preventDefault();
   });
 
+  // On a slow network a second decision would be made unseen, on what the first was about. A download leaves the page as it is.
+  let sent = false;
   document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (form.method !== "post") return;
-    if (form.dataset.sent) event.preventDefault();
-    form.dataset.sent = "yes";
+    if (event.target.method !== "post" || event.target.matches("[data-stays]")) return;
+    if (sent) event.preventDefault();
+    sent = true;
   });
   // A page that comes back from the browser's memory may be sent again.
-  window.addEventListener("pageshow", () => document.querySelectorAll("[data-sent]").forEach((form) => delete form.dataset.sent));
+  window.addEventListener("pageshow", () => { sent = false; });
 
   document.addEventListener("change", (event) => {
     if (event.target.matches("[data-go]")) event.target.form.requestSubmit();

@@ -18,6 +18,7 @@ from lessonbank.stores._erasure import (
     Erasing,
     forgotten,
     is_forgotten,
+    not_gone,
     scope_tombstone,
     unknown,
     without_reason,
@@ -81,7 +82,7 @@ def purge(
         NotFound: neither the scope nor its past knows one of them.
     """
     past = _past(connection, scope, [Erasing(what, id) for what, id in these])
-    told = [_purge(connection, scope, past, Erasing(what, id), writer, reason) for what, id in these]
+    told = [_purge(connection, scope, past, one, writer, reason) for one in not_gone(these)]
     _finish(connection, scope)
     return told
 

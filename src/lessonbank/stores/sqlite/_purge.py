@@ -16,6 +16,7 @@ from lessonbank.stores._erasure import (
     Erasing,
     forgotten,
     is_forgotten,
+    not_gone,
     scope_tombstone,
     unknown,
     without_reason,
@@ -82,7 +83,7 @@ def purge(
     Raises:
         NotFound: neither the scope nor its past knows one of them.
     """
-    told = [_purge(connection, name, Erasing(what, id), writer, reason) for what, id in these]
+    told = [_purge(connection, name, one, writer, reason) for one in not_gone(these)]
     _lesson_words.finish(connection)
     _finish(connection, name)
     return told
