@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
 from lessonbank.types.repeats import repeats_of
 
-from .duplicates import same_words
+from .duplicates import rearranged, same_words
 from .one_wording import same_wording
 from .retry import spent
 
@@ -21,7 +22,8 @@ class Corroborating:
 
     What `same` means is `duplicates.compare`'s to say. A lesson that memory had shown to the run is none of its own
     (the gate turns it away), so it cannot speak for itself. A quarantined lesson speaks for nothing, and the
-    same coming again is quarantined, too. A marked one waits for a person.
+    same coming again is quarantined, too. A marked one waits for a person. One that says something else in nearly the
+    words of another writer's active lesson needs two writers, because one alone could twist what others taught.
     """
 
     inner: Consolidator
@@ -65,11 +67,26 @@ class Corroborating:
         if lesson.risk or any(other.is_unchecked for other, _ in same):
             return ()
         for other, owner in same:
-            if not other.retired and independent((lesson, new), (other, owner), policy=self.policy):
+            if (
+                not other.retired
+                and independent((lesson, new), (other, owner), policy=self.policy)
+                and not _twists(lesson, other, [held for held, _ in known])
+            ):
                 both = [one for one in (lesson, other) if one.state == "probation" and one.id in {other.id, *kept}]
                 said = "an independent run taught the same"
                 return [_trust(one.id, "active", said, evidence(lesson, other)) for one in both]
         return ()
+
+
+def _twists(lesson: Lesson, again: Lesson, known: Sequence[Lesson]) -> bool:
+    """Whether one writer alone vouches for what rearranges an active lesson of another one.
+
+    Where the bank does not tell writers apart, all are one, and may correct themselves.
+    """
+    writer = lesson.provenance.identity
+    if writer != again.provenance.identity or not one_of_many(writer):
+        return False
+    return any(one.state == "active" and one.provenance.identity != writer and rearranged(lesson, one) for one in known)
 
 
 def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:
