@@ -121,6 +121,19 @@ async def test_one_writer_alone_does_not_twist_what_another_one_taught(first: st
     assert bool(trusted(await decided(store, again))) is believed
 
 
+async def test_a_twisted_lesson_is_found_out_where_its_tasks_are_far_from_those_of_the_true_one() -> None:
+    store = await held(of(lesson(), task="print a label"), moved="active")
+    for number in range(30):
+        of_others = of(
+            lesson(f"{OTHER} See page {number}.", run=f"other {number}"), task=f"find the invoice of {number}"
+        )
+        await store.apply([Add(experience=of_others)], scope=SCOPE, writer="tests")
+    await decided(store, of(lesson(TWISTED, run="2", writer="mal"), task="find the invoice of june"))
+    again = of(lesson(TWISTED, run="3", writer="mal"), task="find the invoice of july")
+    watched = Corroborating(append, LexicalRetriever(store), "corroborated", store=store)
+    assert trusted(await watched(again)) == set()
+
+
 async def test_honest_runs_do_not_vouch_for_a_twisted_lesson() -> None:
     twisted = of(lesson(TWISTED, writer="mal"))
     store = await held(twisted)
