@@ -81,6 +81,26 @@ async def test_what_the_named_recall_showed_is_an_echo() -> None:
         assert [one.rule for one in await learned(bank, "again", recall=recall)] == ["echo"]
 
 
+@pytest.mark.parametrize(
+    ("content", "is_echo"),
+    [
+        (KNOWN.replace("before", "after"), False),
+        (KNOWN.replace("order", "parcel"), False),
+        (KNOWN.replace("only, not", "or"), False),
+        (KNOWN.replace(": a", ", since one that is a"), True),
+        (f"Read the state of an order before you change it. {KNOWN}", True),
+    ],
+    ids=["turned around", "of another thing", "without its denial", "an addition", "with a preface"],
+)
+async def test_what_turns_a_shown_lesson_around_is_no_echo(content: str, is_echo: bool) -> None:
+    """A twisted lesson that is shown would keep the true one out."""
+    draws = Drawn()
+    async with await bank_of(draws) as bank:
+        recall = await bank.retrieve(TASK)
+        draws.content = content
+        assert [one.rule for one in await learned(bank, recall=recall)] == ["echo"] * is_echo
+
+
 async def test_an_echo_in_letters_of_another_alphabet_is_one() -> None:
     draws = Drawn()
     async with await bank_of(draws) as bank:

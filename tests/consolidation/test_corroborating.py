@@ -29,7 +29,8 @@ PROPOSAL = json.dumps({"merge": True, "title": "Rebuild a stale index", "descrip
 
 
 def lesson(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> Lesson:
-    provenance = Provenance(writer=writer, identity=f"key:{writer}", trajectory_ids=(run,) if run else ())
+    identity = f"key:{writer}" if writer else "process:here"
+    provenance = Provenance(writer=writer or "agent", identity=identity, trajectory_ids=(run,) if run else ())
     return Lesson(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
 
 
@@ -103,6 +104,42 @@ async def test_a_lesson_that_says_the_opposite_corroborates_nothing() -> None:
     store = await held(of(lesson("Never run `rebuild` twice: the second one drops the index that is being read.")))
     opposite = lesson("Always run `rebuild` twice: the second one drops the index that is being read.", run="2")
     assert trusted(await decided(store, of(opposite, task="find the invoice of june"))) == set()
+
+
+TWISTED = SAME.replace("search again", "delete again")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "believed"),
+    [("mal", "mal", False), ("mal", "bob", True), ("ana", "ana", True), ("", "", True)],
+    ids=["one other writer", "two writers", "who taught what is active", "writers that nothing tells apart"],
+)
+async def test_one_writer_alone_does_not_twist_what_another_one_taught(first: str, second: str, believed: bool) -> None:
+    store = await held(of(lesson()), moved="active")
+    await decided(store, of(lesson(TWISTED, run="2", writer=first), task="find the invoice of june"))
+    again = of(lesson(TWISTED, run="3", writer=second), task="find the invoice of july")
+    assert bool(trusted(await decided(store, again))) is believed
+
+
+async def test_a_twisted_lesson_is_found_out_where_its_tasks_are_far_from_those_of_the_true_one() -> None:
+    store = await held(of(lesson(), task="print a label"), moved="active")
+    for number in range(30):
+        of_others = of(
+            lesson(f"{OTHER} See page {number}.", run=f"other {number}"), task=f"find the invoice of {number}"
+        )
+        await store.apply([Add(experience=of_others)], scope=SCOPE, writer="tests")
+    await decided(store, of(lesson(TWISTED, run="2", writer="mal"), task="find the invoice of june"))
+    again = of(lesson(TWISTED, run="3", writer="mal"), task="find the invoice of july")
+    watched = Corroborating(append, LexicalRetriever(store), "corroborated", store=store)
+    assert trusted(await watched(again)) == set()
+
+
+async def test_honest_runs_do_not_vouch_for_a_twisted_lesson() -> None:
+    twisted = of(lesson(TWISTED, writer="mal"))
+    store = await held(twisted)
+    for number, writer in enumerate(("ana", "bob", "eve")):
+        await decided(store, of(lesson(run=f"honest {number}", writer=writer), task=f"find invoice {number}"))
+    assert [i.state for i in (await store.get(twisted.id, scope=SCOPE)).lessons] == ["probation"]
 
 
 async def test_what_was_trusted_before_makes_the_same_of_another_run_trusted_once() -> None:

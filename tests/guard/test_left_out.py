@@ -48,8 +48,8 @@ async def redacted(change: Change) -> tuple[Change, list[str]]:
         (GIVEN, []),
         (GIVEN.model_copy(update={"lessons": (FIRST.model_copy(update={"near": "held"}), SECOND)}), []),
         (GIVEN.model_copy(update={"lessons": ()}), []),
-        (REPEATED, ["the same words"]),
-        (repeating({"held": [taught_again(SECOND, "why", words=False)]}), ["why"]),
+        (REPEATED, ["held", "the same words"]),
+        (repeating({"held": [taught_again(SECOND, "why", words=False)]}), ["held", "why"]),
     ],
 )
 async def test_what_is_only_left_out_is_not_redacted_again(kept: Experience, read: list[str]) -> None:
@@ -74,6 +74,8 @@ def with_entry(more: dict[str, Json]) -> Experience:
         GIVEN.model_copy(update={"metadata": {"template": "Order", "repeats": SECRET}}),
         repeating({"held": [SECRET]}),
         repeating({"held": SECRET}),
+        repeating({SECRET: []}),
+        repeating({SECRET: [taught_again(SECOND, "why", words=True)]}),
         repeating({"held": [taught_again(SECOND, SECRET, words=True)]}),
         repeating({"held": [taught_again(FIRST.model_copy(update={"content": SECRET}), "why", words=True)]}),
         with_entry({"title": SECRET}),

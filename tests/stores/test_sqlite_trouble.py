@@ -165,8 +165,43 @@ def said(name: str) -> sqlite3.OperationalError:
     return error
 
 
-@pytest.mark.parametrize("name", ["SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMMAP", "SQLITE_PROTOCOL", "SQLITE_BUSY"])
-def test_a_file_system_without_locks_is_named_with_what_to_do(name: str) -> None:
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_file_system_without_locks_is_named_with_what_to_do(path: Path, tmp_path: Path, is_new: bool) -> None:
+    """The C library is told to answer `fcntl` with ENOLCK there, as a network mount does."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs a C compiler, and Linux")
+    library = tmp_path / "no_locks.so"
+    source = Path(__file__).with_name("no_locks.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"], check=True)
+    script = (
+        "import sys, asyncio; from lessonbank.errors import StoreUnavailable\n"
+        "from lessonbank.stores.sqlite import SqliteStore\n"
+        "async def main():\n"
+        "    try:\n"
+        "        await (await SqliteStore.open(sys.argv[1], busy_timeout=0.2)).close()\n"
+        "    except StoreUnavailable as error:\n"
+        "        print(error)\n"
+        "asyncio.run(main())\n"
+    )
+    if not is_new:
+        subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    refusing = {**os.environ, "LD_PRELOAD": str(library), "FOLDER_WITHOUT_LOCKS": str(path.parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], env=refusing, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"the file system of {path} gives no locks" in done.stdout
+    assert "put the bank on a local disk" in done.stdout
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_bank_that_is_busy_is_not_taken_for_one_without_locks(path: Path) -> None:
+    assert "another process kept" in str(unavailable(said("SQLITE_BUSY"), path))
+
+
+@pytest.mark.parametrize("name", ["SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMMAP", "SQLITE_PROTOCOL"])
+def test_what_sqlite_itself_says_of_missing_locks_is_named_with_what_to_do(name: str) -> None:
     error = unavailable(said(name), Path("bank.db"))
     assert "file system" in str(error)
     assert "put the bank on a local disk" in str(error)

@@ -11,9 +11,10 @@ _OTHERWISE = {"near": None}
 
 
 def reasons(change: Change, given: Experience, /) -> list[str] | None:
-    """Why `change` leaves out lessons of `given`, where it does nothing else than to add the others.
+    """Why `change` leaves out lessons of `given`, where it does nothing else than to add the others, and for which ids.
 
-    A lesson that is left out is named as taught again, in its own words. `None`: the change says more.
+    A lesson that is left out is named as taught again, in its own words. `None`: the change says more. An id is what a
+    consolidator says it is, so that it is read like a reason.
     """
     if not isinstance(change, Add):
         return None
@@ -28,7 +29,7 @@ def reasons(change: Change, given: Experience, /) -> list[str] | None:
     new = [entry for id, entry in told.items() if before.get(id) != entry]
     whys = [_why(entry, given) for again in new for entry in (again if isinstance(again, list) else [again])]
     known = [why for why in whys if why is not None]
-    return known if len(known) == len(whys) else None
+    return [*(told.keys() - before.keys()), *known] if len(known) == len(whys) else None
 
 
 def _is_one(kept: Lesson, given: Lesson) -> bool:

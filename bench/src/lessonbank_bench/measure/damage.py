@@ -321,7 +321,10 @@ QUEUE: Final = {("trajectories", column) for column in ("due", "worker", "tries"
 
 def change_values(bank: Path, folder: Path, *, chance: random.Random, rows: int = 3) -> Promise:
     """Change one value of one row after the other, in every column of every table, and ask `verify`."""
-    promise = Promise("a changed value in any column of any table is noticed by `verify`, or by opening")
+    promise = Promise(
+        "a changed value in any column of any table (but the counters and the queue, see below) is noticed by `verify`,"
+        " or by opening"
+    )
     with closing(sqlite3.connect(bank)) as raw:
         names = [
             name

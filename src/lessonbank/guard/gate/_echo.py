@@ -33,6 +33,11 @@ _SAME_RUNS = 0.5
 """Share of a lesson's runs of three words that a shown lesson has: above it, the lesson was copied."""
 _SAME_WORDS = 0.65
 """Share of its words: above it, it was reworded or put together from what was shown."""
+_TURNED = 2 / 3
+"""Share of the words of two lessons that both have: above it, a few words in the place of others say something else."""
+_MOST_TURNED = 3
+"""So many words in the place of so many: more are another way to say the same."""
+_TELLING_LITTLE = STOP - {"not"}
 
 
 def codes_in(texts: Iterable[str], /) -> Counter[str]:
@@ -72,7 +77,8 @@ class Shown:
         """Whether a lesson says what one of these lessons says, or part by part what several of them say.
 
         What has a name, a number, a label or code that the shown lesson has not says something new: words of a small
-        world come again and again, and it is which of them belong together that is learned.
+        world come again and again, and it is which of them belong together that is learned. So does what puts a few
+        words in the place of others: or a twisted lesson, once shown, would keep the true one out.
         """
         if not self._codes.isdisjoint(codes_in([content])):
             return True
@@ -90,6 +96,8 @@ def _repeats(told: Sequence[_Told], title: str, content: str) -> bool:
         return True
     if len(_words(read(content))) < _LEAST:
         return False
+    if _turns(told, frozenset(_words(read(whole)))):
+        return all(any(part in one.flat for one in told) for part in map(_flat, map(read, _PART.split(content))))
     if any(one.says(content) and not one.lacks(whole) for one in told):
         return True
     parts = [part for part in _PART.split(content) if len(set(_words(read(part))) - STOP) >= _LEAST]
@@ -98,6 +106,15 @@ def _repeats(told: Sequence[_Told], title: str, content: str) -> bool:
     # A lesson that brings together what no shown lesson has together is new, whatever its words.
     is_new = bool(_specific(whole, read)) and all(one.lacks(whole) for one in told)
     return not is_new or all(any(one.has(part) for one in told) for part in parts)
+
+
+def _turns(told: Sequence[_Told], words: frozenset[str]) -> bool:
+    """Whether a lesson of these words puts a few of them in the place of some of the shown lesson most like it."""
+    own = words - _TELLING_LITTLE
+    share, theirs = max((one.likeness(own) for one in told), key=lambda found: found[0])
+    more, less = own - theirs, theirs - own
+    differs = (more and less) or "not" in more | less
+    return bool(differs) and share > _TURNED and len(more) <= _MOST_TURNED >= len(less)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +137,11 @@ class _Told:
     def lacks(self, text: str, /) -> bool:
         """Whether `text` has a name, a number, a label or code that this does not have."""
         return bool(_specific(text, self.read) - self.names)
+
+    def likeness(self, own: frozenset[str], /) -> tuple[float, frozenset[str]]:
+        """The share of words that it has in common with a lesson, and its own words that tell something."""
+        theirs = self.words - _TELLING_LITTLE
+        return len(own & theirs) / (len(own | theirs) or 1), theirs
 
     def has(self, part: str, /) -> bool:
         """Whether `part` stands in it, as good as word for word."""

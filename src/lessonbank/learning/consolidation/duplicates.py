@@ -18,6 +18,10 @@ CLOSE: Final = 0.6
 """The cosine of two embeddings that makes up for words that differ; `SOME` words must be common all the same."""
 SOME: Final = 0.05
 
+REARRANGED: Final = 2 / 3
+"""With more than this share of words in common, what differs is a few words or their order: that is no paraphrase, and
+often the opposite. No model is asked."""
+
 _WORDS_PER_SLIP: Final = 6
 _SHORTEST_SLIP: Final = 6
 _LONG: Final = 8
@@ -67,6 +71,11 @@ def overlap(a: Reading, b: Reading, /) -> float:
     """The share of words in common (Jaccard over stems, negations and prepositions left out), from 0 to 1."""
     common = len(a.telling & b.telling)
     return common / (len(a.telling) + len(b.telling) - common) if a.telling or b.telling else 0.0
+
+
+def rearranged(a: Lesson, b: Lesson, /) -> bool:
+    """Whether two lessons have so many words in common that what differs is a few of these, or their order."""
+    return a.kind == b.kind and overlap(read(a), read(b)) > REARRANGED and not same_words(a, b)
 
 
 def _comparable(a: Reading, b: Reading) -> bool:

@@ -21,13 +21,10 @@ from lessonbank.types.repeats import NOT_RECOGNISED, repeats_of, taught_again, w
 
 from ._moves import same_moves
 from ._sentences import bases, read
-from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_words
+from .duplicates import CLOSE, NEAR, REARRANGED, SOME, compare, overlap, same_words
 
 LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""
-REARRANGED: Final = 2 / 3
-"""With more than this share of words in common, what differs is a few words or their order: that is no paraphrase, and
-often the opposite. No model is asked."""
 _REPLY: Final = 2_000
 
 Pair = tuple[str, str]

@@ -8,12 +8,10 @@ from typing import Final
 
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 
+from ._file_locks import gives_locks
+
 _CAUSES: Final = {
-    # SQLite says the same where a file system has no lock to give (ENOLCK).
-    sqlite3.SQLITE_BUSY: (
-        "another process kept {path} locked for too long: find out what it does, or try again; if none uses it, its "
-        "file system gives no locks: put the bank on a local disk"
-    ),
+    sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again",
     sqlite3.SQLITE_LOCKED: "another connection kept {path} locked for too long: try again",
     sqlite3.SQLITE_READONLY: "{path} cannot be written: make the file and its folder writable",
     sqlite3.SQLITE_FULL: "the disk of {path} is full: free some space and try again",
@@ -38,7 +36,9 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
         return StoreDamaged(f"{path} is damaged ({error})")
     if code == sqlite3.SQLITE_ERROR and "no such" in str(error):
         return StoreDamaged(f"{path} is damaged: it lacks what every bank has ({error})")
-    if (name := getattr(error, "sqlite_errorname", "")) in _NO_LOCKS:
+    name = getattr(error, "sqlite_errorname", "")
+    # SQLite says that a file is busy, too, where its file system has no lock to give (ENOLCK).
+    if name in _NO_LOCKS or (code == sqlite3.SQLITE_BUSY and not gives_locks(path.parent)):
         return StoreUnavailable(
             f"the file system of {path} gives no locks or no shared memory ({name}), as some network mounts do not: "
             "put the bank on a local disk"

@@ -18,6 +18,8 @@ EPISODES = 1000
 SHARE = 100
 """One run in so many is the poisoner's."""
 WRITERS = 40
+SEEDS = 8
+"""So often the strategy is tried that decides under `corroborated`: whether it wins at all is a matter of luck."""
 Strategy = Literal["random tasks", "copies of the most frequent tasks", "keyword stuffing", "an honest lesson twisted"]
 STRATEGIES: tuple[Strategy, ...] = (
     "random tasks",
@@ -59,6 +61,11 @@ async def rows(every: int = 1) -> list[Row]:
     for policy in POLICIES:
         won = {strategy: await simulated(policy, strategy, episodes) for strategy in STRATEGIES}
         told.append(_row(policy, won))
+    twist = STRATEGIES[-1]
+    often = {
+        f"seed {n}": await simulated("corroborated", twist, episodes, seed=n) for n in range(SEEDS // min(every, 4))
+    }
+    told.append(_row("corroborated", often, f", {twist}"))
     for recurring in (0.1, 0.25, 1.0)[:: min(every, 3)]:
         won = {s: await simulated("witnessed", s, episodes, recurring=recurring) for s in WORST}
         told.append(_row("witnessed", won, f", honest lessons recur in {recurring:.0%} of the runs"))
@@ -81,10 +88,17 @@ def _row(policy: TrustPolicy, won: dict[Any, Won], more: str = "", *, bound: boo
 
 
 async def simulated(
-    policy: TrustPolicy, strategy: Strategy, episodes: int, *, recurring: float = RECURRING, names: int = 1
+    policy: TrustPolicy,
+    strategy: Strategy,
+    episodes: int,
+    *,
+    recurring: float = RECURRING,
+    names: int = 1,
+    seed: int = 0,
 ) -> Won:
     """Episodes of honest writers, each under a name of their own, and of one poisoner, in one shared scope."""
-    chance, now = random.Random(f"{strategy} {recurring}"), dict[str, Lesson]()
+    drawn_by = f"{strategy} {recurring}{f' {seed}' * bool(seed)}"
+    chance, now = random.Random(drawn_by), dict[str, Lesson]()
     injections = poisoned = asked = planted = 0
 
     async def draws(attempts: Sequence[Run], /) -> Extraction:

@@ -21,12 +21,14 @@ from .table import Row
 SIZE = 1_000_000
 """Characters of the run."""
 _TIMES = 5
+_SECRETS = "log in with password=hunter2Xy9! as jane.doe@example.com"
 
 
 async def rows(every: int = 1) -> list[Row]:
     """CPU time of the intake of one run, and its longest call."""
     said = [message["content"] for message in messages(int(SIZE * 0.9), 1)]
     mixed = Trajectory(task="t", steps=tuple(Step(action="look", observation=text) for text in said))
+    leaking = Trajectory(task="t", steps=tuple(Step(action="look", observation=f"{text}\n{_SECRETS}") for text in said))
     single = Trajectory(task="t", steps=(Step(action="look", observation="\n".join(said)),))
     size = sum(map(len, said)) / 1e6
     whole, loop = await _learned(mixed)
@@ -35,6 +37,13 @@ async def rows(every: int = 1) -> list[Row]:
         Row(
             name="intake of one run, in steps",
             value=round(await _seconds(mixed) / size, 2),
+            most=0.4,
+            unit=" s CPU a MB",
+            cases=cases,
+        ),
+        Row(
+            name="the same with two secrets in each step",
+            value=round(await _seconds(leaking) / size, 2),
             most=0.4,
             unit=" s CPU a MB",
             cases=cases,

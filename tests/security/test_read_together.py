@@ -1,0 +1,112 @@
+"""What is read as one, looked for among words first, or left out as known hides no secret from the plain reading."""
+
+from __future__ import annotations
+
+import anyio
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from redaction_corpus import harmless, secrets
+
+from lessonbank import Experience, Lesson
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.redact import redact, redacted
+from lessonbank.guard.redact._detect import found_in, found_together
+from lessonbank.guard.redact._rules import ruled, rules
+from lessonbank.guard.redact._spans import Page
+from lessonbank.types import Add, Json, Step, Trajectory
+from lessonbank.types.repeats import repeats_of, taught_again, with_repeats
+
+BOUNDARY = "\n" * 10 + "\0" + "\n" * 10
+HALVES = ("password", "password: ", "token is ", "hunter2Xy9!", "-----BEGIN RSA PRIVATE KEY-----", "jane.doe", "4111 ")
+HALVES += (
+    "@example.com",
+    "Cookie: session=",
+    "AKIA",
+    "Bearer ",
+    "ssh ",
+    BOUNDARY,
+    "\0",
+    "\\n",
+    "\u200b",
+    "\u00a0",
+    "İ",
+)
+PART = (
+    st.sampled_from([leak.text for leak in secrets()]) | st.sampled_from([*harmless(), *HALVES]) | st.text(max_size=6)
+)
+WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+TEXT = st.builds(
+    lambda parts, between, wide: between.join(parts).translate(WIDE if wide else {}),
+    st.lists(PART, min_size=1, max_size=4),
+    st.sampled_from(["\n", " ", "", "\u200b", "\r\n", "\u2028", "', '", "=", BOUNDARY]),
+    st.integers(0, 5).map(lambda drawn: drawn == 0),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=8))
+@example(["password: ", "hunter2Xy9!"])
+def test_a_text_that_is_read_with_others_is_clean_only_if_it_is_clean_alone(texts: list[str]):
+    for text, spans in found_together(dict.fromkeys(texts)).items():
+        assert spans == found_in(text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(TEXT, min_size=1, max_size=6))
+def test_a_run_is_left_as_it_is_only_if_each_text_of_it_is_left_alone(texts: list[str]):
+    run = Trajectory(task="t", steps=tuple(Step(action="look", observation=text) for text in texts))
+    if redacted(run, redact) == run:
+        assert [redact(text) for text in texts] == texts
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXT)
+def test_a_rule_that_is_looked_for_among_words_first_finds_what_it_finds_everywhere(text: str):
+    page = Page(text)
+    every = (rule for table in ("keys", "places", "options") for rule in rules(table))
+    assert set(ruled(page)) == {span for rule in every for word in rule.words for span in rule.at(word, page)}
+
+
+# --- what a consolidator leaves out -----------------------------------------------------------------------------------
+
+SECRET = "jane.doe@example.com"
+FIRST, SECOND = Lesson(title="Check it", content="Read it twice."), Lesson(title="Save it", content="Press save.")
+GIVEN = with_repeats(
+    Experience(scope="s", task="Order 7", lessons=(FIRST, SECOND), metadata={"template": "Order"}), {"known": []}
+)
+LEAF = st.sampled_from(["", "the same words", SECRET, "known", "why"]) | st.none() | st.booleans()
+VALUE = st.recursive(
+    LEAF,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["title", "why", "evidence", "lesson", SECRET]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+AGAIN = st.builds(
+    lambda lesson, why, words: taught_again(lesson, why, words=words),
+    st.sampled_from([FIRST, SECOND, SECOND.model_copy(update={"content": SECRET})]),
+    st.sampled_from(["the same words", SECRET]),
+    st.booleans(),
+)
+REPEATS = st.dictionaries(
+    st.sampled_from(["known", "held", FIRST.id, SECRET]), VALUE | AGAIN | st.lists(AGAIN, max_size=2), max_size=3
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(REPEATS, st.sampled_from([(), (FIRST,), (SECOND,), (FIRST, SECOND)]))
+@example({SECRET: []}, (FIRST,))
+@example({SECRET: [taught_again(SECOND, "the same words", words=True)]}, (FIRST,))
+def test_whatever_a_consolidator_says_of_what_it_left_out_no_secret_stays(
+    told: dict[str, Json], kept: tuple[Lesson, ...]
+):
+    change = Add(experience=with_repeats(GIVEN.model_copy(update={"lessons": kept}), told))
+
+    async def through() -> str:
+        (known,) = await IntakeFilter(redact).changes([change], given=GIVEN)
+        assert isinstance(known, Add)
+        assert len(repeats_of(known.experience)) == len(told)
+        return known.model_dump_json()
+
+    assert SECRET not in anyio.run(through)
