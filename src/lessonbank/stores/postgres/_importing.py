@@ -67,11 +67,11 @@ class _Receiver:
 
     def keep(self, runs: Sequence[Trajectory], /) -> int:
         """See `Receiver.keep`."""
-        return len(keep(self._connection, self._scope, runs, together=False))
+        return len(keep(self._connection, scope=self._scope, runs=runs, together=False)())
 
     def record(self, recall: Recall, /) -> bool:
         """See `Receiver.record`."""
-        return record(self._connection, recall)
+        return record(self._connection, recall)()
 
     def is_settled(self, recall_id: str, /) -> bool:
         """See `Receiver.is_settled`."""

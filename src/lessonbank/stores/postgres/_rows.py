@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,16 +85,23 @@ def experience_of(record: bytes, /) -> Experience:
     return loaded(Experience, unpacked(record))
 
 
-def found_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
-    """The same as a search gives them: with the lessons that they taught again, as they are now."""
-    found = experiences_at(connection, scope, numbers)
+def found_at(
+    connection: Connection, scope: str, numbers: Collection[int], records: Mapping[int, bytes] | None = None, /
+) -> dict[int, Experience]:
+    """The same as a search gives them: with the lessons that they taught again, as they are now.
+
+    `records`: those that are there already.
+    """
+    held = {number: experience_of(records[number]) for number in numbers if records and number in records}
+    held |= experiences_at(connection, scope, [number for number in numbers if number not in held])
+    found = {number: held[number] for number in numbers if number in held}
     again = {lesson for experience in found.values() for lesson in repeats_of(experience)}
     if not again:
         return found
     sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
     owners = [number for (number,) in rows(connection, sql, scope, list(again))]
-    held = {i.id: i for e in experiences_at(connection, scope, owners).values() for i in e.lessons}
-    return {number: shown_with(experience, held) for number, experience in found.items()}
+    there = {i.id: i for e in experiences_at(connection, scope, owners).values() for i in e.lessons}
+    return {number: shown_with(experience, there) for number, experience in found.items()}
 
 
 def numbers_of(connection: Connection, scope: str, ids: Iterable[str], /) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import is_unfinished, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._records import microseconds, moment
+from lessonbank.stores._records import encodable, microseconds, moment
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
     Add,
@@ -26,10 +26,10 @@ from lessonbank.types import (
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
 
-from ._database import Connection, do, many, row, rows
+from ._database import Connection, ask, do, many, row, rows
 from ._derived import derive, refresh_shown, settle_pending, stale_places, underive
 from ._postings import index_words, unindex_words
-from ._read import learned
+from ._read import LEARNED, learned_of
 from ._rows import ScopeRow, drawn, experience_of, experiences_at, make_scope
 from ._vectors import forget, place
 
@@ -66,7 +66,10 @@ class Present:
 
     def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
         """See `View.learned`."""
-        return learned(self._connection, self._scope, trajectory_ids) if trajectory_ids else set()
+        if not trajectory_ids:
+            return set()
+        found = rows(self._connection, LEARNED, self._scope, list(map(encodable, trajectory_ids)))
+        return learned_of(trajectory_ids, found)
 
     def worded(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
         """See `View.worded`."""
@@ -87,30 +90,40 @@ _LESSONS: Final = (
 
 def keep(
     connection: Connection,
-    scope: str,
-    runs: Sequence[Trajectory],
     /,
     *,
+    scope: str,
+    runs: Sequence[Trajectory],
     wait: float = IN_HAND,
     together: bool = True,
-) -> list[str]:
-    """Insert trajectories by id; the ids that were new. `together`: see `Store.keep`."""
-    make_scope(connection, scope)
-    at, leader, new = microseconds(now()), None, list[str]()
-    for run, blob in packed_records(runs):
-        due = None if is_unfinished(run) else at + round(wait * 1e6)
-        if do(connection, _KEEP, scope, run.id, at, due, leader, list(tags(run.metadata)), blob):
-            new.append(run.id)
-        if together and leader is None and len(runs) > 1:
-            sql = "SELECT number FROM lessonbank.trajectories WHERE scope = %s AND id = %s"
-            (leader,) = row(connection, sql, scope, run.id) or (None,)
-    settle_pending(connection, scope, new)
-    return new
+) -> Callable[[], list[str]]:
+    """Insert trajectories by id; what tells the ids that were new. `together`: see `Store.keep`."""
+    do(connection, _SCOPE, scope)
+    at, held = microseconds(now()), packed_records(runs)
+    leader = held[0][0].id if together and len(held) > 1 else None
+    told = [
+        {
+            "scope": scope,
+            "id": run.id,
+            "at": at,
+            "due": None if is_unfinished(run) else at + round(wait * 1e6),
+            "leader": None if run.id == leader else leader,
+            "tags": list(tags(run.metadata)),
+            "record": blob,
+        }
+        for run, blob in held
+    ]
+    answers = [ask(connection, _KEEP, one) for one in told]
+    return lambda: [id for answer in answers for (id,) in answer.fetchall()]
 
 
+_SCOPE: Final = "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING"
 _KEEP: Final = (
     "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, leader, tags, record, pending)"
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, true) ON CONFLICT DO NOTHING"
+    " VALUES (%(scope)s, %(id)s, %(at)s, %(due)s,"
+    " (SELECT number FROM lessonbank.trajectories WHERE scope = %(scope)s AND id = %(leader)s), %(tags)s, %(record)s,"
+    " NOT EXISTS (SELECT 1 FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = %(id)s AND NOT waiting))"
+    " ON CONFLICT DO NOTHING RETURNING id"
 )
 
 
@@ -175,8 +188,8 @@ def _parted(touched: Mapping[int, bool]) -> tuple[list[int], list[int]]:
     return [n for n, held in touched.items() if held], [n for n, held in touched.items() if not held]
 
 
-def record(connection: Connection, receipt: Recall, /) -> bool:
-    """Keep a receipt; a known one stays as it is. Whether it was new."""
+def record(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
+    """Keep a receipt; a known one stays as it is. What tells whether it was new."""
     ((recall, blob),) = packed_records([receipt])
     told = {
         "scope": recall.scope,
@@ -186,7 +199,8 @@ def record(connection: Connection, receipt: Recall, /) -> bool:
         "record": blob,
         "shown": sorted({candidate.lesson_id for candidate in recall.candidates if candidate.shown}),
     }
-    return row(connection, _RECORD, told) is not None
+    answer = ask(connection, _RECORD, told)
+    return lambda: answer.fetchone() is not None
 
 
 _RECORD: Final = (  # one statement: each recall waits for it
@@ -205,8 +219,8 @@ def note_shown(connection: Connection, recalls: Mapping[int, Recall], /, *, scop
     many(connection, "INSERT INTO lessonbank.shown (scope, lesson, recall) VALUES (%s, %s, %s)", sorted(shown))
 
 
-def take_back(connection: Connection, receipt: Recall, /) -> bool:
-    """Keep a receipt that comes back, unless the scope has erased anything since it was made; whether it is kept."""
+def take_back(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
+    """Keep a receipt that comes back, unless the scope has erased anything since; what tells whether it is kept."""
     since = microseconds(receipt.created_at)
     found = rows(
         connection,
@@ -216,9 +230,9 @@ def take_back(connection: Connection, receipt: Recall, /) -> bool:
         since,
     )
     if any(erased_since(entry_of(unpacked(blob)), since) for (blob,) in found):
-        return False
+        return lambda: False
     record(connection, receipt)
-    return True
+    return lambda: True
 
 
 def set_setting(connection: Connection, key: str, value: str | None, /) -> None:
