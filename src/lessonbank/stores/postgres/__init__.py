@@ -211,11 +211,12 @@ class PostgresStore:
         kept = encodable(writer), None if space is None else encodable(space)
         placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
 
-        def write(connection: Connection) -> Sequence[JournalEntry]:
+        def write(connection: Connection) -> Callable[[], Sequence[JournalEntry]]:
             batch = Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon, one_wording)
-            return _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
+            told = _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
+            return lambda: told
 
-        return await _result(self._database.write(write, scope=scope))
+        return await _result(self._database.write_together(write, scope=scope))
 
     async def import_records(
         self,

@@ -12,7 +12,7 @@ from lessonbank.stores._records import loaded
 from lessonbank.types import Experience
 from lessonbank.types.repeats import repeats_of, shown_with
 
-from ._database import Connection, do, row, rows
+from ._database import Answer, Connection, ask, do, row, rows
 
 VISIBLE: Final = "l.state NOT IN ('retired', 'quarantined')"
 """Whether the lesson `l` may be shown."""
@@ -32,6 +32,8 @@ class ScopeRow:
     sequence: int = 0
     documents: int = 0
     words: int = 0
+    numbers: int = 0
+    """The last that an experience got."""
 
 
 def find_scope(connection: Connection, name: str, /) -> ScopeRow:
@@ -41,15 +43,28 @@ def find_scope(connection: Connection, name: str, /) -> ScopeRow:
 
 def make_scope(connection: Connection, name: str, /) -> ScopeRow:
     """The scope of that name, made where it is new."""
-    if found := _scope(connection, name):
-        return found
+    return told_scope(connection, name, asked_scope(connection, name))
+
+
+def asked_scope(connection: Connection, name: str, /) -> Answer:
+    """Ask for the scope of that name, together with what is asked next."""
+    return ask(connection, _SCOPE, name)
+
+
+def told_scope(connection: Connection, name: str, answer: Answer, /) -> ScopeRow:
+    """What `asked_scope` found, made where it is new. Whoever writes has the scope alone: it holds nothing then."""
+    if found := answer.fetchone():
+        return ScopeRow(name, *found)
     do(connection, "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING", name)
-    return find_scope(connection, name)
+    return ScopeRow(name)
 
 
 def _scope(connection: Connection, name: str) -> ScopeRow | None:
-    found = row(connection, "SELECT sequence, documents, words FROM lessonbank.scopes WHERE scope = %s", name)
+    found = row(connection, _SCOPE, name)
     return ScopeRow(name, *found) if found else None
+
+
+_SCOPE: Final = "SELECT sequence, documents, words, numbers FROM lessonbank.scopes WHERE scope = %s"
 
 
 def drawn(connection: Connection, scope: str, count: int, /, *, documents: int = 0, words: int = 0) -> range:
