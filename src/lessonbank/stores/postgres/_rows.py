@@ -113,10 +113,15 @@ def found_at(
     again = {lesson for experience in found.values() for lesson in repeats_of(experience)}
     if not again:
         return found
-    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
-    owners = [number for (number,) in rows(connection, sql, scope, list(again))]
-    there = {i.id: i for e in experiences_at(connection, scope, owners).values() for i in e.lessons}
+    owners = rows(connection, _OWNERS, {"scope": scope, "ids": list(again)})
+    there = {i.id: i for (record,) in owners for i in experience_of(record).lessons}
     return {number: shown_with(experience, there) for number, experience in found.items()}
+
+
+_OWNERS: Final = (
+    "SELECT record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
+    "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND id = ANY(%(ids)s)))"
+)
 
 
 def numbers_of(connection: Connection, scope: str, ids: Iterable[str], /) -> dict[str, int]:
