@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -113,27 +113,13 @@ class Database:
         return self.call(self._do, work, scope, "none")
 
     def read_together(self, work: Callable[[Connection], T], /, *, scope: str) -> Future[T]:
-        """The same of `work` that opens no server-side cursor: it begins with its first question.
+        """The same of `work` that opens no server-side cursor: it begins with its first question."""
 
-        What it finds is told before its transaction ends: nobody need wait for that.
-        """
-        told = Future[T]()
+        def found(connection: Connection) -> Callable[[], T]:
+            told = work(connection)
+            return lambda: told
 
-        def find(connection: Connection) -> Callable[[], None]:
-            found = work(connection)
-            with suppress(InvalidStateError):  # whoever asked is gone
-                told.set_result(found)
-            return _nothing
-
-        def end(work: Future[None]) -> None:
-            with suppress(InvalidStateError):
-                if work.cancelled():
-                    told.cancel()
-                elif error := work.exception():
-                    told.set_exception(error)
-
-        self.call(self._do_together, find, scope, "none").add_done_callback(end)
-        return told
+        return self.call(self._do_together, found, scope, "none")
 
     def ask(self, sql: str, *values: object, scope: str) -> Future[list[tuple[Any, ...]]]:
         """What one statement finds: one question and one answer, as short as a look at a scope can be."""
@@ -317,10 +303,6 @@ def undone(connection: Connection, /) -> Generator[None]:
         if not connection.closed:
             connection.rollback()
         raise
-
-
-def _nothing() -> None:
-    """What a transaction tells that has told everything before its end."""
 
 
 def _is_there(connection: Connection) -> bool:
