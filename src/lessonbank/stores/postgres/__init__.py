@@ -305,7 +305,7 @@ class PostgresStore:
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
         find = partial(_words.search, query=query, scope=check_scope(scope), limit=limit, exclude=tuple(exclude))
-        return await _result(self._database.read_together(find, scope=scope))
+        return await self._find(scope, find)
 
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False

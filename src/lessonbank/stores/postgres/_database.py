@@ -112,15 +112,6 @@ class Database:
         """What `work` finds in one snapshot."""
         return self.call(self._do, work, scope, "none")
 
-    def read_together(self, work: Callable[[Connection], T], /, *, scope: str) -> Future[T]:
-        """The same of `work` that opens no server-side cursor: it begins with its first question."""
-
-        def found(connection: Connection) -> Callable[[], T]:
-            told = work(connection)
-            return lambda: told
-
-        return self.call(self._do_together, found, scope, "none")
-
     def ask(self, sql: str, *values: object, scope: str) -> Future[list[tuple[Any, ...]]]:
         """What one statement finds: one question and one answer, as short as a look at a scope can be."""
         return self.call(self._ask, sql, values, scope)
