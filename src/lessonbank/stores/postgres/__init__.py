@@ -111,16 +111,19 @@ class PostgresStore:
         """See `Store.keep`."""
         where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
-        keep = partial(_write.keep, wait=wait)
-        return await self._write(where, keep, runs, lock="shared") if runs else []
+        keep = partial(_write.keep, scope=where, runs=runs, wait=wait)
+        return await _result(self._database.write_together(keep, scope=where, lock="shared")) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        return await self._read(check_scope(scope), _read.learned, tuple(trajectory_ids))
+        where, ids = check_scope(scope), tuple(trajectory_ids)
+        asked = self._database.ask(_read.LEARNED, where, list(map(encodable, ids)), scope=where)
+        return _read.learned_of(ids, await _result(asked))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        return await self._read(check_scope(scope), _read.holding, tuple(trajectory_ids))
+        told = {"scope": check_scope(scope), "ids": list(map(encodable, trajectory_ids))}
+        return _read.newest(await _result(self._database.ask(_read.HOLDING, told, scope=scope)))
 
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
@@ -208,11 +211,12 @@ class PostgresStore:
         kept = encodable(writer), None if space is None else encodable(space)
         placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
 
-        def write(connection: Connection) -> Sequence[JournalEntry]:
+        def write(connection: Connection) -> Callable[[], Sequence[JournalEntry]]:
             batch = Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon, one_wording)
-            return _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
+            told = _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
+            return lambda: told
 
-        return await _result(self._database.write(write, scope=scope))
+        return await _result(self._database.write_together(write, scope=scope))
 
     async def import_records(
         self,
@@ -243,7 +247,9 @@ class PostgresStore:
 
     async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
         """See `Store.worded`."""
-        return await self._read(check_scope(scope), _read.worded, tuple(wordings))
+        told = {"scope": check_scope(scope), "wordings": list(wordings)}
+        found = await _result(self._database.ask(_read.WORDED, told, scope=scope))
+        return [experience_of(record) for _, record in sorted(found)]
 
     async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
         """See `Store.repeating`."""
@@ -333,7 +339,7 @@ class PostgresStore:
         plain, where = recall.model_copy(update={"lessons": ()}), check_scope(recall.scope)
         keep = _write.take_back if returned else _write.record
         kept = await _result(
-            self._database.write(lambda connection: keep(connection, plain), scope=where, lock="shared")
+            self._database.write_together(lambda connection: keep(connection, plain), scope=where, lock="shared")
         )
         return kept if returned else True
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+import select
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable
 
 T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+Answer: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
 Lock: TypeAlias = Literal["none", "shared", "alone"]
 
 EVERY: Final = "*"
@@ -32,20 +34,21 @@ _left_to_the_parent: Final[list[object]] = []
 
 def rows(connection: Connection, sql: str, *values: object) -> list[tuple[Any, ...]]:
     """What a statement gives; its values in order, or one mapping of names to values."""
-    return _executed(connection, sql, values).fetchall()
+    return ask(connection, sql, *values).fetchall()
 
 
 def row(connection: Connection, sql: str, *values: object) -> tuple[Any, ...] | None:
     """The first row of it."""
-    return _executed(connection, sql, values).fetchone()
+    return ask(connection, sql, *values).fetchone()
 
 
 def do(connection: Connection, sql: str, *values: object) -> int:
     """Execute a statement; how many rows it changed, unless it goes with others and is not waited for (`pipeline`)."""
-    return _executed(connection, sql, values).rowcount
+    return ask(connection, sql, *values).rowcount
 
 
-def _executed(connection: Connection, sql: str, values: tuple[object, ...]) -> psycopg.Cursor[tuple[Any, ...]]:
+def ask(connection: Connection, sql: str, *values: object) -> Answer:
+    """Execute a statement whose rows are read later: where all goes together, several are so answered at once."""
     if len(values) == 1 and isinstance(values[0], dict):
         return connection.execute(sql.encode(), cast("dict[str, object]", values[0]))
     return connection.execute(sql.encode(), values or None)
@@ -87,7 +90,7 @@ class Database:
             timeout=_PATIENCE,
             max_idle=300.0,
             name="lessonbank",
-            # A pooler may give each transaction another session, and `_begun` begins them itself.
+            # A pooler may give each transaction another session, and transactions are begun here.
             kwargs={"prepare_threshold": None, "autocommit": True},
             configure=prepared,
         )
@@ -109,24 +112,71 @@ class Database:
         """What `work` finds in one snapshot."""
         return self.call(self._do, work, scope, "none")
 
+    def ask(self, sql: str, *values: object, scope: str) -> Future[list[tuple[Any, ...]]]:
+        """What one statement finds: one question and one answer, as short as a look at a scope can be."""
+        return self.call(self._ask, sql, values, scope)
+
     def look(self, work: Callable[[Connection], T], /) -> Future[T]:
         """What `work` finds with one statement that looks at no scope. No transaction: it is asked for on each call."""
         return self.call(self._look, work)
 
     def write(self, work: Callable[[Connection], T], /, *, scope: str = "", lock: Lock = "alone") -> Future[T]:
         """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share."""
+        self._check_writable()
+        return self.call(self._do, work, scope, lock)
+
+    def write_together(
+        self, work: Callable[[Connection], Callable[[], T]], /, *, scope: str, lock: Lock = "alone"
+    ) -> Future[T]:
+        """The same of `work` that opens no server-side cursor: what it does not wait for goes with the commit.
+
+        What it returns is called afterwards, and may read answers that nobody waited for.
+        """
+        self._check_writable()
+        return self.call(self._do_together, work, scope, lock)
+
+    def _check_writable(self) -> None:
         if self.read_only:
             raise ReadOnly("the bank was opened to read alone: open it for writing")
-        return self.call(self._do, work, scope, lock)
 
     def _do(self, work: Callable[[Connection], T], scope: str, lock: Lock) -> T:
         with translated():
-            connection = self._begun(scope, lock, reads=lock == "none")
+            connection = self._begun(scope, lock)
             try:
                 with finished(connection):
                     return work(connection)
             finally:
                 self._give_back(connection)
+
+    def _do_together(self, work: Callable[[Connection], Callable[[], T]], scope: str, lock: Lock) -> T:
+        with translated():
+            for connection in self._connections():
+                begun: Answer | None = None
+                is_ending = False
+                try:
+                    with undone(connection), connection.pipeline():
+                        begun = _begin(connection, scope, lock)
+                        told = work(connection)
+                        is_ending = True
+                        do(connection, "COMMIT")
+                    return told()
+                except psycopg.OperationalError:
+                    # Nothing was done where nothing was answered, unless the last word was on its way.
+                    if not connection.closed or is_ending or (begun and begun.pgresult):
+                        raise
+                finally:
+                    self._give_back(connection)
+        raise StoreUnavailable(_ENDED)
+
+    def _ask(self, sql: str, values: tuple[object, ...], scope: str) -> list[tuple[Any, ...]]:
+        def asked(connection: Connection) -> list[tuple[Any, ...]]:
+            # One transaction without BEGIN: it ends where the pipeline does.
+            with connection.pipeline():
+                do(connection, _SCOPE, {"scope": scope})
+                found = ask(connection, sql, *values)
+            return found.fetchall()
+
+        return self._look(asked)
 
     def _look(self, work: Callable[[Connection], T]) -> T:
         with translated():
@@ -134,18 +184,18 @@ class Database:
             self._give_back(connection)
             return found
 
-    def _begun(self, scope: str, lock: Lock, *, reads: bool) -> Connection:
+    def _begun(self, scope: str, lock: Lock) -> Connection:
         """A connection in a transaction that knows its scope."""
-        # With its values written into the text, one message can hold both statements.
-        begin = _BEGIN[lock, reads]
-        return self._first(lambda connection: psycopg.ClientCursor(connection).execute(begin, {"scope": scope}))[0]
+
+        def begin(connection: Connection) -> None:
+            with connection.pipeline():
+                _begin(connection, scope, lock)
+
+        return self._first(begin)[0]
 
     def _first(self, work: Callable[[Connection], T]) -> tuple[Connection, T]:
         """A connection, and what `work` does first with it. Connections that the server ended are passed over."""
-        if self._pool.closed:
-            self._pool.open()
-        for _ in range(_MOST + 1):
-            connection = self._pool.getconn()
+        for connection in self._connections():
             try:
                 return connection, work(connection)
             except psycopg.OperationalError:
@@ -155,7 +205,18 @@ class Database:
             except BaseException:
                 self._give_back(connection)
                 raise
-        raise StoreUnavailable("the database ends every connection: ask who runs it")
+        raise StoreUnavailable(_ENDED)
+
+    def _connections(self) -> Iterator[Connection]:
+        """One after the other, for whoever finds that the server ended the one before."""
+        if self._pool.closed:
+            self._pool.open()
+        for _ in range(_MOST + 1):
+            connection = self._pool.getconn()
+            if _is_there(connection):
+                yield connection
+            else:
+                self._give_back(connection)
 
     def _give_back(self, connection: Connection) -> None:
         self._pool.putconn(connection)
@@ -163,7 +224,7 @@ class Database:
     def stream(self, sql: str, values: Sequence[object], scope: str) -> Stream:
         """Begin to read; `done` ends it."""
         with translated():
-            connection = self._begun(scope, "none", reads=True)
+            connection = self._begun(scope, "none")
             try:
                 cursor = connection.cursor("rows", binary=True)
                 cursor.execute(sql.encode(), values)
@@ -198,7 +259,7 @@ class Database:
     def outside(self, *statements: str) -> None:
         """Execute statements that no transaction may hold, such as VACUUM."""
         with translated():
-            connection = self._begun("", "none", reads=True)
+            connection = self._begun("", "none")
             try:
                 connection.rollback()
                 for statement in statements:
@@ -219,28 +280,50 @@ class Database:
 @contextmanager
 def finished(connection: Connection, /) -> Generator[None]:
     """A transaction that ends with what is done in it: all of it or nothing."""
+    with undone(connection):
+        yield
+    connection.commit()
+
+
+@contextmanager
+def undone(connection: Connection, /) -> Generator[None]:
+    """A transaction that is rolled back where what is done in it fails."""
     try:
         yield
     except BaseException:
         if not connection.closed:
             connection.rollback()
         raise
-    connection.commit()
 
 
+def _is_there(connection: Connection) -> bool:
+    """Whether nobody is known to have ended a connection that lay idle: what its end said is read, and nothing sent."""
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    try:
+        while waiting.poll(0):
+            connection.pgconn.consume_input()
+    except psycopg.OperationalError:
+        connection.close()
+    return not connection.closed
+
+
+_ENDED: Final = "the database ends every connection: ask who runs it"
 _LOCK_KEY: Final = "hashtextextended('lessonbank ' || %(scope)s, 0)"
 _LOCKS: Final[dict[Lock, str]] = {
     "none": "",
     "shared": f", pg_advisory_xact_lock_shared({_LOCK_KEY})",
     "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
 }
-_MODES: Final = {True: "REPEATABLE READ READ ONLY", False: "READ COMMITTED READ WRITE"}
 _SCOPE: Final = "SELECT set_config('lessonbank.scope', %(scope)s, true)"
-_BEGIN: Final = {
-    (lock, reads): f"BEGIN ISOLATION LEVEL {mode}; {_SCOPE}{more}".encode()
-    for lock, more in _LOCKS.items()
-    for reads, mode in _MODES.items()
-}
+_READS: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITES: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+
+
+def _begin(connection: Connection, scope: str, lock: Lock) -> Answer:
+    """Begin a transaction that knows its scope; sent with what comes after it."""
+    do(connection, _READS if lock == "none" else _WRITES)
+    return ask(connection, _SCOPE + _LOCKS[lock], {"scope": scope})
 
 
 def prepared(connection: Connection, /) -> None:

@@ -67,16 +67,19 @@ def underive(connection: Connection, scope: str, old: Mapping[int, Experience], 
 
 
 def refresh_shown(
-    connection: Connection, scope: str, numbers: Iterable[int], /, *, lessons: Collection[str] = (), new: bool = False
+    connection: Connection, scope: str, numbers: Iterable[int], /, *, lessons: Collection[str] = ()
 ) -> None:
-    """Say anew of these experiences, and of those that taught one of `lessons` again, whether they may be found.
+    """Say anew of these experiences, and of those that taught one of `lessons` again, whether they may be found."""
+    again = rows(connection, _AGAIN, scope, list(lessons)) if lessons else []
+    these = {*numbers, *(number for (number,) in again)}
+    refresh(connection, scope, these, with_vectors=these)
 
-    `new`: they have no vectors yet.
-    """
-    these = set(numbers)
-    again = {n for (n,) in rows(connection, _AGAIN, scope, list(lessons))} if lessons else set[int]()
-    do(connection, _SHOWN, {"scope": scope, "numbers": list(these | again)})
-    if with_vectors := again - these if new else these | again:
+
+def refresh(connection: Connection, scope: str, numbers: Collection[int], /, *, with_vectors: Collection[int]) -> None:
+    """Say anew of these experiences whether they may be found, and of `with_vectors` whether their vectors may."""
+    if numbers:
+        do(connection, _SHOWN, {"scope": scope, "numbers": list(numbers)})
+    if with_vectors:
         do(connection, _SHOWN_VECTORS, {"scope": scope, "numbers": list(with_vectors)})
 
 
@@ -111,6 +114,14 @@ _SETTLED = (
     "UPDATE lessonbank.trajectories t SET pending = NOT t.pending WHERE t.scope = %(scope)s AND t.pending = EXISTS ("
     "SELECT 1 FROM lessonbank.attempts a WHERE a.scope = %(scope)s AND a.trajectory = t.id AND NOT a.waiting)"
 )
+
+
+def settle_runs(connection: Connection, scope: str, new: Iterable[Experience], /) -> None:
+    """The same of the runs of experiences that are new: they can only have settled some."""
+    settled = {id for e in new for id, waiting in open_attempts(e).items() if not waiting}
+    if settled:
+        sql = "UPDATE lessonbank.trajectories SET pending = false WHERE scope = %s AND id = ANY(%s) AND pending"
+        do(connection, sql, scope, list(settled))
 
 
 def recount(connection: Connection, scope: str, /) -> None:

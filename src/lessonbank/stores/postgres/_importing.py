@@ -12,9 +12,10 @@ from lessonbank.stores._records import encodable
 from lessonbank.types import Experience, Recall, Trajectory
 
 from ._database import Connection, row
+from ._present import Present, foreseen_of
 from ._read import recall, repeating, settlement
 from ._rows import make_scope
-from ._write import Present, apply, keep, record
+from ._write import apply, keep, record
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported
@@ -67,11 +68,11 @@ class _Receiver:
 
     def keep(self, runs: Sequence[Trajectory], /) -> int:
         """See `Receiver.keep`."""
-        return len(keep(self._connection, self._scope, runs, together=False))
+        return len(keep(self._connection, scope=self._scope, runs=runs, together=False)())
 
     def record(self, recall: Recall, /) -> bool:
         """See `Receiver.record`."""
-        return record(self._connection, recall)
+        return record(self._connection, recall)()
 
     def is_settled(self, recall_id: str, /) -> bool:
         """See `Receiver.is_settled`."""
@@ -79,7 +80,7 @@ class _Receiver:
 
     def present(self, new: Sequence[Experience] = (), /) -> View:
         """See `Receiver.present`."""
-        return Present(self._connection, self._scope, new=new)
+        return Present(self._connection, self._scope, foreseen=foreseen_of(new))
 
     def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
         """See `Receiver.repeating`."""

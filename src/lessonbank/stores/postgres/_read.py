@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import NotFound
@@ -13,7 +13,7 @@ from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
 from ._database import Connection, row, rows
-from ._rows import NEWEST, experiences_at
+from ._rows import experience_of, experiences_at
 
 SCAN: Final = (
     "SELECT record FROM lessonbank.experiences WHERE scope = %s AND NOT gone ORDER BY scope, created_at, number"
@@ -32,24 +32,37 @@ JOURNAL: Final = (
 )
 
 
-def learned(connection: Connection, scope: str, ids: Collection[str], /) -> set[str]:
-    """Those of the ids that an experience has settled."""
-    sql = (
-        "SELECT DISTINCT trajectory FROM lessonbank.attempts WHERE scope = %s AND NOT waiting AND trajectory = ANY(%s)"
-    )
-    settled = {id for (id,) in rows(connection, sql, scope, list(map(encodable, ids)))}
-    return {id for id in ids if encodable(id) in settled}
+LEARNED: Final = (
+    "SELECT DISTINCT trajectory FROM lessonbank.attempts WHERE scope = %s AND NOT waiting AND trajectory = ANY(%s)"
+)
+"""Which of these runs an experience has settled."""
+HOLDING: Final = (
+    "SELECT created_at, number, record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
+    "SELECT experience FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = ANY(%(ids)s)))"
+)
+"""The experiences that these runs belong to. An array, and no join: so the planner knows that they are few."""
+WORDED: Final = (
+    "SELECT number, record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
+    "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND wording = ANY(%(wordings)s)))"
+)
+"""The experiences with a lesson of one of these wordings."""
+
+
+def newest(found: Iterable[tuple[int, int, bytes]], /) -> Experience | None:
+    """Of the rows of `HOLDING` the newest."""
+    best = max(found, key=lambda one: one[:2], default=None)
+    return None if best is None else experience_of(best[2])
 
 
 def holding(connection: Connection, scope: str, ids: Collection[str], /) -> Experience | None:
     """The newest experience that one of the runs belongs to."""
-    found = row(
-        connection,
-        f"SELECT a.experience FROM lessonbank.attempts a WHERE a.scope = %s AND a.trajectory = ANY(%s) {NEWEST}",
-        scope,
-        list(map(encodable, ids)),
-    )
-    return experiences_at(connection, scope, found)[found[0]] if found else None
+    return newest(rows(connection, HOLDING, {"scope": scope, "ids": list(map(encodable, ids))}))
+
+
+def learned_of(ids: Collection[str], found: Iterable[tuple[str]], /) -> set[str]:
+    """Those of the ids that `LEARNED` has found."""
+    settled = {id for (id,) in found}
+    return {id for id in ids if encodable(id) in settled}
 
 
 def trajectory(connection: Connection, scope: str, id: str, /) -> Trajectory:
@@ -68,12 +81,6 @@ def owner(connection: Connection, scope: str, lesson_id: str, /) -> Experience:
     """The experience of a lesson. Raises NotFound."""
     sql = "SELECT experience FROM lessonbank.lessons WHERE scope = %s AND id = %s"
     return _at(connection, scope, _found(connection, sql, scope, lesson_id, "lesson"))
-
-
-def worded(connection: Connection, scope: str, wordings: Collection[str], /) -> list[Experience]:
-    """The experiences with a lesson of one of these wordings, oldest first."""
-    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND wording = ANY(%s)"
-    return _all(connection, scope, rows(connection, sql, scope, list(wordings)))
 
 
 def repeating(connection: Connection, scope: str, lesson_ids: Collection[str], /) -> list[Experience]:

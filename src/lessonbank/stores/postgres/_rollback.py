@@ -16,6 +16,7 @@ from lessonbank.types.timeline import Entry, folded, live
 from ._database import Connection, do, rows
 from ._derived import derive, recount, refresh_shown, settle_pending, underive
 from ._postings import index_words, unindex_words
+from ._present import Present
 from ._rows import ScopeRow, experiences_at, find_scope, make_scope
 from ._write import Written, apply, journal, write
 
@@ -80,7 +81,8 @@ def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], 
     if other:
         records = _records(connection, scope.name, other, then)
         entries = {records[n].id: wanted[n] for n in other}
-        write(connection, scope, Written({e.id: e for e in records.values()}, (), entries))
+        now = Present(connection, scope.name)
+        write(connection, scope, Written({e.id: e for e in records.values()}, (), entries), now)
     again |= {lesson.id for e in back.values() for lesson in e.lessons}
     refresh_shown(connection, scope.name, [*leaving, *coming], lessons=again)
     recount(connection, scope.name)

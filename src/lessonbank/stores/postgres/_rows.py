@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from lessonbank.stores._records import loaded
 from lessonbank.types import Experience
 from lessonbank.types.repeats import repeats_of, shown_with
 
-from ._database import Connection, do, row, rows
+from ._database import Answer, Connection, ask, do, row, rows
 
 VISIBLE: Final = "l.state NOT IN ('retired', 'quarantined')"
 """Whether the lesson `l` may be shown."""
@@ -32,6 +32,8 @@ class ScopeRow:
     sequence: int = 0
     documents: int = 0
     words: int = 0
+    numbers: int = 0
+    """The last that an experience got."""
 
 
 def find_scope(connection: Connection, name: str, /) -> ScopeRow:
@@ -41,15 +43,28 @@ def find_scope(connection: Connection, name: str, /) -> ScopeRow:
 
 def make_scope(connection: Connection, name: str, /) -> ScopeRow:
     """The scope of that name, made where it is new."""
-    if found := _scope(connection, name):
-        return found
+    return told_scope(connection, name, asked_scope(connection, name))
+
+
+def asked_scope(connection: Connection, name: str, /) -> Answer:
+    """Ask for the scope of that name, together with what is asked next."""
+    return ask(connection, _SCOPE, name)
+
+
+def told_scope(connection: Connection, name: str, answer: Answer, /) -> ScopeRow:
+    """What `asked_scope` found, made where it is new. Whoever writes has the scope alone: it holds nothing then."""
+    if found := answer.fetchone():
+        return ScopeRow(name, *found)
     do(connection, "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING", name)
-    return find_scope(connection, name)
+    return ScopeRow(name)
 
 
 def _scope(connection: Connection, name: str) -> ScopeRow | None:
-    found = row(connection, "SELECT sequence, documents, words FROM lessonbank.scopes WHERE scope = %s", name)
+    found = row(connection, _SCOPE, name)
     return ScopeRow(name, *found) if found else None
+
+
+_SCOPE: Final = "SELECT sequence, documents, words, numbers FROM lessonbank.scopes WHERE scope = %s"
 
 
 def drawn(connection: Connection, scope: str, count: int, /, *, documents: int = 0, words: int = 0) -> range:
@@ -85,16 +100,28 @@ def experience_of(record: bytes, /) -> Experience:
     return loaded(Experience, unpacked(record))
 
 
-def found_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
-    """The same as a search gives them: with the lessons that they taught again, as they are now."""
-    found = experiences_at(connection, scope, numbers)
+def found_at(
+    connection: Connection, scope: str, numbers: Collection[int], records: Mapping[int, bytes] | None = None, /
+) -> dict[int, Experience]:
+    """The same as a search gives them: with the lessons that they taught again, as they are now.
+
+    `records`: those that are there already.
+    """
+    held = {number: experience_of(records[number]) for number in numbers if records and number in records}
+    held |= experiences_at(connection, scope, [number for number in numbers if number not in held])
+    found = {number: held[number] for number in numbers if number in held}
     again = {lesson for experience in found.values() for lesson in repeats_of(experience)}
     if not again:
         return found
-    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
-    owners = [number for (number,) in rows(connection, sql, scope, list(again))]
-    held = {i.id: i for e in experiences_at(connection, scope, owners).values() for i in e.lessons}
-    return {number: shown_with(experience, held) for number, experience in found.items()}
+    owners = rows(connection, _OWNERS, {"scope": scope, "ids": list(again)})
+    there = {i.id: i for (record,) in owners for i in experience_of(record).lessons}
+    return {number: shown_with(experience, there) for number, experience in found.items()}
+
+
+_OWNERS: Final = (
+    "SELECT record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
+    "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND id = ANY(%(ids)s)))"
+)
 
 
 def numbers_of(connection: Connection, scope: str, ids: Iterable[str], /) -> dict[str, int]:

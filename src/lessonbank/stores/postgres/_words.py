@@ -18,6 +18,8 @@ from ._rows import ScopeRow, found_at, numbers_of
 
 _MORE: Final = 32
 """Tasks looked at beyond the limit: ties with the last place are among them, or more are looked at."""
+_FIRST: Final = 2
+"""Records fetched beyond the limit with the first look: sums tie, and scores do not."""
 _MARGIN: Final = 1e-6
 """The sums are made in another order than `scores` makes them; a task this close to the last place is looked at."""
 
@@ -31,10 +33,10 @@ def search(connection: Connection, /, query: str, *, scope: str, limit: int, exc
     if not places or not here.documents:
         return []
     left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
-    ages = _best(connection, here, _sums(here, asked, places), limit=limit, left_out=left_out)
+    ages, records = _best(connection, here, _sums(here, asked, places), limit=limit, left_out=left_out)
     told = _scored(here, asked, places, ages)
     best = sorted(told.items(), key=lambda one: (-one[1], -ages[one[0]], -one[0]))[:limit]
-    experiences = found_at(connection, scope, [number for number, _ in best])
+    experiences = found_at(connection, scope, [number for number, _ in best], records)
     return [Match(experience=experiences[number], score=score) for number, score in best]
 
 
@@ -50,21 +52,30 @@ def _sums(here: ScopeRow, asked: list[str], places: Mapping[str, Places]) -> np.
 
 def _best(
     connection: Connection, here: ScopeRow, sums: np.ndarray, *, limit: int, left_out: Collection[int]
-) -> dict[int, int]:
-    """Those that can be among the best and may be shown; the time of each."""
+) -> tuple[dict[int, int], dict[int, bytes]]:
+    """Those that can be among the best and may be shown: the time of each, and the records of the first."""
     most, found = limit + _MORE, np.flatnonzero(sums)
-    sql = (
-        "SELECT number, created_at FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s::bigint[])"
-        " AND shown AND NOT gone"
-    )
+    asked: dict[str, object] = {"scope": here.name, "most": limit + len(left_out) + _FIRST}
     while True:
         top = found[np.argpartition(-sums[found], most)[:most]] if most < len(found) else found
         least = sums[top].min()
-        numbers = "{" + ",".join(map(str, top.tolist())) + "}"  # the driver takes longer for a list than the database
-        ages = {n: at for n, at in rows(connection, sql, here.name, numbers) if n not in left_out}
+        top = top[np.argsort(-sums[top], kind="stable")]
+        # The driver takes longer for a list than the database for its text.
+        asked["numbers"] = "{" + ",".join(map(str, top.tolist())) + "}"
+        those = [one for one in rows(connection, _CANDIDATES, asked) if one[0] not in left_out]
+        ages = {number: at for number, at, _ in those}
         if most >= len(found) or (len(ages) >= limit and sorted(sums[list(ages)])[-limit] > least + _MARGIN):
-            return ages
+            return ages, {number: record for number, _, record in those if record is not None}
         most *= 4
+
+
+_CANDIDATES: Final = (
+    "SELECT number, created_at, CASE WHEN row_number() OVER"
+    " (ORDER BY array_position(%(numbers)s::bigint[], number)) <= %(most)s THEN record END"
+    " FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(%(numbers)s::bigint[])"
+    " AND shown AND NOT gone"
+)
+"""With the records of the first: most of them are the best, and nobody has to ask again."""
 
 
 def _scored(
