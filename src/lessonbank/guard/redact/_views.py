@@ -169,7 +169,7 @@ def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
     text, likely = page.text, set(filter(_may_say, set(RUN.findall(page.keys))))
     holders = {word for word in page.keys.split() if not likely.isdisjoint(RUN.findall(word))} if likely else set[str]()
     at = done = 0
-    for word in [word for word in text.split() if word in holders] if holders else ():
+    for word in [word for word in page.every if word in holders] if holders else ():
         at = text.index(word, at)
         while text[at - 1 : at].strip() or text[at + len(word) : at + len(word) + 1].strip():  # part of another word
             at = text.index(word, cast("re.Match[str]", _BLANK.search(text, at)).end())
