@@ -355,7 +355,7 @@ def _levels(value: object) -> int:
     while level and depth <= DEEPEST:
         depth += 1
         held = [cast("dict[str, Any]", one).values() if is_a(one, dict) else one for one in level]
-        inside: list[Any] = [one for outer in held for one in outer]
+        inside: list[Any] = [one for outer in held for one in outer if type(one) is not str]  # most are
         if any(_is_endless(one) for one in inside):
             return DEEPEST + 1
         level = [one for one in inside if is_a(one, (dict, list, tuple))]

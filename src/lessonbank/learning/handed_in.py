@@ -23,7 +23,9 @@ from .judging import graded_notes, truth_verdict
 
 
 async def run_from(source: object, /, *, task: str | None) -> Trajectory:
-    """One run: a trajectory, or its messages. Long messages are read in a thread. Raises FormatError, UsageError."""
+    """One run: a trajectory, or its messages. Messages are read in a thread. Raises FormatError, UsageError."""
+    if is_a(source, Trajectory):
+        return trajectory_from(source, task=task)
     return await to_thread.run_sync(partial(trajectory_from, source, task=task))
 
 

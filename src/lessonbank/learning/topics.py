@@ -215,7 +215,7 @@ def _new_id(experience: Experience) -> str:
 
 def _said(task: str) -> Sequence[str]:
     """The words of a task that could be its family's, each once: no numbers, no ids."""
-    return tuple(dict.fromkeys(word for word in words(task[:_READ]) if not _DIGIT.search(word)))
+    return tuple([word for word in dict.fromkeys(words(task[:_READ])) if word.isalpha() or not _DIGIT.search(word)])
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> float:

@@ -11,8 +11,11 @@ from functools import cached_property
 from ._empty import DENSE, STOP, stem
 from ._skeleton import skeleton, views
 
-_CODED = re.compile(r"^[ \t>|]{0,8}([0-9a-f]{8})\| ?", re.MULTILINE)
-"""How a line begins that stands in a block of lessons: with the code of its receipt. Other lines may look so, too."""
+_CODED = re.compile(r"\n[ \t>|]{0,8}([0-9a-f]{8})\| ?")
+"""How a line begins that stands in a block of lessons: with the code of its receipt. Other lines may look so, too.
+
+A pattern that begins with a line break passes over a text several times as fast as one that begins with `^`.
+"""
 _NUMBER = re.compile(r"^\[\d+\] (?:strategy: |guardrail: )?", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"(?<=[.!?;。！？])\s+|\n+|(?<=[。！？])|, and ")
@@ -42,7 +45,7 @@ _TELLING_LITTLE = STOP - {"not"}
 
 def codes_in(texts: Iterable[str], /) -> Counter[str]:
     """What may be the code of a receipt in `texts`, and how many lines begin with it."""
-    return Counter(code for text in texts if "| " in text for code in _CODED.findall(text[:_READ]))
+    return Counter(code for text in texts if "| " in text for code in _CODED.findall(f"\n{text[:_READ]}"))
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class Shown:
         """Each lesson of each text. A text without a block is one lesson."""
         found: list[str] = []
         for text in self.texts:
-            lines = [text[front.end() :].partition("\n")[0] for front in _CODED.finditer(text[:_READ])]
+            told = f"\n{text}"
+            lines = [told[front.end() :].partition("\n")[0] for front in _CODED.finditer(told, 0, _READ + 1)]
             block = _NUMBER.split("\n".join(lines)) if lines else [text]
             found += [lesson for lesson in block if len(lesson.strip(" ~\n")) > _LEAST]
         return found[:_MOST]

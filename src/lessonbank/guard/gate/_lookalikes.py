@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -128,6 +128,8 @@ _AMOUNT = Sought(
     any_case=True,
 )
 _NUMBERED = Sought(r"(?:#|(?<!\w))[^\W\d]*+(?:\d\w*+(?:[-.,:+@'’]\w++)*+|(?<=[^\W\d])(?:[-.:+@]\w++)++)")
+_DIGITS = re.compile(r"\d[\d.,'’]*")
+_CENTS = re.compile(r"[.,]\d{1,2}$")
 _VERSION_AFTER = re.compile(r"(?i)\b(?:release|version|v\.?|ver\.)\s$")
 _DATE_SLASHED = re.compile(r"\d(?<![\w/.].)(?:\d?/\d{1,2}/\d{2,4}|\d{3}/\d\d/\d\d)(?![\w/])")
 _COMMON_FORMS = re.compile(
@@ -170,10 +172,18 @@ def is_ordinary(word: str, /) -> bool:
     return len(word) < 3 or word in ordinary_words() or (word.endswith("s") and word[:-1] in ordinary_words())
 
 
-def look_alikes(text: str, /, *, names: bool = True) -> Iterator[LookAlike]:
+def look_alikes(text: str, /, *, names: bool = True) -> Iterable[LookAlike]:
     """Every part of `text` that looks personal, in no order; parts may overlap. Linear in the text."""
-    if names:
-        yield from people(text)
+    return _with_names(text) if names else _without_names(text)
+
+
+@lru_cache(maxsize=8)
+def _with_names(text: str) -> Sequence[LookAlike]:
+    """Kept for a moment: of a task the values are taken in, and then it is masked."""
+    return (*people(text), *_without_names(text))
+
+
+def _without_names(text: str) -> Iterator[LookAlike]:
     if "@" in text:
         yield from (LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text))
     if not _HAS_DIGIT.search(text):
@@ -212,9 +222,9 @@ def _kind_of_number(word: str) -> Kind | None:
         return None
     if _DATE.fullmatch(bare):
         return "date"
-    if not re.fullmatch(r"\d[\d.,'’]*", bare):
+    if not _DIGITS.fullmatch(bare):
         return "id" if len(bare) > 2 else None
-    return "amount" if re.search(r"[.,]\d{1,2}$", bare) else "number"
+    return "amount" if _CENTS.search(bare) else "number"
 
 
 def people(text: str, /) -> Iterator[LookAlike]:

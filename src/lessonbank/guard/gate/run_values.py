@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final, Literal, cast
@@ -49,6 +49,7 @@ _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 _SEPARATORS: Final = (",", ";", "|", "\t")
 _ROWS: Final = 200
 _FIELD = re.compile(r"[^\W\d][\w -]{0,40}")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_-]{0,39}")
 _PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PERSONAL = re.compile(
     r"name|surname|street|address|\baddr|city|town|zip|postal|postcode|mail|phone|mobile|\btel|fax|birth|\bdob|ssn"
@@ -90,7 +91,7 @@ class RunValues:
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
-    _alike: dict[str, tuple[LookAlike, ...]] = field(default_factory=dict[str, tuple[LookAlike, ...]])
+    _alike: dict[str, Iterable[LookAlike]] = field(default_factory=dict[str, Iterable[LookAlike]])
 
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
@@ -188,7 +189,7 @@ class RunValues:
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
         parts = [part.lower() for part in _PARTS_OF_NAME.findall(name)]
-        plain = re.fullmatch(r"[A-Za-z_][A-Za-z_-]{0,39}", name) is not None
+        plain = _PLAIN_NAME.fullmatch(name) is not None
         known = self.known.get(words_of(name).strip())
         return (
             plain
@@ -320,7 +321,7 @@ class RunValues:
     def _take_look_alikes_of(self, value: str, source: Source, step: int) -> None:
         text = _nfc(_ends(value))
         if text not in self._alike:  # the fields of many calls and results have the same values
-            self._alike[text] = tuple(look_alikes(text))
+            self._alike[text] = look_alikes(text)
         for found in self._alike[text]:
             self._take_look_alike(text[found.start : found.end], found, source, step, parts=bool(source))
 
@@ -501,7 +502,7 @@ def _leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
             continue
         if isinstance(value, dict):
             for name, inner in value.items():
-                named = re.fullmatch(r"[^\W\d][\w -]{0,40}", name) is not None
+                named = _FIELD.fullmatch(name) is not None
                 if not named or _DIGIT.search(name) or (" " in name and not name.islower()):
                     yield key or "key", parent, name
                 waiting.append((name if named else key, key, inner, depth + 1))

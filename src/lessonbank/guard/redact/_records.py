@@ -69,8 +69,8 @@ def redacted(record: R, redactor: Redactor, /) -> R:
 def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
+    fields = set[tuple[str, str]]()
     if isinstance(fresh, Redaction):
-        fields = set[tuple[str, str]]()
         same = [_through(record, _noting(fields)) for record in records]
         if fresh.finds_nothing(fields):
             return same
@@ -80,8 +80,8 @@ def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
             field("", task)  # first, so that it reads as the same task does when it is asked for
     if not isinstance(fresh, Redaction):
         return [_through(record, field) for record in records]
-    for record in records:
-        fresh.reserve(whole(record))
+    for _, text in fields:
+        fresh.reserve(text)
     cleaned = [_through(record, field) for record in records]
     known = fresh.again
     return [_through(record, lambda _, text: known(text)) for record in cleaned] if fresh.knows else cleaned

@@ -46,8 +46,7 @@ class Redaction:
 
     def __call__(self, text: str, /) -> str:
         """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
-        if "[" in text:
-            self.reserve(text)
+        self.reserve(text)
         for number in range(_ROUNDS):
             spans = self._read.get(text)
             if spans is None:
@@ -73,7 +72,8 @@ class Redaction:
 
     def reserve(self, text: str, /) -> None:
         """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""
-        self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
+        if "[" in text:
+            self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
 
     def field(self, name: str, value: str, /) -> str:
         """Redact the value of a field. The name may show that all of it is a secret."""

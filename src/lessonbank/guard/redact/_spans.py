@@ -36,13 +36,15 @@ class Page:
     A text says most of its words again and again, so what is looked for is looked for among its different words first.
     """
 
-    __slots__ = ("keys", "low", "said", "shape", "text", "words")
+    __slots__ = ("every", "keys", "low", "said", "shape", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.low = _lower(text)
         """The same in lower case, with the same places."""
-        different = set(text.split())
+        self.every = text.split()
+        """The words of the text, in order."""
+        different = set(self.every)
         self.words = f" {' '.join(different)} "
         """The different words of the text, between blanks."""
         self.said = _lower(self.words)

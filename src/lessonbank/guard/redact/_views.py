@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from lessonbank.guard._characters import shadow
 
@@ -36,7 +36,6 @@ _NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
 
 _LETTERS = "A-Za-z0-9+/_-"
 RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
-_SHORTEST = 12
 _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)++={{0,2}}")
 """How a run goes on that was broken into lines of equal length."""
 _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
@@ -167,12 +166,13 @@ def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
 
 def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
     """What can be read in base64 and hexadecimal digits: (start, end, what it says)."""
-    text, likely = page.text, set(filter(_may_say, RUN.findall(page.keys)))
+    text, likely = page.text, set(filter(_may_say, set(RUN.findall(page.keys))))
+    holders = {word for word in page.keys.split() if not likely.isdisjoint(RUN.findall(word))} if likely else set[str]()
     at = done = 0
-    for word in text.split() if likely else ():
-        if len(word) < _SHORTEST:
-            continue
+    for word in [word for word in page.every if word in holders] if holders else ():
         at = text.index(word, at)
+        while text[at - 1 : at].strip() or text[at + len(word) : at + len(word) + 1].strip():  # part of another word
+            at = text.index(word, cast("re.Match[str]", _BLANK.search(text, at)).end())
         for run in RUN.finditer(word):
             start, end = at + run.start(), at + run.end()
             if start < done or run[0] not in likely:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import islice
 from typing import Literal, cast
 
@@ -35,6 +36,8 @@ _EXIT = re.compile(
     r"|^\w{0,60}(?:Error|Exception): |^Traceback \(most",
     re.MULTILINE,
 )
+_SAYS_EXIT: tuple[str, ...] = ("<returncode>", "exit", "Error: ", "Exception: ", "Traceback (most")
+"""One of them stands in everything that `_EXIT` finds: to look for them is several times as fast."""
 _NAMED_ERROR = re.compile(r"\w(?:Error|Exception)\b")
 _INERT = re.compile(
     r"^\W*no\b|\bnothing\b|\bno (?:effect|change|result|match|difference)|\bunchanged\b|\bignored\b"
@@ -54,19 +57,24 @@ _READS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Move:
     """One thing the agent did. `number` counts the trajectory's steps from 1."""
 
     number: int
     label: str
     """What was done, with a slot for every value."""
-    seen: str
     effect: Effect
     raw: str
     """What was done as it was: to tell two moves apart, and never for a lesson."""
+    say: Callable[[], str] = field(repr=False, compare=False)
     arguments: tuple[tuple[str, str], ...] = ()
     """Fields and values of its first call, as they were."""
+
+    @cached_property
+    def seen(self) -> str:
+        """What came back, in a few words. Most moves of a long run are never quoted, so it is read when it is asked."""
+        return cut(self.say(), _SEEN)
 
     @property
     def reads(self) -> bool:
@@ -91,9 +99,8 @@ def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator
             if effect == "moved" and (raw, hash(seen)) in done:
                 effect = "repeat"
             done.add((raw, hash(seen)))
-            said = message(_gist(seen, effect, shown.values), shown, beside=told, loud=effect == "error")
-            arguments = _arguments(step.action) if tools else ()
-            yield Move(number, cut(told, _LABEL), cut(said, _SEEN), effect, raw, arguments)
+            say = partial(_said, seen, effect, shown, beside=told)
+            yield Move(number, cut(told, _LABEL), effect, raw, say, _arguments(step.action) if tools else ())
         shown.see(seen)
 
 
@@ -107,7 +114,7 @@ def _ends(text: str) -> str:
 
 
 def _effect(text: str, last: str, *, is_error: bool) -> Effect:
-    if is_error or _OPENS_WITH_ERROR.match(text) or _EXIT.search(text[:_SHORT]) or _EXIT.search(text[-2 * _SHORT :]):
+    if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, (text[:_SHORT], text[-2 * _SHORT :]))):
         return "error"
     if len(text) <= _SHORT:
         if _ERROR.search(text):
@@ -117,6 +124,14 @@ def _effect(text: str, last: str, *, is_error: bool) -> Effect:
     if text != last or _ACKNOWLEDGED.match(text):
         return "moved"
     return "inert" if len(_TAG.sub("", text).strip()) > 2 else "moved"
+
+
+def _exited(part: str) -> bool:
+    return any(map(part.__contains__, _SAYS_EXIT)) and _EXIT.search(part) is not None
+
+
+def _said(text: str, effect: Effect, shown: Shown, *, beside: str) -> str:
+    return message(_gist(text, effect, shown.values), shown, beside=beside, loud=effect == "error")
 
 
 def _gist(text: str, effect: Effect, values: RunValues) -> str:

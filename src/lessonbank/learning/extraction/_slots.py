@@ -106,15 +106,16 @@ class Shown:
                 if noun := _name_before(text, match.start()):
                     self.names[match[0]] = f"<{noun}>"
         self.task = text.lower()
-        self.said = {word for word in _WORD.findall(self.instructions[: 2 * _READ]) if word.islower()}
+        self.said = {word for word in set(_WORD.findall(self.instructions[: 2 * _READ])) if word.islower()}
 
     def see(self, page: str, /) -> None:
         """Take in what came back."""
         self.page = page
-        # No token holds a blank, and most of a page was on the pages before.
+        # No token holds a blank, most of a page was on the pages before, and most words have no digit.
         new = set(page[:_READ].split()) - self.read
         self.read |= new
-        self.earlier.update(t for t in _TOKEN.findall(" ".join(new)) if len(t) > 2 and _HAS_DIGIT.search(t))
+        told = " ".join([word for word in new if not word.isalpha() and _HAS_DIGIT.search(word)])
+        self.earlier.update([token for token in _TOKEN.findall(told) if len(token) > 2 and _HAS_DIGIT.search(token)])
 
     def control(self, name: str, /) -> str:
         """What the page calls the control `name`: `[a12] button 'Save', clickable` makes `a12` the button 'Save'."""

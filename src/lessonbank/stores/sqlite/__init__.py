@@ -496,11 +496,12 @@ class SqliteStore:
             raise
         size = _FIRST
         try:
-            while batch := await self._call(lambda size=size: list(map(parse, stream.take(size)))):
+            while size:
+                batch = await self._call(lambda size=size: list(map(parse, stream.take(size))))
                 for record in batch:
                     if record is not None:
                         yield record
-                size = min(8 * size, _BATCH)
+                size = min(8 * size, _BATCH) if len(batch) == size else 0  # fewer than asked for: there are no more
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._database.done, stream)

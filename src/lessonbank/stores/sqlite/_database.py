@@ -54,7 +54,7 @@ _LOOKED_OVER: Final = 1 << 30
 class Stream:
     """Rows of one query, read in batches; where they come from a `connection`, its snapshot stays open in between."""
 
-    def __init__(self, rows: Iterable[Any], path: Path, /, *, connection: sqlite3.Connection | None = None) -> None:
+    def __init__(self, rows: Iterable[Any], path: Path, /, *, connection: Connection | None = None) -> None:
         self._turn = threading.Lock()
         self._path = path
         self._connection = connection
@@ -84,12 +84,16 @@ class Stream:
                 self._connection.close()
                 self._connection = None
 
-    def close(self) -> None:
-        """Give the snapshot back."""
+    def end(self) -> Connection | None:
+        """Give the snapshot back, and the connection, if another call can have it."""
         with self._turn:
             connection, self._connection, self._rows = self._connection, None, None
         if connection is not None:
-            connection.close()
+            try:
+                connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                return connection.close()
+        return connection
 
 
 class _Written(Future[Any]):
@@ -437,9 +441,14 @@ class Database:
             return stream
 
     def done(self, stream: Stream, /) -> None:
-        """Close a stream."""
-        stream.close()
-        self._streams.discard(stream)
+        """End a stream. The next reader takes its connection: one that is opened has every statement to prepare."""
+        with self._state:
+            connection = stream.end()
+            self._streams.discard(stream)
+            if connection and not self._paused and not self._closed and len(self._readers) < _AT_ONCE:
+                self._readers.append(connection)
+            elif connection:
+                connection.close()
 
     def check_open(self) -> None:
         """Raise StoreUnavailable once the store was closed."""
@@ -467,9 +476,7 @@ class Database:
             self.done(stream)
 
     @contextmanager
-    def _lease(
-        self, idle: list[Connection], *, keep: bool = True, ending: bool = False
-    ) -> Generator[sqlite3.Connection]:
+    def _lease(self, idle: list[Connection], *, keep: bool = True, ending: bool = False) -> Generator[Connection]:
         self._enter(ending=ending)
         connection: Connection | None = None
         sound = False

@@ -66,7 +66,7 @@ class InMemory:
 
     def done(self, stream: Stream, /) -> None:
         """See `Database.done`."""
-        stream.close()
+        stream.end()
 
     def damaged(self, what: str, /) -> None:
         """See `Database.damaged`. Nothing outside this process can reach its memory, so that there is nothing to do."""
