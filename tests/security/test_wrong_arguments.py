@@ -320,7 +320,7 @@ def _cases(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[tuple[Call,
     for call in _calls(bank, folder):
         for parameter in call.parameters():
             for value in VALUES:
-                if parameter not in ("agent", "verify") or value not in ("function", "class", "raising"):
+                if parameter not in ("agent", "verify") or value not in ("function", "class", "raising", "evil function"):
                     yield call, parameter, value  # what an agent raises reaches the caller
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final, Literal, cast
@@ -91,7 +91,7 @@ class RunValues:
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
-    _alike: dict[str, Iterable[LookAlike]] = field(default_factory=dict[str, Iterable[LookAlike]])
+    _alike: dict[str, tuple[LookAlike, ...]] = field(default_factory=dict[str, tuple[LookAlike, ...]])
 
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
@@ -321,7 +321,7 @@ class RunValues:
     def _take_look_alikes_of(self, value: str, source: Source, step: int) -> None:
         text = _nfc(_ends(value))
         if text not in self._alike:  # the fields of many calls and results have the same values
-            self._alike[text] = look_alikes(text)
+            self._alike[text] = tuple(look_alikes(text))
         for found in self._alike[text]:
             self._take_look_alike(text[found.start : found.end], found, source, step, parts=bool(source))
 
@@ -329,9 +329,8 @@ class RunValues:
         """Whether a value is nothing but ordinary words, or the words that tools and fields are named by."""
         if personal and len(read) > 1:
             return False
-        if all(token in self.vocabulary for token in read):
-            return True
-        return text.islower() and all(is_ordinary(token) or token in self.vocabulary for token in read)
+        others = [token for token in read if token not in self.vocabulary]
+        return not others or (text.islower() and all(map(is_ordinary, others)))
 
     def _keep_parts(self, text: str, value: Value) -> None:
         for token in words(text):
