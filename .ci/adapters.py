@@ -69,7 +69,9 @@ def contract(host: str, python: Path, end: str) -> dict[str, str]:
     done = subprocess.run([*command, f"tests/adapters/test_{host}.py"], cwd=ROOT, check=False)
     if not report.exists():
         return {CHECKS_FIRST: f"rc {done.returncode}"}
-    found = {case.get("name", "").split("[")[0]: outcome(case) for case in ElementTree.parse(report).iter("testcase")}
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    found = {case.get("name", "").split("[")[0]: outcome(case) for case in cases}
+    found |= {f"test_{told.get('name')}": told.get("value", "") for case in cases for told in case.iter("property")}
     return found if CHECKS_FIRST in found else {CHECKS_FIRST: SIGNS["failed"]}  # the file was skipped as a whole
 
 

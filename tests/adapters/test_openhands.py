@@ -27,6 +27,7 @@ OFFLINE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENHANDS_SUPPRESS_BANNER": 
 with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="ignore"):
     for name, value in OFFLINE.items():
         patch.setenv(name, value)
+    from litellm import Usage as Used
     from openhands.sdk import Action, Agent, Conversation, Observation, Tool, ToolDefinition, register_tool
     from openhands.sdk.agent import ACPAgent
     from openhands.sdk.llm import Message, MessageToolCall, TextContent
@@ -126,7 +127,9 @@ class Scripted(TestLLM):
 
     def completion(self, messages: Any, *args: Any, on_token: Any = None, **more: Any) -> Any:
         one = TestLLM.from_messages([self._reply(self._script.reply(request(messages)))])
-        return one.completion(messages, *args, **more)
+        said = one.completion(messages, *args, **more)
+        said.raw_response.usage = Used(prompt_tokens=10, completion_tokens=2, total_tokens=12)
+        return said
 
     async def acompletion(self, messages: Any, *args: Any, on_token: Any = None, **more: Any) -> Any:
         return await asyncio.to_thread(self.completion, messages, *args, **more)

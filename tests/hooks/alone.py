@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import alone, namespace
 
 from .programs import PROGRAMS
 
 HERE = Path(__file__).parent
 INSTALLED = Path(os.environ.get("LESSONBANK_HOSTS", HERE.parents[1] / ".hosts"))
-
-
-@cache
-def namespace() -> tuple[str, ...]:
-    """The command that runs another with nothing but loopback; empty where that cannot be."""
-    command = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    command += [] if os.getuid() == 0 else ["--map-root-user"]
-    if not shutil.which("unshare") or not shutil.which("ip"):
-        return ()
-    tried = subprocess.run([*command, "ip", "link", "set", "lo", "up"], capture_output=True, check=False)
-    return () if tried.returncode else tuple(command)
 
 
 def driven(driver: str, host: str, folder: Path) -> dict[str, Any]:
@@ -40,7 +28,6 @@ def driven(driver: str, host: str, folder: Path) -> dict[str, Any]:
     node = INSTALLED / "node/node_modules/.bin"
     environment = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
     words = [sys.executable, str(HERE / driver), host, str(program), str(folder)]
-    command = [*namespace(), "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=3500, check=False, env=environment)
+    done = subprocess.run(alone(words), capture_output=True, text=True, timeout=3500, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads((folder / "result.json").read_text())

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import socket
+import threading
 import time
 from pathlib import Path
 from statistics import median
@@ -19,6 +20,7 @@ from lessonbank.hooks.resident import Resident
 from lessonbank.hooks.sessions import Sessions
 
 from .conftest import KEY, Hooks, prompt
+from .writings import WRITINGS
 
 pytestmark = pytest.mark.full
 SHIP = "Ship a parcel to Norway today"
@@ -227,3 +229,50 @@ def test_a_runtime_folder_whose_path_no_socket_can_have_is_passed_over(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(name := client.socket_path(f"{os.getpid():016}"))
     Path(name).unlink()
+
+
+CODEX_KEEPS, CLAUDE_KEEPS = 2_500, 10_000
+"""Tokens, and characters: of more, the hosts cut the middle out, or put the text into a file."""
+
+
+def most_tokens(text: str) -> int:
+    """One for every two bytes: twice as many as Codex counts, whose count is a quarter of the bytes."""
+    return len(text.encode()) // 2
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_long_lessons_in_any_writing_are_kept_whole_by_every_host(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, writing: str
+) -> None:
+    words = WRITINGS[writing]
+    for number in range(8):
+        content = f"{number} {words * 60}"[:900]
+        bank.lessons.add(task=f"{SHIP} {number}", title=f"Lesson {number} {words[:12]}", content=content, by="Ana")
+    text = context(hooks(prompt(SHIP)))
+    assert words[:12] in text
+    assert text.rstrip().splitlines()[-1].startswith("<<<end lessons")
+    assert len(text) < CLAUDE_KEEPS
+    assert most_tokens(text) < CODEX_KEEPS
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_a_text_that_a_host_would_cut_is_not_printed(hooks: Hooks, writing: str) -> None:
+    """An answer of another release, with another budget, could be longer: its fence would stay open."""
+    asked = threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(client.socket_path(KEY))
+        listener.listen()
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.makefile("rb").readline()
+                text = (WRITINGS[writing] * 1000).encode()[: client.MOST_SHOWN + 100].decode(errors="ignore")
+                connection.sendall(json.dumps({"text": text}).encode() + b"\n")
+                asked.set()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert hooks(prompt(SHIP)) == ""
+        thread.join()
+    assert asked.is_set()

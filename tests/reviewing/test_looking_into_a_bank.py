@@ -237,7 +237,7 @@ def test_an_erasure_that_finds_nothing_says_what_it_looked_at(site: Site, bank_f
 
 def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: Site, bank_file: Path) -> None:
     site.enter()
-    assert "an agent on this machine" in site.get("/administration").text
+    assert "Not protected from an agent on this machine" in site.get("/administration").text
     assert "The records are sound" in site.get("/doctor").text
     with opened(bank_file) as bank:
         bank.admin.add_reviewer("Ana")

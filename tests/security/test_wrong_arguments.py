@@ -316,12 +316,16 @@ def test_and_by_every_other_call(bank: lessonbank.ReasoningBank, folder: Path) -
     assert not told, "\n".join(told)
 
 
+CALLED = ("function", "class", "raising", "evil function")
+"""Values that an agent may be. What an agent raises reaches the caller."""
+
+
 def _cases(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[tuple[Call, str, str]]:
     for call in _calls(bank, folder):
         for parameter in call.parameters():
             for value in VALUES:
-                if parameter not in ("agent", "verify") or value not in ("function", "class", "raising", "evil function"):
-                    yield call, parameter, value  # what an agent raises reaches the caller
+                if parameter not in ("agent", "verify") or value not in CALLED:
+                    yield call, parameter, value
 
 
 @pytest.mark.release

@@ -38,6 +38,9 @@ Result = TypeVar("Result")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
 DEADLINE: Final = 2.0
 """Seconds a run waits for its recall."""
+_MOMENT: Final = 0.02
+"""Seconds from the end of a run until it is read and kept. Python's threads take turns of 5 ms each: work that began at
+once would hold up the host, which is about to give its answer."""
 _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
@@ -352,6 +355,7 @@ class RunFollower:
 
     async def _keep(self, run: FollowedRun, source: object, end: End) -> None:
         try:
+            await asyncio.sleep(_MOMENT)
             await self._take_in(run, source, end)
         finally:
             run.kept.set_result(None)

@@ -20,7 +20,8 @@ NOTE_WITHIN = 1.0
 PROTOCOL = 1
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
-"""Characters that every host keeps whole; longer text would lose the end of its fence."""
+"""Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
+Codex 2,500 tokens and takes four bytes for one: a text of Chinese has three times as many bytes as characters."""
 RECALL, NOTE, WAKE, STOP = "recall", "note", "wake", "stop"
 ACTIONS = {
     "SessionStart": WAKE,
@@ -167,7 +168,7 @@ def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, o
         connection.sendall(json.dumps(told).encode() + b"\n")
         reply = json.loads(connection.makefile("rb").readline(MOST_SHOWN * 8))
         text = reply.get("text")
-        if event and isinstance(text, str) and 0 < len(text) <= MOST_SHOWN:
+        if event and isinstance(text, str) and 0 < len(text.encode()) <= MOST_SHOWN:
             _print({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
             connection.sendall(b"printed\n")
         return reply

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import statistics
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +21,18 @@ import pytest
 
 import lessonbank
 from lessonbank.guard.scope import scope_of
-from lessonbank.protocols import Vectors
-from lessonbank.types import PARENT, Experience, Found, Lesson, Outcome, Run, Trajectory, Verdict
+from lessonbank.types import PARENT, Experience, Lesson, Outcome, Run, Trajectory
 from lessonbank.types.tools import tools_of
+
+from ._obstacles import BrokenRetriever, Standstill, WaitingJudge
 
 TASK = "Count the rows of the report"
 LESSON = "Ask for the second page before you count"
 _CONTENT = "The report has a second page, and most rows stand there."
-_END_WITHIN, _MOST_PAIRS = 0.005, 60
-"""Seconds that memory may add to the end of a run, and how many pairs of runs look for the quickest of each kind."""
+_END_WITHIN, _ROUNDS = 0.005, 4
+"""Seconds that memory may add to the end of a run, and how often that is measured before it counts as longer."""
+ADDED = "added at the end, median ms"
+"""The property of a test report under which the check tells what it measured."""
 TOOL, BROKEN, DELEGATE = "lookup", "broken", "delegate"
 
 
@@ -80,7 +84,10 @@ class Request:
 class ScriptedAgentModel:
     """Answers each request by a script, found by the task that the request is about, and remembers the requests."""
 
-    def __init__(self, scripts: Mapping[str, Sequence[Reply]], /) -> None:
+    def __init__(
+        self, scripts: Mapping[str, Sequence[Reply]], /, *, at_end: Callable[[], object] | None = None
+    ) -> None:
+        self._at_end = at_end
         self._scripts = {task: list(replies) for task, replies in scripts.items()}
         self._lock = threading.Lock()
         self.requests: dict[str, list[Request]] = {task: [] for task in scripts}
@@ -93,8 +100,11 @@ class ScriptedAgentModel:
         task = next(task for text in reversed(spoken) for task in self._scripts if task in text)
         with self._lock:
             self.requests[task].append(request)
+            said = self._scripts[task].pop(0)
+            if self._at_end and not self._scripts[task]:
+                self._at_end()
             self.replied_at = time.perf_counter()
-            return self._scripts[task].pop(0)
+            return said
 
 
 class Program(Protocol):
@@ -126,6 +136,8 @@ class AdapterContract:
     """Checks that the host has nothing for, by the name of the method, and why."""
     source: ClassVar[str]
     """The name that the adapter keeps with its runs."""
+    pairs: ClassVar[int] = 15
+    """Runs with memory, and as many without, from which the median of their ends is taken. Odd, and less if slow."""
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
         """The agent, with the adapter. `options` are those of the adapter: `deadline`, `verify`."""
@@ -331,7 +343,7 @@ class AdapterContract:
             assert len(scoped.recalls.list(settled=True)) == 1
 
     async def test_what_is_told_beats_the_error_and_the_error_beats_the_judge(self, tmp_path: Path) -> None:
-        judge = _Judge()
+        judge = WaitingJudge()
         with self._bank(tmp_path, judge=judge) as bank:
             scripts = {"Told": [Raises()], "Crashed": [Raises()], "Judged": [Says("done")]}
             program = self.program(bank, ScriptedAgentModel(scripts), verify=_as_told)
@@ -347,7 +359,7 @@ class AdapterContract:
     # -- memory does no harm ------------------------------------------------------------------------------------------
 
     async def test_without_the_bank_the_run_goes_on_with_one_warning(self, tmp_path: Path) -> None:
-        retriever = _Retriever(fails=True)
+        retriever = BrokenRetriever(fails=True)
         with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
             model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
             assert await self.program(bank, model).run(TASK) == "three rows"
@@ -355,7 +367,7 @@ class AdapterContract:
             assert len(said) == 1
 
     async def test_a_slow_bank_is_not_waited_for(self, tmp_path: Path) -> None:
-        retriever = _Retriever(waits=True)
+        retriever = BrokenRetriever(waits=True)
         with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
             model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
             assert await self.program(bank, model, deadline=0.05).run(TASK) == "three rows"
@@ -364,7 +376,7 @@ class AdapterContract:
             assert len(said) == 1
 
     async def test_learning_does_not_hold_up_the_run(self, tmp_path: Path) -> None:
-        judge = _Judge(waits=True)
+        judge = WaitingJudge(waits=True)
         with self._bank(tmp_path, judge=judge) as bank:
             model = ScriptedAgentModel({TASK: [Says("three rows")]})
             assert await self.program(bank, model).run(TASK) == "three rows"
@@ -373,25 +385,33 @@ class AdapterContract:
             bank.drain()
             assert self._runs(bank)[0].verdict.source == "judge"
 
-    async def test_the_end_of_a_run_takes_no_longer(self, tmp_path: Path) -> None:
-        """At most 5 ms from the last words of the model to the answer: the quickest of each kind is what counts."""
-        self._check("test_the_end_of_a_run_takes_no_longer")
-        script = [Calls(TOOL, {"page": 1}), Says("three rows")]
-        plain, with_memory = list[float](), list[float]()
+    async def test_the_end_of_a_run_waits_for_nothing_of_the_bank(self, tmp_path: Path) -> None:
+        """After the last words of the model the bank does nothing at all, and the run ends all the same."""
+        with self._bank(tmp_path) as bank, Standstill(bank) as standstill:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]}, at_end=standstill.begin)
+            assert await self.program(bank, model).run(TASK) == "three rows"
+            assert standstill.lasts
+            standstill.end()
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert run.trajectory.answer == "three rows"
+
+    async def test_the_end_of_a_run_takes_no_longer(self, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+        """At most 5 ms more from the last words of the model to the answer: the quickest of each kind is what counts.
+
+        The report has the median. On a busy machine it is that of other programs: nobody can ask for 5 ms there.
+        """
+        without, with_memory, medians = list[float](), list[float](), list[float]()
         with self._bank(tmp_path) as bank:
-            model, other = (ScriptedAgentModel({TASK: script * _MOST_PAIRS}) for _ in range(2))
-            programs = (self.plain(model), model, plain), (self.program(bank, other), other, with_memory)
-            for _ in range(_MOST_PAIRS):
-                for program, asked, took in programs:
-                    await program.run(TASK)
-                    took.append(time.perf_counter() - asked.replied_at)
-                bank.drain()
-                if len(plain) > 2 and min(with_memory) - min(plain) <= _END_WITHIN:
-                    return
-        raise AssertionError(f"{min(with_memory):.4f} s with memory, {min(plain):.4f} s without")
+            while len(medians) < _ROUNDS and min(medians, default=1) > _END_WITHIN:
+                for kept, took in zip((without, with_memory), await self._ends(bank), strict=True):
+                    kept.extend(took)
+                medians.append(statistics.median(b - a for a, b in zip(without, with_memory, strict=True)))
+        request.node.user_properties.append((ADDED, f"{min(medians) * 1000:.1f}"))
+        assert min(with_memory) - min(without) <= _END_WITHIN, [f"{seconds:.4f} s" for seconds in medians]
 
     async def test_what_is_still_learned_is_finished_when_the_bank_is_closed(self, tmp_path: Path) -> None:
-        judge = _Judge(waits=True)
+        judge = WaitingJudge(waits=True)
         with self._bank(tmp_path, judge=judge) as bank:
             await self.program(bank, ScriptedAgentModel({TASK: [Says("three rows")]})).run(TASK)
             assert not judge.has_answered
@@ -433,6 +453,19 @@ class AdapterContract:
             assert not bank.scoped(self.scope()).recalls.list()
 
     # -- what the checks share ----------------------------------------------------------------------------------------
+
+    async def _ends(self, bank: lessonbank.ReasoningBank) -> tuple[list[float], list[float]]:
+        """Seconds from the last words of the model to the answer, of runs without and with memory by turns."""
+        script = [Calls(TOOL, {"page": 1}), Says("three rows")]
+        without, with_memory = (ScriptedAgentModel({TASK: script * self.pairs}) for _ in range(2))
+        ends = list[float](), list[float]()
+        programs = (self.plain(without), without, ends[0]), (self.program(bank, with_memory), with_memory, ends[1])
+        for _ in range(self.pairs):
+            for program, model, took in programs:
+                await program.run(TASK)
+                took.append(time.perf_counter() - model.replied_at)
+            bank.drain()
+        return ends
 
     @contextmanager
     def _bank(
@@ -478,51 +511,6 @@ class AdapterContract:
         """Skip a check that the host has nothing for, and say why."""
         if name in self.cannot:
             pytest.skip(f"{self.source}: {self.cannot[name]}")
-
-
-class _Judge:
-    """Says success, and waits before it does so where it is told to."""
-
-    name = "patient"
-
-    def __init__(self, *, waits: bool = False) -> None:
-        self.asked: list[str] = []
-        self.has_answered, self._go = False, threading.Event()
-        if not waits:
-            self._go.set()
-
-    def go_on(self) -> None:
-        """Let it answer."""
-        self._go.set()
-
-    async def __call__(self, run: Trajectory, /) -> Verdict:
-        self.asked.append(run.task)
-        await asyncio.to_thread(self._go.wait)
-        self.has_answered = True
-        return Verdict(outcome="success", reason="it was done")
-
-
-class _Retriever:
-    """Fails, or never answers."""
-
-    name, space = "broken", None
-
-    def __init__(self, *, fails: bool = False, waits: bool = False) -> None:
-        self._fails, self._waits = fails, waits
-
-    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
-        """No vectors."""
-        return {}
-
-    async def catch_up(self, *, scope: str, most: int) -> int:
-        """Nothing is left to index."""
-        return 0
-
-    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
-        if self._fails:
-            raise OSError("the bank is gone")
-        await asyncio.Event().wait()
-        return Found()
 
 
 @contextmanager
