@@ -173,8 +173,14 @@ def _specific(text: str, read: Callable[[str], str]) -> set[str]:
 def _words(text: str) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(text[:20_000].casefold()):
-        words += list(word) if DENSE.search(word) else [stem(word)[:_STEM]]
+        words += list(word) if DENSE.search(word) else [_beginning(word)]
     return words
+
+
+def _beginning(word: str) -> str:
+    """What of a word is compared. A note is no denial."""
+    beginning = stem(word)[:_STEM]
+    return word[:_STEM] if beginning == "not" else beginning
 
 
 def _runs(words: list[str]) -> set[tuple[str, ...]]:
