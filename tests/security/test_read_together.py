@@ -17,7 +17,15 @@ from lessonbank.types import Add, Json, Step, Trajectory
 from lessonbank.types.repeats import repeats_of, taught_again, with_repeats
 
 BOUNDARY = "\n" * 10 + "\0" + "\n" * 10
-HALVES = ("password", "password: ", "token is ", "hunter2Xy9!", "-----BEGIN RSA PRIVATE KEY-----", "jane.doe", "4111 ")
+HALVES = (
+    "password",
+    "password: ",
+    "token is ",
+    "hunter2Xy9!",
+    f"-----BEGIN RSA {'PRIVATE'} KEY-----",
+    "jane.doe",
+    "4111 ",
+)
 HALVES += (
     "@example.com",
     "Cookie: session=",
