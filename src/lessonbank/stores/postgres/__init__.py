@@ -122,8 +122,9 @@ class PostgresStore:
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        told = {"scope": check_scope(scope), "ids": list(map(encodable, trajectory_ids))}
-        return _read.newest(await _result(self._database.ask(_read.HOLDING, told, scope=scope)))
+        where = check_scope(scope)
+        told = {"scope": where, "ids": list(map(encodable, trajectory_ids))}
+        return _read.newest(await _result(self._database.ask(_read.HOLDING, told, scope=where)))
 
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
@@ -247,8 +248,10 @@ class PostgresStore:
 
     async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
         """See `Store.worded`."""
-        told = {"scope": check_scope(scope), "wordings": list(wordings)}
-        found = await _result(self._database.ask(_read.WORDED, told, scope=scope))
+        where = check_scope(scope)
+        found = await _result(
+            self._database.ask(_read.WORDED, {"scope": where, "wordings": list(wordings)}, scope=where)
+        )
         return [experience_of(record) for _, record in sorted(found)]
 
     async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
