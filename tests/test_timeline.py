@@ -340,8 +340,8 @@ def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
     bank.admin.purge(all=True, reason="the customer left")
     assert not any(bank.admin.counts().model_dump(exclude={"changes"}).values())
     assert kinds(bank.history.list())[-1] == "purge"
-    for wrong in ({}, {"lesson": "x", "run": "y"}, {"lesson": "x", "all": True}):
-        with pytest.raises(UsageError, match="purge takes exactly one"):
+    for wrong in ({}, {"lesson": "x", "metadata": {"user": "y"}}, {"lesson": "x", "all": True}):
+        with pytest.raises(UsageError, match="exactly one of the three"):
             bank.admin.purge(**wrong, reason="?")
 
 
