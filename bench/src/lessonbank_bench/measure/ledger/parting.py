@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,48 +17,54 @@ from .sampling import Sampling, told
 from .table import Row, counted
 
 _RUNS, _TASKS = 200, 3000
-Make: TypeAlias = "Callable[[int], Stream]"
+Make: TypeAlias = "Callable[[int, int], Stream]"
+T = TypeVar("T")
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
     """What is looked at once, after 3,000 tasks."""
     seeds = sampling.seeds(_RUNS)
     on = f"{len(seeds)} runs of {_TASKS} tasks, one look at the end, {told(seeds)}"
-    opposite, twins, plain = (
-        [_ended(partial(make, _TASKS), seed) for seed in seeds]
-        for make in (making.opposite, making.twins, making.grouped_nulls)
-    )
+    opposite = _ended(making.opposite, seeds, differing)
+    plain = _ended(making.grouped_nulls, seeds, lambda bank: (differing(bank), _sets(bank)))
+    twins = _ended(making.twins, seeds, _same)
     return [
         counted(
             "+20 on one template, −20 on another: said to differ",
-            ["lesson-0" in differing(one) for one in opposite],
+            ["lesson-0" in units for units in opposite],
             on=on,
             beside=(
                 (
                     "of a lesson that does nothing",
-                    100 * float(np.mean([bool(differing(o) - {"lesson-0", "*"}) for o in opposite])),
+                    100 * float(np.mean([bool(units - {"lesson-0", "*"}) for units in opposite])),
                 ),
             ),
         ),
         counted(
             "nothing has an effect (5 topics): any effect said to differ",
-            [bool(differing(o)) for o in plain],
+            [bool(units) for units, _ in plain],
             on=on,
             most=5.0,
         ),
-        counted("three lessons, any one of which adds 20: said to say the same", [_same(one) for one in twins], on=on),
+        counted("three lessons, any one of which adds 20: said to say the same", twins, on=on),
         counted(
-            "nothing has an effect (5 topics): any lessons said to go together", [bool(_sets(o)) for o in plain], on=on
+            "nothing has an effect (5 topics): any lessons said to go together",
+            [bool(sets) for _, sets in plain],
+            on=on,
         ),
     ]
 
 
-def _ended(make: Make, seed: int) -> Pure:
-    stream = make(seed)
-    bank = Pure(stream, trial_periods(f"{seed}"), truth=False)
-    play(stream, bank)
-    bank.review()
-    return bank
+def _ended(make: Make, seeds: range, look: Callable[[Pure], T]) -> list[T]:
+    """What is seen of a bank at the end of each run. No bank is kept: each has 35 MB."""
+    found: list[T] = []
+    for seed in seeds:
+        stream = make(_TASKS, seed)
+        bank = Pure(stream, trial_periods(f"{seed}"), truth=False)
+        play(stream, bank)
+        bank.review()
+        found.append(look(bank))
+    return found
 
 
 def differing(bank: Pure, /) -> set[str]:
