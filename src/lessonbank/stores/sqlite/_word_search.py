@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -31,6 +32,8 @@ _PART: Final = 64
 """When one place is read for so many tasks of the scope, and more must be, all sums are made at once."""
 _MORE: Final = 32
 """Tasks looked at beyond the limit where all sums are made: ties with the last place are among them."""
+_USUAL: Final = 20_000
+"""Characters of a task whose words are kept for a while."""
 _MARGIN: Final = 1e-6
 """Scores are rounded; a document this close to the last place is looked at, not bounded away."""
 
@@ -210,15 +213,16 @@ class _Asking:
             return
         counted: dict[str, dict[int, int]] = {word: {} for word in self._held}
         for number, task in _texts(self._known.connection, numbers):
-            for word, count in Counter(w for w in words(task) if w in counted).items():
-                counted[word][number] = count
+            held = _held(task)
+            for word in held.keys() & counted.keys():
+                counted[word][number] = held[word]
         scope, tasks = self._known.scope, self._known.tasks
         lengths = {number: tasks[number].words for number in numbers}
         told = scores(self._asked, counted, lengths, documents=scope.documents, total=scope.words, holders=self._held)
         self._told |= {number: told.get(number, 0.0) for number in numbers}
 
 
-def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str]) -> dict[str, Counter[int]]:
+def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: frozenset[str]) -> dict[str, Counter[int]]:
     rows = connection.execute(
         "SELECT e.number, t.task FROM experiences e JOIN tasks t ON t.number = e.number"
         " WHERE e.number > ? AND +e.scope = ?",
@@ -226,10 +230,21 @@ def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str
     )
     found: dict[str, Counter[int]] = {}
     for number, task in rows:
-        for word in words(task):
-            if word in asked:
-                found.setdefault(word, Counter())[number] += 1
+        held = _held(task)
+        for word in held.keys() & asked:
+            found.setdefault(word, Counter())[number] = held[word]
     return found
+
+
+def _held(task: str) -> Mapping[str, int]:
+    """How often a task holds each word."""
+    return _counted(task) if len(task) <= _USUAL else Counter(words(task))
+
+
+@lru_cache(maxsize=128)
+def _counted(task: str) -> Mapping[str, int]:
+    # Those that the index does not hold yet are read by each search.
+    return Counter(words(task))
 
 
 def _rolled_back(connection: sqlite3.Connection, scope: ScopeRow) -> bool:
