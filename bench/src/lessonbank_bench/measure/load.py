@@ -30,6 +30,7 @@ from time import perf_counter, sleep
 from typing import Any, Final
 
 import numpy as np
+import psycopg
 
 from lessonbank.protocols import Store
 from lessonbank.service.keys import Keys
@@ -182,6 +183,9 @@ def _spent(pids: list[int]) -> float:
 def measure(address: str, given: argparse.Namespace, name: str, database: list[int]) -> None:
     """Every number of processes over one filled bank."""
     keys = asyncio.run(fill(address, lessons=given.lessons, tenants=given.tenants))
+    if address.startswith("postgres"):  # what autovacuum does some minutes after so much was written
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("VACUUM (ANALYZE)")
     for processes in given.processes:
         with ExitStack() as stack:
             servers = [stack.enter_context(serving(address)) for _ in range(processes)]
