@@ -61,13 +61,13 @@ def _floats(sent: bytes) -> bytes:
 
 def write_rows(connection: Connection, scope: str, table: Table, given: Sequence[Row], /) -> None:
     """See `Copyable.write_rows`."""
-    make_scope(connection, scope)
+    here = make_scope(connection, scope)
     if table == "vectors":
         for space in dict.fromkeys(space for _, space, *_ in given):
             units = {id: np.frombuffer(data, dtype="<f4") for _, of, id, data in given if of == space}
             place(connection, scope, units, space, numbers={})
     elif table == "order":
-        numbers = drawn(connection, scope, len(given))
+        numbers = drawn(connection, here, len(given))
         many(connection, _WRITE[table], ((scope, n, id) for n, (_, id) in zip(numbers, given, strict=True)))
     else:
         many(connection, _WRITE[table], (_values(scope, table, one) for one in given))

@@ -38,7 +38,7 @@ class ScopeRow:
 
 def find_scope(connection: Connection, name: str, /) -> ScopeRow:
     """The scope of that name; all zero where it holds nothing."""
-    return _scope(connection, name) or ScopeRow(name)
+    return ScopeRow(name, *(row(connection, _SCOPE, name) or ()))
 
 
 def make_scope(connection: Connection, name: str, /) -> ScopeRow:
@@ -55,29 +55,29 @@ def told_scope(connection: Connection, name: str, answer: Answer, /) -> ScopeRow
     """What `asked_scope` found, made where it is new. Whoever writes has the scope alone: it holds nothing then."""
     if found := answer.fetchone():
         return ScopeRow(name, *found)
-    do(connection, "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING", name)
+    add_scope(connection, name)
     return ScopeRow(name)
 
 
-def _scope(connection: Connection, name: str) -> ScopeRow | None:
-    found = row(connection, _SCOPE, name)
-    return ScopeRow(name, *found) if found else None
+def add_scope(connection: Connection, name: str, /) -> None:
+    """Make the scope of that name where it is new. Nothing is waited for."""
+    do(connection, "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING", name)
 
 
 _SCOPE: Final = "SELECT sequence, documents, words, numbers FROM lessonbank.scopes WHERE scope = %s"
 
 
-def drawn(connection: Connection, scope: str, count: int, /, *, documents: int = 0, words: int = 0) -> range:
+def drawn(connection: Connection, scope: ScopeRow, count: int, /, *, documents: int = 0, words: int = 0) -> range:
     """Numbers for so many new experiences, and the running sums with what they add to them.
 
-    Whoever draws has the scope alone, so that later numbers are greater.
+    Whoever draws has the scope alone, so that the numbers are known before, and later ones are greater.
     """
     sql = (
         "UPDATE lessonbank.scopes SET numbers = numbers + %s, documents = documents + %s, words = words + %s"
-        " WHERE scope = %s RETURNING numbers"
+        " WHERE scope = %s"
     )
-    (last,) = row(connection, sql, count, documents, words, scope) or (count,)
-    return range(last - count + 1, last + 1)
+    do(connection, sql, count, documents, words, scope.name)
+    return range(scope.numbers + 1, scope.numbers + count + 1)
 
 
 def experiences_at(

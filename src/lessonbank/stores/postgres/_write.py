@@ -30,7 +30,7 @@ from ._database import Connection, ask, do, many, rows
 from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
 from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
-from ._rows import VISIBLE, ScopeRow, asked_scope, told_scope
+from ._rows import VISIBLE, ScopeRow, add_scope, asked_scope, drawn, told_scope
 from ._vectors import forget, place
 
 
@@ -44,7 +44,7 @@ def keep(
     together: bool = True,
 ) -> Callable[[], list[str]]:
     """Insert trajectories by id; what tells the ids that were new. `together`: see `Store.keep`."""
-    do(connection, _SCOPE, scope)
+    add_scope(connection, scope)
     at, held = microseconds(now()), packed_records(runs)
     leader = held[0][0].id if together and len(held) > 1 else None
     told = [
@@ -63,7 +63,6 @@ def keep(
     return lambda: [id for answer in answers for (id,) in answer.fetchall()]
 
 
-_SCOPE: Final = "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING"
 _KEEP: Final = (
     "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, leader, tags, record, pending)"
     " VALUES (%(scope)s, %(id)s, %(at)s, %(due)s,"
@@ -230,10 +229,10 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     old = present.earlier(every)
     new = {id: e for id, e in every.items() if id not in old}
     numbers = {id: one.number for id, one in old.items()}
-    numbers.update(zip(new, range(scope.numbers + 1, scope.numbers + len(new) + 1), strict=True))
     lengths = {id: len(words(e.task)) for id, e in every.items()}
     more = sum(lengths.values()) - sum(one.words for id, one in old.items() if id not in written.added)
-    do(connection, _DRAWN, len(new), len(written.added), more, scope.name)
+    fresh = drawn(connection, scope, len(new), documents=len(written.added), words=more)
+    numbers.update(zip(new, fresh, strict=True))
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})
     _put(connection, scope.name, written, numbers, old=old, lengths=lengths)
@@ -249,13 +248,6 @@ def write(connection: Connection, scope: ScopeRow, written: Written, present: Pr
     settle_runs(connection, scope.name, new.values())
     settle_pending(connection, scope.name, trajectories | {a.trajectory_id for id in old for a in every[id].attempts})
     return numbers
-
-
-_DRAWN: Final = (
-    "UPDATE lessonbank.scopes SET numbers = numbers + %s, documents = documents + %s, words = words + %s"
-    " WHERE scope = %s"
-)
-"""Who writes has the scope alone, so the numbers are known before."""
 
 
 def _put(
