@@ -33,21 +33,13 @@ async def rows(every: int = 1) -> list[Row]:
     size = sum(map(len, said)) / 1e6
     whole, loop = await _learned(mixed)
     cases = f"{size:.2f} MB, the best of {_TIMES}"
+    named = {"intake of one run, in steps": mixed, "the same with two secrets in each step": leaking}
+    intake = [
+        Row(name=name, value=round(await _seconds(run) / size, 2), most=0.4, unit=" s CPU a MB", cases=cases)
+        for name, run in named.items()
+    ]
     return [
-        Row(
-            name="intake of one run, in steps",
-            value=round(await _seconds(mixed) / size, 2),
-            most=0.4,
-            unit=" s CPU a MB",
-            cases=cases,
-        ),
-        Row(
-            name="the same with two secrets in each step",
-            value=round(await _seconds(leaking) / size, 2),
-            most=0.4,
-            unit=" s CPU a MB",
-            cases=cases,
-        ),
+        *intake,
         Row(
             name="longest call while a run of one text is redacted",
             value=round(longest_call(single), 1),
