@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import psycopg
 import pytest
 
@@ -54,6 +58,30 @@ async def test_the_release_before_works_beside_the_next_one_and_after_its_step_b
     assert await store.verify() == []
     for one in (store, late):
         await one.close()
+
+
+async def test_a_step_that_has_to_wait_keeps_nobody_else_waiting(
+    postgres: Callable[[], str], newer: Callable[..., None]
+) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    await added(store, experience())
+    async with anyio.create_task_group() as tasks:
+        with psycopg.connect(address) as reader:
+            reader.execute("SELECT count(*) FROM lessonbank.lessons")  # and stays open
+            tasks.start_soon(anyio.to_thread.run_sync, partial(newer, address, to=2))
+            await _somebody_waits(address)
+            with anyio.fail_after(20):
+                await added(store, experience())
+            assert (await store.storage())["tables"] == "step 1 of 1", "the reader is still there"
+    assert (await store.storage())["tables"] == "step 2 of 1"
+    await store.close()
+
+
+async def _somebody_waits(address: str) -> None:
+    with psycopg.connect(address, autocommit=True) as connection:
+        while connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (0,):
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_a_release_that_is_too_old_changes_nothing(

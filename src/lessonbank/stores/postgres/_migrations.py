@@ -1,10 +1,15 @@
-"""How a database comes to have today's tables: numbered steps, each in one transaction, forward and one back."""
+"""How a database comes to have today's tables: numbered steps in one transaction, forward and one back.
+
+A step is made while others work. So it adds columns without reading rows, and never rewrites a table; a new index of a
+large table is made for each partition with CREATE INDEX CONCURRENTLY, outside these steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import resources
 from secrets import token_hex
+from time import sleep
 from typing import Final
 
 import psycopg
@@ -21,6 +26,10 @@ NEWEST: Final = max(STEPS)
 OLDEST_READER: Final = 1
 """A release that knows this step, and none of the later ones, still works on what this release writes."""
 PARTITIONS: Final = 16
+_PATIENCE: Final = "SET LOCAL lock_timeout = '500ms'"
+"""Whoever comes after a step that waits for a table waits too, so it waits for half a second and tries again."""
+_PAUSES: Final = (0.5,) * 20
+"""Seconds between the tries."""
 _TURN: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank migrations', 0))"
 
 
@@ -37,13 +46,28 @@ def migrate(connection: Connection, /, *, to: int = NEWEST, partitions: int = PA
 
     Raises:
         VersionMismatch: a newer release wrote it, and this one cannot work on it; nothing was changed.
-        StoreUnavailable: pgvector is missing, or the role may not make tables.
+        StoreUnavailable: pgvector is missing, the role may not make tables, or a long transaction uses them.
     """
-    with translated(), finished(connection):
+    with translated():
+        for pause in _PAUSES:
+            try:
+                return _migrate(connection, to=to, partitions=partitions)
+            except psycopg.errors.LockNotAvailable:
+                sleep(pause)
+    raise StoreUnavailable(
+        "a transaction that stays open uses the tables, which have to be upgraded: end it (`lessonbank doctor` names "
+        "long ones) and connect again; nothing was changed"
+    )
+
+
+def _migrate(connection: Connection, *, to: int, partitions: int) -> int:
+    with finished(connection):
         do(connection, _TURN)
         began = at = version(connection)
         check(connection, at)
-        if not at:
+        if at:
+            do(connection, _PATIENCE)
+        else:
             _begin(connection)
         while at < to:
             at += 1
