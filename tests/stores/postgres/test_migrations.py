@@ -78,6 +78,37 @@ async def test_a_step_that_has_to_wait_keeps_nobody_else_waiting(
     await store.close()
 
 
+@pytest.mark.release
+async def test_a_step_over_a_million_lessons_keeps_nobody_waiting_for_a_second(
+    postgres: Callable[[], str], newer: Callable[..., None]
+) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    await added(store, experience())
+    with psycopg.connect(address) as connection:
+        connection.execute("SELECT set_config('lessonbank.scope', %s, true)", (MINE,))
+        connection.execute(
+            "INSERT INTO lessonbank.lessons SELECT scope, id || n, experience, place + n, state, created_at, kind,"
+            " writer, wording || n, seen FROM lessonbank.lessons, generate_series(1, 1000000) n"
+        )
+    waits: list[float] = []
+    for step in (2, 1):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_write_until_done, store, waits, done := anyio.Event())
+            await anyio.to_thread.run_sync(partial(newer, address, to=step))
+            done.set()
+    assert len(waits) > 2
+    assert max(waits) < 1, f"somebody waited {max(waits):.2f} s"
+    await store.close()
+
+
+async def _write_until_done(store: PostgresStore, waits: list[float], done: anyio.Event) -> None:
+    while not done.is_set():
+        begun = anyio.current_time()
+        await added(store, experience())
+        waits.append(anyio.current_time() - begun)
+
+
 async def _somebody_waits(address: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
         while connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (0,):
