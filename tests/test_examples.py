@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples_of import load, main_loop
+from examples_of import load
 
 import lessonbank
 from lessonbank.testing.fakes import ScriptedModel
@@ -18,6 +18,7 @@ from lessonbank.testing.model_server import Fault, ModelServer
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 MAX_LINES = 60
+ADAPTER = re.compile(r"from lessonbank\.adapters\.(\w+) import ReasoningBank")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
@@ -31,6 +32,17 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 def test_every_example_has_its_test() -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
+
+
+def test_an_example_of_a_framework_is_run_wherever_its_adapter_is() -> None:
+    adapters = Path(__file__).parent / "adapters"
+    used = [(path, found[1]) for path in EXAMPLES if (found := ADAPTER.search(path.read_text(encoding="utf-8")))]
+    assert len(used) > 10
+    assert not [
+        path.stem
+        for path, adapter in used
+        if f'load("{path.stem}")' not in (adapters / f"test_{adapter}.py").read_text(encoding="utf-8")
+    ]
 
 
 @pytest.mark.full
@@ -185,12 +197,6 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
         load("anthropic_loop").main(FakeAnthropic(), where, "How are the tests run?", embedder="lexical")
     with lessonbank.connect(where, scope="acme/code") as bank:
         assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (1, 1)
-
-
-def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
-    with main_loop():
-        (shown,) = load("pydantic_ai_agent").main()
-    assert "make changelog" in shown
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent, run_experiment
@@ -287,3 +288,12 @@ class TestBrowserGym(AdapterContract):
             experiment.logging_file_handler.close()
             bank.drain()
             assert not self._runs(bank)
+
+
+def test_a_site_of_webarena_has_its_own_lessons() -> None:
+    assert load("webarena").main() == [0.0, 1.0]
+
+
+def test_a_task_of_mind2web_is_shown_what_the_one_before_taught() -> None:
+    first, second = load("mind2web").main()
+    assert first < second == 1.0

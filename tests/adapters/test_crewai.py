@@ -317,6 +317,6 @@ class TestCrewAI(AdapterContract):
             assert not self._runs(bank)
 
 
-def test_what_one_run_of_crewai_taught_stands_in_the_next() -> None:
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
     (shown,) = load("crewai_crew").main()
     assert "make changelog" in shown

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
@@ -151,3 +152,8 @@ class TestDSPy(AdapterContract):
             bank.drain()
             (run,) = self._runs(bank)
             assert (run.trajectory.answer, run.verdict.source) == ("three", "ground_truth")
+
+
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    (shown,) = load("dspy_program").main()
+    assert "make changelog" in shown

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
@@ -283,3 +284,8 @@ def test_the_react_agent_is_followed_as_a_solver(tmp_path: Path) -> None:
         (kept,) = contract._runs(bank)
         assert "be terse" in kept.trajectory.instructions
         assert (kept.trajectory.answer, kept.verdict.source) == ("three rows", "ground_truth")
+
+
+@pytest.mark.usefixtures("nothing_left_open")
+def test_the_lesson_that_somebody_wrote_for_the_example_changes_its_score() -> None:
+    assert load("inspect_eval").main() == ["I", "C"]

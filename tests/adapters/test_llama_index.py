@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
@@ -163,3 +164,9 @@ class TestLlamaIndex(AdapterContract):
             assert run.trajectory.id == handler.lessonbank_run
             assert "three rows" in (run.trajectory.answer or "")
             assert model.requests[TASK][0].words.count(LESSON) == 1
+
+
+@pytest.mark.anyio
+async def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    (shown,) = await load("llama_index_agent").main()
+    assert "make changelog" in shown

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
@@ -193,3 +194,7 @@ class TestMiniSweAgent(AdapterContract):
             assert agent.config is before
             assert "lessonbank" not in agent.extra_template_vars
             assert agent.messages[0]["content"] == "be terse"
+
+
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    assert load("swe_bench").main() == [0, 1]

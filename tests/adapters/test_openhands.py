@@ -326,6 +326,6 @@ class TestOpenHands(AdapterContract):
                 ReasoningBankConversation(elsewhere, bank)
 
 
-def test_what_one_run_of_openhands_taught_stands_in_the_next() -> None:
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
     (shown,) = load("openhands_agent").main()
     assert "changelog" in shown

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load, main_loop
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.messages import (
@@ -113,3 +114,9 @@ class TestPydanticAI(AdapterContract):
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
         return Program(model, [])
+
+
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    with main_loop():
+        (shown,) = load("pydantic_ai_agent").main()
+    assert "make changelog" in shown

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
@@ -186,3 +187,8 @@ class TestSmolagents(AdapterContract):
             agent.run(TASK)
             assert "write_memory_to_messages" not in vars(agent.agent)
             assert agent.max_steps == agent.agent.max_steps
+
+
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    (shown,) = load("smolagents_agent").main()
+    assert "make changelog" in shown

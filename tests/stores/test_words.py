@@ -33,6 +33,7 @@ async def test_leaving_common_words_unread_changes_no_answer(
 ) -> None:
     monkeypatch.setattr(by_words, "_SHORT", data.draw(st.integers(0, 3)))
     monkeypatch.setattr(by_words, "_BATCH", data.draw(st.integers(1, 4)))
+    monkeypatch.setattr(by_words, "_FIRST", data.draw(st.integers(1, 2)))
     monkeypatch.setattr(by_words, "_PLACES_PER_TEXT", data.draw(st.sampled_from([1, 8, 1000])))
     monkeypatch.setattr(by_words, "_PART", data.draw(st.sampled_from([1, 64])))
     monkeypatch.setattr(by_words, "_MORE", data.draw(st.integers(0, 3)))
@@ -64,6 +65,19 @@ async def test_a_word_in_every_task_is_not_read_when_a_rare_one_decides(
     assert [m.experience.task for m in found] == ["cancel order number7"]
     assert found[0].score == 1.0
     assert read == ["number7"]
+
+
+async def test_few_texts_are_read_where_the_first_ones_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await SqliteStore.open(tmp_path / "bank.db")
+    kept = experiences([f"correct the {'order' if n % 2 else 'meter'} number{n}" for n in range(300)])
+    await store.apply([Add(experience=e) for e in kept], scope="s", writer="w")
+    await store.rebuild()  # what the index does not hold yet is read by each search
+    read, texts = list[int](), by_words._texts
+    monkeypatch.setattr(by_words, "_texts", lambda at, some: read.extend(some) or texts(at, some))
+    found = await store.search("correct the order number7", scope="s", limit=1)
+    await store.close()
+    assert [m.experience.task for m in found] == ["correct the order number7"]
+    assert len(read) <= 16, "not one for each task that shares a word"
 
 
 async def test_a_long_question_of_common_words_is_answered_without_a_row_for_each_task(

@@ -26,6 +26,8 @@ _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
 _BATCH: Final = 64
 """Tasks whose text is read at once, the most promising first, or that are scored at once."""
+_FIRST: Final = 16
+"""Texts that are read first, then twice as many each time, up to a batch: the best are mostly among the first few."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
 _PART: Final = 64
@@ -143,6 +145,7 @@ class _Asking:
         scope = known.scope
         self._whole = whole(Counter(asked), self._most, documents=scope.documents, total=scope.words)
         self._told: dict[int, float] = {}
+        self._next = _FIRST
 
     def found(self) -> dict[int, float]:
         """The scores of the tasks that can be among the best."""
@@ -161,8 +164,8 @@ class _Asking:
                 return self._all_at_once()
             self._known.read({word: self._most[word]})
             unread -= self._most[word]
-        while batch := self._promising(unread, _BATCH):
-            self._tell(batch)
+        while self._tell_some(unread):
+            pass
         return self._told
 
     def _all_at_once(self) -> dict[int, float]:
@@ -190,11 +193,17 @@ class _Asking:
 
     def _worth_no_more(self, places: int, unread: float) -> bool:
         """Whether no task outside can be among the best, and the texts of the others are read sooner than a list."""
-        self._tell(self._promising(unread, _BATCH))
+        self._tell_some(unread)
         last = self._last_place()
         if last is None or unread / self._whole >= last - _MARGIN:
             return False
         return len(self._promising(unread, 1 + places // _PLACES_PER_TEXT)) <= places // _PLACES_PER_TEXT
+
+    def _tell_some(self, unread: float) -> bool:
+        """Read the texts of the most promising tasks; whether there were any."""
+        batch, self._next = self._promising(unread, self._next), min(2 * self._next, _BATCH)
+        self._tell(batch)
+        return bool(batch)
 
     def _promising(self, unread: float, most: int) -> list[int]:
         """Up to `most` tasks that may yet be among the best, and whose texts were not read; the best first."""
@@ -266,7 +275,7 @@ def _tasks(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[
         f"SELECT e.number, e.words, {SHOWS}, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?",
         (among(sorted(numbers)), scope.number),
     )
-    return {row[0]: _Task(*row) for row in rows}
+    return {task.number: task for task in map(_Task._make, rows)}
 
 
 def _texts(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[int, str]]:
