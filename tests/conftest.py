@@ -80,6 +80,21 @@ def postgres(postgres_server: str) -> Iterator[Callable[[], str]]:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+@pytest.fixture
+def page_addresses() -> Callable[[str], list[str]]:
+    """The addresses of all review pages (GET) or all their forms (POST), but those that let people in."""
+    import lessonbank
+    from lessonbank.pages import application
+
+    def addresses(method: str) -> list[str]:
+        with lessonbank.connect(":memory:", scope="t") as bank:
+            found: list[Any] = application(bank.aio, hosts=()).routes
+        asked = [one.path for one in found if method in one.methods]
+        return [at for at in asked if not at.startswith(("/static/", "/open", "/enter", "/{nowhere"))]
+
+    return addresses
+
+
 def address_of(server: str, /, *, database: str, role: str = "keeper") -> str:
     """The address of a database on the server, as a role."""
     from psycopg.conninfo import conninfo_to_dict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -16,8 +17,6 @@ import lessonbank
 from lessonbank import ReasoningBank, Safety, Step, Trajectory
 from lessonbank.config import File
 from lessonbank.errors import NotAllowed, NotFound, UsageError
-from lessonbank.stores._packing import packed
-from lessonbank.stores._records import dumped
 from lessonbank.types import Experience, Lesson, Provenance
 
 pytestmark = pytest.mark.full
@@ -228,12 +227,14 @@ def test_a_bank_that_is_only_read_says_who_its_reviewers_are(case: Case) -> None
 
 
 def test_verify_finds_an_approval_that_was_written_into_the_records_alone(case: Case) -> None:
-    with opened(case.file) as bank:
+    elsewhere = shutil.copy(case.file, case.folder / "elsewhere.db")
+    with opened(elsewhere) as bank:
+        bank.scoped(writer="Ana", key=case.key).lessons.approve(case.drawn, by="Ana")
         owner = bank.lessons.experience(case.drawn)
-    vouched = [one.model_copy(update={"state": "active", "approved": True}) for one in owner.lessons]
-    forged = owner.model_copy(update={"lessons": tuple(vouched)})
     with closing(sqlite3.connect(case.file)) as file, file:
-        file.execute("UPDATE experiences SET record = ? WHERE id = ?", (packed(dumped(forged)[1]), owner.id))
+        file.execute("ATTACH ? AS elsewhere", (str(elsewhere),))
+        forged = "SELECT record FROM elsewhere.experiences WHERE id = :id"
+        file.execute(f"UPDATE experiences SET record = ({forged}) WHERE id = :id", {"id": owner.id})
     with opened(case.file) as bank:
         assert bank.lessons.get(case.drawn).approved
         assert any(owner.id in problem for problem in bank.admin.verify())

@@ -37,7 +37,6 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.testing import run_session_store_conformance
 
-from lessonbank.adapters._claude_sessions import SessionMirror
 from lessonbank.adapters.claude_agent import ReasoningBankClaude
 
 pytestmark = pytest.mark.full
@@ -322,25 +321,39 @@ class TestClaudeAgent(AdapterContract):
             assert runs[again].metadata["session"] == runs[TASK].metadata["session"]
             assert LESSON not in runs[again].model_dump_json()
 
-    async def test_a_store_that_fails_and_is_asked_again_doubles_nothing(self) -> None:
-        mirror = SessionMirror(Broken())
-        line = {"type": "user", "uuid": "u1", "promptId": "p1", "message": {"role": "user", "content": "Count"}}
-        for _ in range(2):
-            with pytest.raises(OSError, match="no room"):
-                await mirror.append({"project_key": "p", "session_id": "s"}, [line])
-        assert mirror.messages(["p1"]) == [{"role": "user", "content": "Count"}]
-        mirror.forget(["p1"])
-        assert mirror.messages(["p1"]) == []
+    async def test_a_store_that_fails_and_is_asked_again_doubles_nothing(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            memory = ReasoningBankClaude(bank, scope=lambda _: self.scope())
+            options = ClaudeAgentOptions(session_store=Broken())
+            client = memory.client(options, Host(prompted(TASK, "p1"), said(text("3"), "m1"), ended()))
+            store: Any = client.options.session_store
+            asked = {"type": "user", "uuid": "u1", "promptId": "p1", "message": {"role": "user", "content": TASK}}
+            thought = {"id": "m1", "role": "assistant", "content": [text("I count them twice: 3 rows"), text("3")]}
+            for _ in range(2):
+                with pytest.raises(OSError, match="no room"):
+                    key = {"project_key": "p", "session_id": "s1"}
+                    await store.append(key, [asked, {"type": "assistant", "uuid": "u2", "message": thought}])
+            async with client:
+                await client.query(TASK)
+                assert [one async for one in client.receive_response()]
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert str(run.trajectory.steps).count("I count them twice") == 1
 
     @pytest.mark.parametrize("store", [None, InMemorySessionStore()])
     async def test_the_mirror_is_a_session_store_as_the_sdk_wants_it(self, store: Any) -> None:
         if store is None:  # it keeps no session: Claude Code has its own files
-            mirror = SessionMirror()
+            mirror: Any = self._store_of(None)
             assert await mirror.load({"project_key": "p", "session_id": "s"}) is None
             assert await mirror.list_sessions("p") == []
             assert not hasattr(mirror, "delete")
         else:
-            await run_session_store_conformance(lambda: SessionMirror(InMemorySessionStore()))
+            await run_session_store_conformance(lambda: self._store_of(InMemorySessionStore()))
+
+    def _store_of(self, store: Any) -> Any:
+        """What the SDK is given where the program has this store, or none."""
+        with lessonbank.connect(":memory:", scope="t") as bank:
+            return ReasoningBankClaude(bank).client(ClaudeAgentOptions(session_store=store)).options.session_store
 
     async def test_a_program_that_takes_checkpoints_of_files_works_as_before(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -7,7 +7,7 @@ import pytest
 import lessonbank
 from lessonbank import Action, Evidence, Lesson, Observation, Step, ToolCall, Trajectory
 from lessonbank.guard.gate import EXTRACTIVE
-from lessonbank.learning.consolidation._moves import same_moves
+from lessonbank.learning.consolidation.recognise import sift
 from lessonbank.types import Kind, Provenance
 
 WORKED = 'This order worked (what was seen in brackets): step 1: `find` ("{seen}"); step 2: `{tool}`.'
@@ -32,6 +32,12 @@ def failed(task: str, seen: str = "denied") -> Lesson:
     return drawn(task, FAILED.format(tool="cancel", seen=seen), "guardrail")
 
 
+def same_moves(new: Lesson, known: Lesson) -> bool:
+    """Whether `known` stands for `new` by its moves alone, and not by its words."""
+    found = sift([new], [known]).repeats
+    return "the same moves, for a task in other words" in str(found)
+
+
 KNOWN = "For the billing desk, cancel case <case>."
 
 
@@ -43,6 +49,7 @@ def test_the_same_moves_for_a_task_in_other_words_are_one_lesson(task: str) -> N
     assert same_moves(worked(task), worked(KNOWN))
     assert same_moves(worked(task, seen="returned: id, name"), worked(KNOWN))
     assert same_moves(failed(task), failed(KNOWN))
+    assert same_moves(worked(KNOWN), worked(task)), "asking words name no target"
 
 
 @pytest.mark.parametrize(

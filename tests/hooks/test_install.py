@@ -48,13 +48,12 @@ Run = Callable[..., Done]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """The command line, in a home folder of its own."""
-    from lessonbank.cli import _output, main
+    from lessonbank.cli import main
 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "LESSONBANK_BANK", "LESSONBANK_SCOPE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(_output.console, "file", None)
 
     def run(*words: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["lessonbank", *words])

@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lessonbank import Action, Observation, Step, ToolCall, Trajectory
-from lessonbank.importers._evidence import verdict_of
+from lessonbank.importers import Imported, read
 
 EDIT = ("Edit", {"file_path": "a.py"}, "ok", False)
 PASS = ("Bash", {"command": "pytest -q"}, "3 passed in 0.1s", False)
 FAIL = ("Bash", {"command": "pytest -q"}, "1 failed, 2 passed", True)
 Call = tuple[str, Any, str, bool]
+Outcome = Callable[..., str | None]
 
 
-def run(*events: Call | str) -> Trajectory:
-    steps = [Step(observation=Observation(text="Fix add", source="user"))]
+def transcript(*events: Call | str) -> str:
+    """What Claude Code writes of such a run."""
+    lines = [said("user", "Fix add")]
     for number, event in enumerate(events):
         if isinstance(event, str):
-            steps.append(Step(action="I am done.", observation=Observation(text=event, source="user")))
+            lines += [said("assistant", "I am done."), said("user", event)]
             continue
         name, arguments, text, failed = event
-        result = Observation(text=text, source="tool", call_id=f"c{number}", is_error=failed)
-        call = ToolCall(name=name, arguments=arguments, id=f"c{number}")
-        steps.append(Step(action=Action(calls=(call,)), observations=(result,)))
-    return Trajectory(task="Fix add", steps=tuple(steps))
+        lines.append(said("assistant", [{"type": "tool_use", "id": f"c{number}", "name": name, "input": arguments}]))
+        result = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text, "is_error": failed}
+        lines.append(said("user", [result]))
+    return "".join(f"{json.dumps(line)}\n" for line in lines)
+
+
+def said(role: str, content: Any) -> dict[str, Any]:
+    return {"type": role, "sessionId": "s", "message": {"role": role, "content": content}}
 
 
 def shell(command: Any, text: str = "", failed: bool = False, *, name: str = "Bash", key: str = "command") -> Call:
     return name, {key: command}, text, failed
 
 
-def outcome(*events: Call | str) -> str | None:
-    found = verdict_of(run(*events))
-    return found.outcome if found else None
+@pytest.fixture
+def imported(tmp_path: Path) -> Callable[..., Imported]:
+    """The run of such a transcript, as it is read from its file."""
+
+    def imported(*events: Call | str) -> Imported:
+        file = tmp_path / "session.jsonl"
+        file.write_text(transcript(*events), encoding="utf-8")
+        (found,) = read(file, format="claude_code")
+        assert isinstance(found, Imported), found
+        return found
+
+    return imported
+
+
+@pytest.fixture
+def outcome(imported: Callable[..., Imported]) -> Outcome:
+    def outcome(*events: Call | str) -> str | None:
+        verdict = imported(*events).verdict
+        return verdict.outcome if verdict else None
+
+    return outcome
 
 
 @pytest.mark.parametrize(
@@ -62,7 +88,7 @@ def outcome(*events: Call | str) -> str | None:
     ],
 )
 def test_the_last_sign_wins_and_an_edit_makes_the_earlier_ones_stale(
-    events: tuple[Call | str, ...], expected: str | None
+    outcome: Outcome, events: tuple[Call | str, ...], expected: str | None
 ) -> None:
     assert outcome(*events) == expected
 
@@ -85,7 +111,7 @@ def test_the_last_sign_wins_and_an_edit_makes_the_earlier_ones_stale(
         shell(".venv/bin/python -m pytest", name="container.exec", key="cmd"),
     ],
 )
-def test_tests_are_known_by_their_command_however_it_is_called(call: Call) -> None:
+def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome, call: Call) -> None:
     assert outcome(EDIT, call) == "success"
     assert outcome(call, EDIT) is None
 
@@ -109,7 +135,7 @@ def test_tests_are_known_by_their_command_however_it_is_called(call: Call) -> No
         ("Read", {"file_path": "test.log"}, "3 passed", False),
     ],
 )
-def test_what_only_looks_like_passed_tests_proves_nothing(call: Call) -> None:
+def test_what_only_looks_like_passed_tests_proves_nothing(outcome: Outcome, call: Call) -> None:
     assert outcome(EDIT, call) is None
 
 
@@ -127,26 +153,28 @@ def test_what_only_looks_like_passed_tests_proves_nothing(call: Call) -> None:
         ("mcp__fs__write_file", {"path": "a.py"}, "ok", False),
     ],
 )
-def test_every_way_to_change_a_file_makes_a_test_result_stale(call: Call) -> None:
+def test_every_way_to_change_a_file_makes_a_test_result_stale(outcome: Outcome, call: Call) -> None:
     assert outcome(EDIT, PASS, call) is None
 
 
 @pytest.mark.parametrize("command", ["pytest -q 2>&1", "pytest -q > /dev/null", "pytest -q 2>/dev/null >&2"])
-def test_output_that_goes_elsewhere_is_no_edit(command: str) -> None:
+def test_output_that_goes_elsewhere_is_no_edit(outcome: Outcome, command: str) -> None:
     assert outcome(EDIT, shell(command, "")) == "success"
 
 
-def test_an_edit_and_its_test_may_stand_in_one_command() -> None:
+def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None:
     assert outcome(shell("sed -i s/a/b/ a.py && pytest -q", "2 passed")) == "success"
     assert outcome(shell("pytest -q && sed -i s/a/b/ a.py", "2 passed")) is None
 
 
-def test_huge_commands_and_outputs_are_read_in_linear_time() -> None:
+def test_huge_commands_and_outputs_are_read_in_linear_time(outcome: Outcome) -> None:
     noise = "<<'a " * 20_000 + "\\" * 50_000 + "> " * 20_000 + "\"'" * 30_000
     assert outcome(EDIT, shell(noise, noise), noise) is None
 
 
-def test_the_verdict_names_its_rule() -> None:
-    found = verdict_of(run(EDIT, PASS))
+def test_the_verdict_names_its_rule_and_so_does_the_run(imported: Callable[..., Imported]) -> None:
+    run = imported(EDIT, PASS)
+    found = run.verdict
     assert found
     assert (found.source, found.reason) == ("ground_truth", "the tests passed after the last edit")
+    assert run.trajectory.metadata["outcome_by"] == found.reason

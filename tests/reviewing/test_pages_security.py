@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from serving_pages import Site, serving
 
 import lessonbank
 from lessonbank.pages import Sessions
-from lessonbank.pages.application import _FORMS, _ROUTES
 
 pytestmark = pytest.mark.full
 PAGES = ("/lessons", "/runs", "/inbox", "/sign-in", "/nowhere", "/static/pages.css", "/static/vendor/htmx.min.js")
@@ -38,12 +38,12 @@ def test_the_link_lets_one_browser_in_once_and_is_not_in_the_address_afterwards(
     assert "set-cookie" not in second.headers
 
 
-def test_without_a_session_nothing_is_shown(site: Site) -> None:
-    for at, _ in _ROUTES:
+def test_without_a_session_nothing_is_shown(site: Site, page_addresses: Callable[[str], list[str]]) -> None:
+    for at in page_addresses("GET"):
         answer = site.get(at.replace("{id}", "run-007"))
         assert answer.status == 401, at
         assert "order" not in answer.text
-    for at, _ in _FORMS:
+    for at in page_addresses("POST"):
         assert site.post(at.replace("{id}", "run-007"), {"csrf": "x"}).status == 401, at
     assert site.get("/static/pages.css").status == 200
 
@@ -69,10 +69,12 @@ def test_a_form_from_elsewhere_decides_nothing(site: Site, bank_file: Path, brok
 
 
 @pytest.mark.parametrize("csrf", ["", "x", "é"])
-def test_a_form_without_the_token_of_its_session_decides_nothing(site: Site, bank_file: Path, csrf: str) -> None:
+def test_a_form_without_the_token_of_its_session_decides_nothing(
+    site: Site, bank_file: Path, csrf: str, page_addresses: Callable[[str], list[str]]
+) -> None:
     lesson = waiting(bank_file)
     site.enter()
-    for at, _ in _FORMS:
+    for at in page_addresses("POST"):
         assert site.post(at.replace("{id}", lesson.id), {"csrf": csrf, **approving(lesson)}).status == 403, at
     assert waiting(bank_file).id == lesson.id
 

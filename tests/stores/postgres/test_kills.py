@@ -8,15 +8,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import psycopg
 import pytest
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.postgres import PostgresStore
-from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, refused, towards
+from lessonbank.testing.store_samples import MINE, added, collected, experience, refused, towards
 from lessonbank.types import Experience
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
+DIES_AT_A_VECTOR = (
+    "CREATE FUNCTION public.dies() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$"
+    " BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$",
+    "CREATE TRIGGER dies AFTER INSERT ON lessonbank.vectors FOR EACH ROW EXECUTE FUNCTION public.dies()",
+)
+"""The session that writes a vector, when half of its write is done, is ended by the server."""
 
 
 async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres: Callable[[], str]) -> None:
@@ -54,31 +61,14 @@ async def test_sessions_that_the_server_ends_are_replaced(postgres: Callable[[],
     await store.close()
 
 
-async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(
-    postgres: Callable[[], str], postgres_server: str
-) -> None:
-    store = await PostgresStore.open(postgres(), partitions=2)
-
-    class Cutting(dict[str, object]):
-        """Vectors that are asked for when half of the write is done."""
-
-        def items(self) -> object:  # type: ignore[override]
-            with psycopg.connect(postgres_server, autocommit=True) as connection:
-                end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
-                connection.execute(end)
-            return super().items()
-
-    new = experience()
-    database = store._database  # pyright: ignore[reportPrivateUsage]
-    from lessonbank.stores._entries import Batch
-    from lessonbank.stores._packing import packed_records
-    from lessonbank.stores.postgres import _write
-    from lessonbank.types import Add
-
-    vectors = Cutting({new.id: towards(0)})
-    batch = Batch(MINE, "tests", packed_records([Add(experience=new)]), vectors, SPACE)  # type: ignore[arg-type]
-    with refused(StoreUnavailable):
-        database.write(lambda connection: _write.apply(connection, batch), scope=MINE).result()
+async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(postgres: Callable[[], str]) -> None:
+    store, new = await PostgresStore.open(address := postgres(), partitions=2), experience()
+    with psycopg.connect(address.replace("keeper@", "postgres@"), autocommit=True) as raw:
+        for line in DIES_AT_A_VECTOR:
+            raw.execute(line.encode())
+        with refused(StoreUnavailable):
+            await added(store, new, along=[towards(0)])
+        raw.execute("DROP TRIGGER dies ON lessonbank.vectors")
     assert await collected(store.scan(scope=MINE)) == []
     assert [entry async for entry in store.journal(scope=MINE)] == []
     await added(store, new)
@@ -111,16 +101,19 @@ asyncio.run(store.close())
 
 
 async def test_many_writers_of_one_scope_and_of_others_lose_nothing(postgres: Callable[[], str]) -> None:
-    from lessonbank._concurrency import gather
-
     address = postgres()
     stores = [await PostgresStore.open(address, partitions=2) for _ in range(3)]
     new = [experience(f"Task {n}", scope=f"acme/{n % 4}") for n in range(36)]
 
-    async def learn(store: PostgresStore, one: Experience) -> None:
-        await added(store, one, scope=one.scope, along=[towards(0)])
+    room = anyio.CapacityLimiter(12)
 
-    await gather([lambda s=stores[n % 3], e=e: learn(s, e) for n, e in enumerate(new)], limit=12)
+    async def learn(store: PostgresStore, one: Experience) -> None:
+        async with room:
+            await added(store, one, scope=one.scope, along=[towards(0)])
+
+    async with anyio.create_task_group() as learning:
+        for n, one in enumerate(new):
+            learning.start_soon(learn, stores[n % 3], one)
     for scope in {e.scope for e in new}:
         entries = [entry.sequence async for entry in stores[0].journal(scope=scope)]
         assert entries == list(range(1, 10))
