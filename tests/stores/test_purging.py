@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from lessonbank.errors import StoreUnavailable
+from lessonbank.stores import _packing
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
-from lessonbank.types import Replace
+from lessonbank.types import Erasure, Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 
@@ -86,3 +87,23 @@ async def test_a_purge_reaches_the_matrix_of_another_store(path: Path) -> None:
     assert await collected(ours.scan(scope=MINE)) == [new]
     await ours.close()
     await theirs.close()
+
+
+async def test_to_erase_ten_lessons_reads_the_records_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, ten = 300, 10
+    store = await SqliteStore.open(path)
+    every = [experience(f"Task {n}") for n in range(size)]
+    await added(store, *every)
+    read, plain = list[int](), _packing.unpacked
+
+    def counted(data: bytes, /) -> bytes:
+        read.append(len(data))
+        return plain(data)
+
+    monkeypatch.setattr("lessonbank.stores.sqlite._purge.unpacked", counted)
+    lessons: list[tuple[Erasure, str]] = [("lesson", one.lessons[0].id) for one in every[:ten]]
+    assert len(await store.purge_many(lessons, scope=MINE, writer="ana", reason="asked to")) == ten
+    assert size <= len(read) < 2 * size
+    assert (await store.counts(scope=MINE)).lessons == size - ten
+    assert await store.verify() == []
+    await store.close()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -25,6 +23,7 @@ from lessonbank.stores._erasure import (
 )
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
+from lessonbank.stores._past import entries_naming, every_id, naming, shown_ids
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
@@ -88,7 +87,7 @@ def purge(
 
 
 def _purge(connection: Connection, scope: str, past: _Past, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
-    while erasing.read(entry_of(text) for _, text in _naming(sorted(past.entries.items()), erasing.ids)):
+    while erasing.read(entry_of(text) for _, text in naming(sorted(past.entries.items()), erasing.ids)):
         pass
     runs = do(connection, "DELETE FROM lessonbank.trajectories WHERE scope = %s AND id = %s", scope, erasing.trajectory)
     receipts = _delete_recalls(connection, scope, [erasing.receipt])
@@ -114,34 +113,11 @@ class _Past:
 
 
 def _past(connection: Connection, scope: str, probes: Sequence[Erasing]) -> _Past:
-    """Every table is read once for all that goes; of the journal a part again, if it told of more that goes."""
-    entries, upto = dict[int, bytes](), _END
-    while upto:
-        more = _read_entries(connection, scope, probes, entries, upto)
-        upto = (more if upto == _END else _END) if more else 0
-    ids = {id for probe in probes for id in probe.ids}
-    shown = {id for probe in probes for id in (*probe.lessons, *probe.recalls)}
-    experiences = _naming(_texts(connection, _EXPERIENCES, scope), ids)
-    return _Past(entries, dict(experiences), dict(_naming(_texts(connection, _RECALLS, scope), shown)))
-
-
-def _read_entries(
-    connection: Connection, scope: str, probes: Sequence[Erasing], entries: dict[int, bytes], upto: int
-) -> int:
-    """Take in the entries before `upto` that name what goes; the last one that told of more, or 0.
-
-    Told one entry at a time, `probes` take in too much: what other runs share is known only at the end.
-    """
-    marks, last = _marks(id for probe in probes for id in probe.ids), 0
-    for number, text in _texts(connection, _ENTRIES, scope, upto):
-        if marks.isdisjoint(_STRING.findall(text)):
-            continue
-        entries[number], entry = text, entry_of(text)
-        for probe in probes:
-            if probe.read([entry]):
-                marks |= _marks(probe.ids)
-                last = number
-    return last
+    """Every table is read once for all that goes."""
+    entries = entries_naming(lambda upto: _texts(connection, _ENTRIES, scope, upto), probes)
+    experiences = naming(_texts(connection, _EXPERIENCES, scope), every_id(probes))
+    recalls = naming(_texts(connection, _RECALLS, scope), shown_ids(probes))
+    return _Past(entries, dict(experiences), dict(recalls))
 
 
 def forget_old(connection: Connection, scope: str, before: datetime, writer: str, /) -> Forgotten:
@@ -194,11 +170,8 @@ def _finish(connection: Connection, scope: str) -> None:
 _ENTRIES: Final = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND sequence < %s ORDER BY sequence"
 _EXPERIENCES: Final = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s"
 _RECALLS: Final = "SELECT number, record FROM lessonbank.recalls WHERE scope = %s"
-_END: Final = 1 << 62
 _AT_ONCE: Final = 1000
 """Rows that are fetched together."""
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-"""A text in JSON, with its quotes."""
 
 
 def _texts(connection: Connection, sql: str, *values: object) -> Iterator[tuple[int, bytes]]:
@@ -209,18 +182,8 @@ def _texts(connection: Connection, sql: str, *values: object) -> Iterator[tuple[
             yield number, unpacked(blob)
 
 
-def _naming(texts: Iterable[tuple[int, bytes]], ids: Iterable[str]) -> Iterator[tuple[int, bytes]]:
-    """Those that name one of the ids."""
-    marks = _marks(ids)
-    return ((number, text) for number, text in texts if not marks.isdisjoint(_STRING.findall(text)))
-
-
-def _marks(ids: Iterable[str]) -> set[bytes]:
-    return {json.dumps(id, ensure_ascii=False).encode() for id in ids}
-
-
 def _scrub_journal(connection: Connection, scope: str, entries: dict[int, bytes], erasing: Erasing, *, by: int) -> int:
-    read = [(number, entry_of(text)) for number, text in _naming(sorted(entries.items()), erasing.ids)]
+    read = [(number, entry_of(text)) for number, text in naming(sorted(entries.items()), erasing.ids)]
     scrubbed = [(number, left) for number, entry in read if (left := erasing.entry(entry, by=by)) is not entry]
     texts = {number: left.model_dump_json() for number, left in scrubbed}
     changed = [(left.kind, packed(texts[number]), scope, number) for number, left in scrubbed]
@@ -231,7 +194,7 @@ def _scrub_journal(connection: Connection, scope: str, entries: dict[int, bytes]
 
 def _scrub_experiences(connection: Connection, scope: str, experiences: dict[int, bytes], erasing: Erasing) -> None:
     """Present ones and those that a rollback took out."""
-    found = {number: loaded(Experience, text) for number, text in _naming(experiences.items(), erasing.ids)}
+    found = {number: loaded(Experience, text) for number, text in naming(experiences.items(), erasing.ids)}
     left = {number: erasing.experience(experience) for number, experience in found.items()}
     doomed = [number for number, kept in left.items() if kept is None]
     kept = {number: one for number, one in left.items() if one is not None and one is not found[number]}
@@ -266,7 +229,7 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
 
 
 def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes], erasing: Erasing) -> int:
-    named = _naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
+    named = naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
     every = [(number, loaded(Recall, text)) for number, text in named]
     changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
     _put_recalls(connection, scope, list(changed.values()))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -22,6 +23,7 @@ from lessonbank.stores._erasure import (
     without_reason,
 )
 from lessonbank.stores._packing import packed, packed_records, unpacked
+from lessonbank.stores._past import entries_naming, every_id, naming, shown_ids
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
@@ -29,7 +31,7 @@ from lessonbank.types.ids import new_id
 from . import _lesson_words
 from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
 from ._read import counts, setting
-from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
+from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
 from ._vector_blocks import drop, forget
 from ._write import Batch, journal, set_setting, stale_lessons
 
@@ -76,34 +78,90 @@ def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
 
 
 def purge(
-    connection: sqlite3.Connection, name: str, these: Iterable[tuple[Erasure, str]], writer: str, reason: str, /
+    connection: sqlite3.Connection, name: str, these: Sequence[tuple[Erasure, str]], writer: str, reason: str, /
 ) -> list[JournalEntry]:
     """Erase lessons, runs and recalls, each with what is derived from it.
 
     Raises:
         NotFound: neither the scope nor its past knows one of them.
     """
-    told = [_purge(connection, name, one, writer, reason) for one in not_gone(these)]
+    past = _past(connection, find_scope(connection, name), [Erasing(what, id) for what, id in these])
+    told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
+    _delete(connection, find_scope(connection, name), past.doomed)
     _lesson_words.finish(connection)
     _finish(connection, name)
     return told
 
 
-def _purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
+def _purge(
+    connection: sqlite3.Connection, name: str, past: _Past, erasing: Erasing, writer: str, reason: str
+) -> JournalEntry:
     scope = find_scope(connection, name)
-    while erasing.read(entry_of(text) for _, text in _entries(connection, scope, erasing)):
+    while erasing.read(entry_of(text) for _, text in naming(sorted(past.entries.items()), erasing.ids)):
         pass
     run, receipt = (scope.number, erasing.trajectory), (scope.number, erasing.receipt)
     runs = connection.execute("DELETE FROM trajectories WHERE scope = ? AND id = ?", run).rowcount
-    receipts = connection.execute("DELETE FROM recalls WHERE scope = ? AND id = ?", receipt).rowcount
-    connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", receipt)
+    receipts = _delete_recall(connection, *receipt)
+    for number in receipts:
+        past.recalls.pop(number, None)
     if not runs and not receipts and not erasing.found:
         raise unknown(erasing)
-    _scrub_experiences(connection, scope, erasing)
-    entries = _scrub_journal(connection, scope, erasing)
-    recalls = receipts + _scrub_recalls(connection, scope, erasing)
+    _scrub_experiences(connection, scope, past, erasing)
+    entries = _scrub_journal(connection, scope, past.entries, erasing)
+    recalls = len(receipts) + _scrub_recalls(connection, past.recalls, erasing)
     tombstone = erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
     return _append(connection, name, writer, tombstone)
+
+
+def _delete_recall(connection: sqlite3.Connection, *receipt: object) -> Sequence[int]:
+    connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", receipt)
+    gone = connection.execute("DELETE FROM recalls WHERE scope = ? AND id = ? RETURNING number", receipt).fetchall()
+    return [number for (number,) in gone]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Where an experience is kept."""
+
+    scope: int
+    """Of the table; below 0 where a rollback took it out."""
+    entry: int | None
+    """The journal entry that holds it."""
+    record: bytes
+    """Its JSON where no entry does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """The records of a scope that name what goes, as JSON by number. What is changed in the tables is changed here."""
+
+    entries: dict[int, bytes]
+    experiences: dict[int, _Kept]
+    recalls: dict[int, bytes]
+    doomed: list[int] = field(default_factory=list[int])
+    """Experiences of which nothing is left. Their rows go at the end, all at once."""
+
+
+def _past(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Erasing]) -> _Past:
+    """Every table is read once for all that goes."""
+    entries = entries_naming(lambda upto: _entries(connection, scope, upto), probes)
+    rows = connection.execute("SELECT number, record FROM recalls WHERE scope = ?", (scope.number,))
+    recalls = naming(((number, unpacked(blob)) for number, blob in rows), shown_ids(probes))
+    return _Past(entries, _experiences(connection, scope, entries, every_id(probes)), dict(recalls))
+
+
+def _experiences(
+    connection: sqlite3.Connection, scope: ScopeRow, entries: Collection[int], ids: Collection[str]
+) -> dict[int, _Kept]:
+    """Those that name one of the ids, present ones and those that a rollback took out."""
+    every = "FROM experiences WHERE scope IN (?, ?) AND record"
+    scopes = scope.number, -scope.number
+    held = connection.execute(f"SELECT number, scope, entry {every} IS NULL", scopes)
+    own = connection.execute(f"SELECT number, scope, record {every} IS NOT NULL", scopes)
+    named = naming((((number, where), unpacked(record)) for number, where, record in own), ids)
+    return {number: _Kept(where, entry, b"") for number, where, entry in held if entry in entries} | {
+        number: _Kept(where, None, text) for (number, where), text in named
+    }
 
 
 def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writer: str, /) -> Forgotten:
@@ -164,69 +222,60 @@ def _span(scope: ScopeRow) -> tuple[int, int]:
     return journal_number(scope.number, 0), journal_number(scope.number, scope.sequence)
 
 
-def _entries(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> Iterator[tuple[int, bytes]]:
-    """Number and JSON of the entries that name one of the ids, oldest first."""
-    marks = _marks(erasing.ids)
-    for number, blob in connection.execute(
-        "SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? ORDER BY number", _span(scope)
-    ):
-        text = unpacked(blob)
-        if any(mark in text for mark in marks):
-            yield number, text
-
-
-def _marks(ids: Iterable[str]) -> list[bytes]:
-    """How ids stand in JSON."""
-    return [json.dumps(id, ensure_ascii=False).encode() for id in ids]
-
-
-def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> int:
-    rewritten: list[tuple[str, bytes, int]] = []
-    for number, text in _entries(connection, scope, erasing):
-        entry = entry_of(text)
-        left = erasing.entry(entry, by=scope.sequence + 1)
-        if left is not entry:
-            rewritten.append((left.kind, packed(left.model_dump_json()), number))
-    connection.executemany("UPDATE journal SET kind = ?, entry = ? WHERE number = ?", rewritten)
-    return len(rewritten)
-
-
-def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> None:
-    """Present ones and those that a rollback took out, before the journal entries that hold them are scrubbed."""
-    marks = _marks(erasing.ids)
+def _entries(connection: sqlite3.Connection, scope: ScopeRow, upto: int) -> Iterator[tuple[int, bytes]]:
+    """Number and JSON of the entries below a number, oldest first."""
+    first, last = _span(scope)
     rows = connection.execute(
-        "SELECT e.number, e.scope, e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
-        " WHERE e.scope IN (?, ?)",
-        (scope.number, -scope.number),
-    ).fetchall()
-    doomed, indexed = list[int](), upto(connection)
-    for number, where, record, entry in rows:
-        text = unpacked(record or entry or packed(""))
-        if not any(mark in text for mark in marks):
-            continue
-        experience = experience_of(record, entry)
+        "SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? ORDER BY number", (first, min(last, upto - 1))
+    )
+    return ((number, unpacked(blob)) for number, blob in rows)
+
+
+def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, entries: dict[int, bytes], erasing: Erasing) -> int:
+    read = [(number, entry_of(text)) for number, text in naming(sorted(entries.items()), erasing.ids)]
+    scrubbed = [(number, erasing.entry(entry, by=scope.sequence + 1), entry) for number, entry in read]
+    changed = {number: (left.kind, left.model_dump_json()) for number, left, entry in scrubbed if left is not entry}
+    entries.update((number, text.encode()) for number, (_, text) in changed.items())
+    connection.executemany(
+        "UPDATE journal SET kind = ?, entry = ? WHERE number = ?",
+        [(kind, packed(text), number) for number, (kind, text) in changed.items()],
+    )
+    return len(changed)
+
+
+def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, past: _Past, erasing: Erasing) -> None:
+    """Before the journal entries that hold them are scrubbed."""
+    texts = {n: kept.record if kept.entry is None else past.entries[kept.entry] for n, kept in past.experiences.items()}
+    indexed = upto(connection)
+    for number, text in naming(texts.items(), erasing.ids):
+        kept = past.experiences[number]
+        experience = loaded(Experience, text) if kept.entry is None else experience_in(text)
         left = erasing.experience(experience)
         if left is not experience and number <= indexed:
             _lesson_words.change(connection, scope.number, number, experience, left)
         if left is None:
-            doomed.append(number)
+            past.doomed.append(number)
+            del past.experiences[number]
         elif left is not experience:
-            place = where if where > 0 else -number
-            underive(connection, place, number, experience)
-            derive(connection, place, {number: left})
-            _put_back(connection, number, left, own=record is not None)
+            past.experiences[number] = _put_back(connection, number, kept, experience, left)
             forget(connection, scope.number, keys=stale_lessons(number, experience.lessons, left.lessons))
-    _delete(connection, scope, doomed)
 
 
-def _put_back(connection: sqlite3.Connection, number: int, left: Experience, *, own: bool) -> None:
-    record = packed(left.model_dump_json()) if own else None
+def _put_back(connection: sqlite3.Connection, number: int, kept: _Kept, before: Experience, left: Experience) -> _Kept:
+    place = kept.scope if kept.scope > 0 else -number
+    underive(connection, place, number, before)
+    derive(connection, place, {number: left})
+    text = left.model_dump_json()
+    own = packed(text) if kept.entry is None else None
     connection.execute(
-        "UPDATE experiences SET record = ?, active = ? WHERE number = ?", (record, bool(left.active_lessons), number)
+        "UPDATE experiences SET record = ?, active = ? WHERE number = ?", (own, bool(left.active_lessons), number)
     )
+    return replace(kept, record=text.encode())
 
 
 def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[int]) -> None:
+    if not numbers:
+        return
     forget(connection, scope.number, numbers=frozenset(numbers))
     places = among([*(-number for number in numbers), scope.number])
     for table in ("lessons", "attempts"):
@@ -253,20 +302,16 @@ def _without(text: str | None, numbers: Collection[int]) -> str | None:
     return among(left) if left else None
 
 
-def _scrub_recalls(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> int:
-    marks = _marks((*erasing.lessons, *erasing.recalls))
-    rows = connection.execute("SELECT number, record FROM recalls WHERE scope = ?", (scope.number,))
-    changed: list[tuple[bytes, int]] = []
-    for number, blob in rows:
-        text = unpacked(blob)
-        if any(mark in text for mark in marks):
-            recall = loaded(Recall, text)
-            left = erasing.recall(recall)
-            if left is not recall:
-                changed.append((packed(left.model_dump_json()), number))
-                if not left.metadata:
-                    untag(connection, RECALL, [number])
-    connection.executemany("UPDATE recalls SET record = ? WHERE number = ?", changed)
+def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], erasing: Erasing) -> int:
+    named = naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
+    every = [(number, loaded(Recall, text)) for number, text in named]
+    changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
+    texts = {number: left.model_dump_json() for number, left in changed.items()}
+    recalls.update((number, text.encode()) for number, text in texts.items())
+    connection.executemany(
+        "UPDATE recalls SET record = ? WHERE number = ?", [(packed(text), number) for number, text in texts.items()]
+    )
+    untag(connection, RECALL, [number for number, left in changed.items() if not left.metadata])
     return len(changed)
 
 

@@ -135,10 +135,24 @@ def experience_of(record: bytes | None, entry: bytes | None, /) -> Experience:
     """
     if record is not None:
         return loaded(Experience, unpacked(record))
-    held = entry_of(unpacked(entry)) if entry is not None else None
+    if entry is not None:
+        return experience_in(unpacked(entry))
+    raise StoreDamaged(_LOST)
+
+
+def experience_in(entry: bytes, /) -> Experience:
+    """The experience that a journal entry holds.
+
+    Raises:
+        StoreDamaged: it holds none.
+    """
+    held = entry_of(entry)
     if isinstance(held, Add | Replace | Merge):
         return held.experience
-    raise StoreDamaged("a kept experience has lost its record")
+    raise StoreDamaged(_LOST)
+
+
+_LOST: Final = "a kept experience has lost its record"
 
 
 # CROSS: SQLite keeps this order. By its own choice it looks through all lessons of the scope for each experience.

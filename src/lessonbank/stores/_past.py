@@ -1,0 +1,70 @@
+"""Which records of a scope name what is erased: they are looked for once, for all that goes together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from ._entries import entry_of
+from ._erasure import Erasing
+
+K = TypeVar("K")
+_END: Final = 1 << 62
+"""A number that no entry of the journal reaches."""
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+"""A text in JSON, with its quotes."""
+
+
+def entries_naming(
+    read: Callable[[int], Iterable[tuple[int, bytes]]], probes: Sequence[Erasing], /
+) -> dict[int, bytes]:
+    """The journal entries that name what goes, once `probes` know all of it, as JSON by number.
+
+    `read` gives number and JSON of the entries below a number, oldest first. The journal is read once, and a part of
+    it again if it told of more that goes.
+    """
+    entries, upto = dict[int, bytes](), _END
+    while upto:
+        more = _take_in(read(upto), probes, entries)
+        upto = (more if upto == _END else _END) if more else 0
+    return entries
+
+
+def _take_in(texts: Iterable[tuple[int, bytes]], probes: Sequence[Erasing], entries: dict[int, bytes]) -> int:
+    """Take in the entries that name what goes; the last one that told of more, or 0.
+
+    Told one entry at a time, `probes` take in too much: what other runs share is known only at the end.
+    """
+    marks, last = _marks(id for probe in probes for id in probe.ids), 0
+    for number, text in texts:
+        if marks.isdisjoint(_STRING.findall(text)):
+            continue
+        entries[number], entry = text, entry_of(text)
+        for probe in probes:
+            if probe.read([entry]):
+                marks |= _marks(probe.ids)
+                last = number
+    return last
+
+
+def naming(texts: Iterable[tuple[K, bytes]], ids: Iterable[str], /) -> Iterator[tuple[K, bytes]]:
+    """Those records that name one of the ids, each with what it is known by."""
+    marks = _marks(ids)
+    return ((known, text) for known, text in texts if not marks.isdisjoint(_STRING.findall(text)))
+
+
+def every_id(probes: Iterable[Erasing], /) -> set[str]:
+    """Every id that a record which matters can name."""
+    return {id for probe in probes for id in probe.ids}
+
+
+def shown_ids(probes: Iterable[Erasing], /) -> set[str]:
+    """Every id by which a receipt is known to show what goes, or to be made for it."""
+    return {id for probe in probes for id in (*probe.lessons, *probe.recalls)}
+
+
+def _marks(ids: Iterable[str]) -> set[bytes]:
+    """How ids stand in JSON."""
+    return {json.dumps(id, ensure_ascii=False).encode() for id in ids}
