@@ -73,6 +73,15 @@ def test_the_last_look_at_a_page_tells_its_whole_state() -> None:
     assert "radio 'One week' checked=false" in text
 
 
+def test_a_page_that_is_emptied_while_the_next_one_loads_is_told_so_and_not_as_the_form_again() -> None:
+    filled = page("Loaner Laptop", *(f"[b{n}] textbox 'Field {n}' value='{n}'" for n in range(40)))
+    loading = page("Loaner Laptop", "[a1] region 'Announcement'")
+    steps = (Step(observations=(filled,)), Step(action="```click('a9')```", observations=(loading,)))
+    text = render(Trajectory(task=GOAL, steps=steps), budget=3_000)
+    assert re.search(r"\(the page is nearly empty, with \d lines of the 4\d in step 1\)", told(text, 2))
+    assert 2 in incomplete_steps(text), "it may be seen whole"
+
+
 def test_navigation_and_the_goal_are_not_told_on_every_page() -> None:
     text = render(shop(), budget=3_000)
     assert "of the menu" not in text

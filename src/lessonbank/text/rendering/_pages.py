@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from lessonbank._counting import counted
 from lessonbank.types import Trajectory
 
 from ._scenes import Block, Line, Rank, Scene, pieces
@@ -42,6 +43,8 @@ _CELL = 120
 """Characters of a table's cell that are told in the line of its row."""
 _DEPTH = 6
 _GONE = 6
+_EMPTIED = 8
+"""A page that has so many times fewer lines than the one before is nearly empty: mostly, it loads the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,9 +242,18 @@ def _changed(block: Block, page: Page, known: tuple[int, Page] | None, /, *, lea
     number, old = known
     same = old.title == page.title
     lines = tuple(_compared(page, old, same=same, leaving=leaving))
-    what = "the same page, what changed" if same else "another page, what differs"
-    label = f"{name} ({what} since step {number}):" if lines else f"{name} (the page as in step {number})"
+    label = f"{name} ({_what(page, old, same=same, differs=bool(lines))} step {number}){':' if lines else ''}"
     return replace(block, label=label, lines=lines, marked=False)
+
+
+def _what(page: Page, old: Page, /, *, same: bool, differs: bool) -> str:
+    """How the page stands to the one of a step, whose number comes next."""
+    now, then = len(page.nodes), len(old.nodes)
+    if now * _EMPTIED <= then:
+        return f"the page is nearly empty, with {counted(now, 'line')} of the {then} in"
+    if not differs:
+        return "the page as in"
+    return "the same page, what changed since" if same else "another page, what differs since"
 
 
 def _first(node: Node, /) -> Rank:

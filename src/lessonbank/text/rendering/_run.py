@@ -31,7 +31,7 @@ _SPANS = r"steps? ([\d–]+(?:, [\d–]+)*)"
 _UNTOLD = re.compile(rf"^\[(?:not told whole: {_SPANS}|{_SPANS} left out)\]$", re.MULTILINE)
 _BRIEF = re.compile(r"^\[step (\d+), in brief(?:, [\d,]+ characters cut)?\]$", re.MULTILINE)
 _HEADING = re.compile(r"\[step (\d+)\]")
-_COMPARED = re.compile(r"\w[^\n]* \((?:the same page|another page|the page as in step \d+).*\):?")
+_COMPARED = re.compile(r"\w[^\n]* \((?:the same page|another page|the page (?:as|is nearly empty)\b).*\):?")
 _BREAK = 2
 
 
