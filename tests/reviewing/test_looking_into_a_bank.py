@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seeding import SCOPE, opened, run_of
+from seeding import SCOPE, give_up, opened, run_of
 from serving_pages import Answer, Site, serving
 
 import lessonbank
@@ -300,19 +300,10 @@ def test_a_worker_that_was_killed_is_shown_until_its_lease_is_over(site: Site, b
 
 
 def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site, bank_file: Path) -> None:
-    async def give_up() -> None:
-        learning = Learning(submit="worker")
-        async with await lessonbank.connect_async(
-            bank_file, scope=SCOPE, embedder="lexical", learning=learning
-        ) as bank:
-            for name, tries in (("stuck", 1), ("fresh", 0)):
-                await bank.submit(run_of(7, 0, good=True, id=f"run-{name}"), outcome="success")
-                for _ in range(tries):
-                    (claim,) = await bank.store.claim(worker="w", limit=1, seconds=60, scope=SCOPE)
-                    why = "the model is <b>down</b>"
-                    await bank.store.release(claim.trajectory.id, scope=SCOPE, worker="w", error=why, wait=None)
-
-    anyio.run(give_up)
+    give_up(bank_file, "run-stuck")
+    left = Learning(submit="worker")
+    with lessonbank.connect(bank_file, scope=SCOPE, embedder="lexical", learning=left) as bank:
+        bank.submit(run_of(7, 0, good=True, id="run-fresh"), outcome="success")
     queue = site.enter().get("/queue")
     assert "the model is &lt;b&gt;down&lt;/b&gt;" in queue.text
     assert "1 was given up" in queue.text

@@ -32,6 +32,7 @@ async def page(visit: Visit) -> Response:
         "counts": {scope: await bank.scoped(scope).admin.counts() for scope in visit.scopes[:_LISTED]},
         "holders": await _holders(visit),
         "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
+        "in_database": str((visit.bank.settings or {}).get("store")).startswith("postgres"),
         "whole": whole,
         "queue": await visit.bank.runs.queue(),
         "spent": spending.spent,
