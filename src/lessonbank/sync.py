@@ -67,6 +67,7 @@ class Runs(Waiting[AsyncRuns]):
     pending = _sync(AsyncRuns.pending)
     retry = _sync(AsyncRuns.retry)
     queue = _sync(AsyncRuns.queue)
+    spending = _sync(AsyncRuns.spending)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
     unlabelled = _sync(AsyncRuns.unlabelled)

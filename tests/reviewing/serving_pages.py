@@ -82,7 +82,10 @@ def serving(
         with anyio.CancelScope() as cancel:
             begun.put((cancel, current_token()))
             try:
-                told: dict[str, Any] = {"settings": {"embedder": "lexical"}, "trials": trials}
+                told: dict[str, Any] = {
+                    "settings": {} if "://" in str(bank) else {"embedder": "lexical"},
+                    "trials": trials,
+                }
                 await serve(str(bank), scope=scope, name=name, ready=ready.put, **told)
             except LessonbankError as error:
                 ready.put(error)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seeding import SCOPE, opened, run_of
-from serving_pages import Site, serving
+from seeding import SCOPE, give_up, opened, run_of
+from serving_pages import Answer, Site, serving
 
 import lessonbank
 from lessonbank import Action, Learning, Step, ToolCall, Trajectory
@@ -22,9 +25,15 @@ from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
 from lessonbank.types import Lesson, Provenance, Usage
+from lessonbank.workers import Worker
 from lessonbank.workers.budgets import Budget, Budgets
 
 pytestmark = pytest.mark.full
+
+
+def words(page: Answer) -> str:
+    """What a page says, without its tags."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", page.text)).replace(" .", ".").split())
 
 
 def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site: Site, bank_file: Path) -> None:
@@ -244,33 +253,57 @@ def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: S
     assert "Reviewers with a key: ana" in site.get("/administration").text
 
 
-def test_administration_says_what_workers_with_a_budget_spent_in_this_scope_today(site: Site, bank_file: Path) -> None:
-    async def spend(scope: str, usage: Usage) -> None:
-        async with await lessonbank.connect_async(bank_file, scope=scope, embedder="lexical") as bank:
-            await Budgets(bank.store, Budget(tokens=100_000), worker="one").spend(scope, usage)
+@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
+def test_administration_says_which_budgets_are_in_force_and_what_of_them_is_spent(
+    site: Site, bank_file: Path | str
+) -> None:
+    async def work(budget: Budget | None, usage: Usage, *, scope: str = SCOPE) -> None:
+        async with (
+            await lessonbank.connect_async(bank_file, scope=scope, embedder="lexical") as bank,
+            anyio.create_task_group() as group,
+        ):
+            worker = Worker(bank, budget=budget)
+            group.start_soon(worker.run)
+            while worker.name not in str(await bank.store.settings("running ")):
+                await anyio.lowlevel.checkpoint()
+            await Budgets(bank.store, budget, worker=worker.name).spend(scope, usage)
+            shown.append(await anyio.to_thread.run_sync(lambda: words(site.get("/administration"))))
+            worker.stop()
 
-    assert "no worker that has one spent anything here today" in site.enter().get("/administration").text
-    anyio.run(spend, SCOPE, Usage(requests=2, input_tokens=1_000, output_tokens=234, cost=0.0125))
-    anyio.run(spend, "other", Usage(requests=1, input_tokens=7_777))
-    told = site.get("/administration").text
-    assert "workers that have one spent 1,234 tokens and 0.0125 US dollars here today" in told
-    assert "7,777" not in told
+    shown = [words(site.enter().get("/administration"))]
+    assert "No worker runs now" in shown[0] and "Workers with a budget spent nothing here today" in shown[0]
+    spent = Usage(requests=2, input_tokens=1_000, output_tokens=234, cost=0.0125)
+    anyio.run(work, Budget(tokens=100_000, cost=2.5), spent)
+    assert "1 worker runs now. A scope may spend at most 100,000 tokens and 2.5 US dollars a day." in shown[-1]
+    assert "spent 1,234 tokens and 0.0125 US dollars here today" in shown[-1]
+    anyio.run(partial(work, Budget(cost=0.001), Usage(requests=1, input_tokens=7_777), scope="other"))
+    assert "A scope may spend at most 0.001 US dollars a day." in shown[-1]
+    assert "100,000" not in shown[-1] and "7,777" not in shown[-1], "what ended, and what others spent"
+    anyio.run(work, None, spent)
+    assert "1 worker runs now. A scope may spend as much as it takes, and it is not counted." in shown[-1]
+    assert "No worker runs now" in words(site.get("/administration"))
+
+
+def test_a_worker_that_was_killed_is_shown_until_its_lease_is_over(site: Site, bank_file: Path) -> None:
+    async def tell(budget: Budget, worker: str, seconds: float) -> None:
+        async with await lessonbank.connect_async(bank_file, scope=SCOPE, embedder="lexical") as bank:
+            await Budgets(bank.store, budget, worker=worker).tell(seconds)
+
+    anyio.run(tell, Budget(tokens=100_000), "killed", -1.0)
+    assert "No worker runs now" in words(site.enter().get("/administration"))
+    for number in (1, 2):
+        anyio.run(tell, Budget(tokens=50), f"worker {number}", 60.0)
+    anyio.run(tell, Budget(cost=1234.5), "another", 60.0)
+    told = words(site.get("/administration"))
+    assert "by 1 worker: at most 1,234.5 US dollars a day" in told
+    assert "by 2 workers: at most 50 tokens a day" in told
 
 
 def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site, bank_file: Path) -> None:
-    async def give_up() -> None:
-        learning = Learning(submit="worker")
-        async with await lessonbank.connect_async(
-            bank_file, scope=SCOPE, embedder="lexical", learning=learning
-        ) as bank:
-            for name, tries in (("stuck", 1), ("fresh", 0)):
-                await bank.submit(run_of(7, 0, good=True, id=f"run-{name}"), outcome="success")
-                for _ in range(tries):
-                    (claim,) = await bank.store.claim(worker="w", limit=1, seconds=60, scope=SCOPE)
-                    why = "the model is <b>down</b>"
-                    await bank.store.release(claim.trajectory.id, scope=SCOPE, worker="w", error=why, wait=None)
-
-    anyio.run(give_up)
+    give_up(bank_file, "run-stuck")
+    left = Learning(submit="worker")
+    with lessonbank.connect(bank_file, scope=SCOPE, embedder="lexical", learning=left) as bank:
+        bank.submit(run_of(7, 0, good=True, id="run-fresh"), outcome="success")
     queue = site.enter().get("/queue")
     assert "the model is &lt;b&gt;down&lt;/b&gt;" in queue.text
     assert "1 was given up" in queue.text

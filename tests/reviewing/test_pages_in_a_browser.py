@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from seeding import opened
+from seeding import give_up, opened
 from serving_pages import Site, serving
 
 from lessonbank import Trajectory
@@ -343,6 +343,48 @@ def test_what_names_somebody_is_found_chosen_looked_at_and_erased(page: Page, ba
         assert bank.admin.counts().trajectories == before.trajectories - 1
         assert bank.admin.counts().recalls == before.recalls - 1
         assert bank.runs.list(text="W003") == ()
+
+
+@on_every_store
+def test_runs_that_were_given_up_are_chosen_looked_at_and_tried_again(page: Page, bank_file: Path) -> None:
+    give_up(bank_file, "stuck-1", "stuck-2", "stuck-3")
+    at(page, "/administration")
+    assert page.get_by_text("3 given up").is_visible()
+    page.get_by_role("link", name="0 runs").click()
+    page.get_by_role("heading", name="Given up").wait_for()
+    assert page.get_by_text("the model is <b>down</b>").first.is_visible(), "as text"
+    for box in page.locator("input[name=run][value='stuck-1'], input[name=run][value='stuck-3']").all():
+        box.check()
+    page.get_by_role("button", name="Try the chosen again").click()
+    page.get_by_role("heading", name="Try 2 runs again").wait_for()
+    with opened(bank_file) as bank:
+        assert bank.runs.queue().failed == 3, "a look changes nothing"
+    page.get_by_role("button", name="Try again", exact=True).click()
+    page.get_by_role("status").get_by_text("Learned from 2 of 2 runs").wait_for()
+    with opened(bank_file) as bank:
+        assert [run.trajectory.id for run in bank.runs.list(status="failed")] == ["stuck-2"]
+    page.get_by_role("button", name="Try all given up again").click()
+    page.get_by_role("button", name="Try again", exact=True).click()
+    page.get_by_role("status").get_by_text("Learned from 1 of 1 run").wait_for()
+    assert page.get_by_text("Nothing waits.").is_visible()
+
+
+@on_every_store
+def test_a_backup_is_downloaded_and_opened_where_the_bank_is_a_file(
+    page: Page, bank_file: Path | str, tmp_path: Path
+) -> None:
+    at(page, "/administration")
+    button = page.get_by_role("button", name="Download a backup")
+    if isinstance(bank_file, str):
+        assert page.get_by_text("pg_dump").is_visible()
+        assert not button.count()
+        return
+    with page.expect_download() as sent:
+        button.click()
+    sent.value.save_as(tmp_path / "copy.db")
+    assert titles(tmp_path / "copy.db", "quarantined") == titles(bank_file, "quarantined")
+    with opened(bank_file) as bank:
+        assert "backup" in str(bank.history.list()[-1].entry)
 
 
 @pytest.mark.usefixtures("bank_file")

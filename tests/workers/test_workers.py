@@ -268,6 +268,37 @@ async def test_a_budget_is_for_one_day_and_yesterdays_is_forgotten() -> None:
         assert len(await bank.store.settings("spent ")) == 1
 
 
+async def test_a_bank_knows_which_workers_run_and_what_each_may_spend(tmp_path: Path) -> None:
+    async with opened(tmp_path / "bank.db") as bank:
+        gone = Budgets(bank.store, Budget(tokens=7), worker="killed", clock=lambda: datetime(2026, 5, 1, tzinfo=UTC))
+        await gone.tell(60.0)
+        seen = (await bank.runs.spending()).allowances
+        assert seen == ()
+        workers = [Worker(bank), Worker(bank, budget=Budget(tokens=50, cost=0.5))]
+        async with anyio.create_task_group() as group:
+            for worker in workers:
+                group.start_soon(worker.run)
+            while len(await bank.store.settings("running ")) < 3:
+                await anyio.lowlevel.checkpoint()
+            seen = (await bank.runs.spending()).allowances
+            for worker in workers:
+                worker.stop()
+        assert {(one.tokens, one.cost) for one in seen} == {(None, None), (50, 0.5)}
+        assert (await bank.runs.spending()).allowances == ()
+        assert await bank.store.settings("running ") == {}, "nor is the one that was killed kept for ever"
+
+
+async def test_a_worker_tells_that_it_runs_for_as_long_as_it_does() -> None:
+    async with opened() as bank:
+        worker, told = Worker(bank, lease=0.03), set[str]()
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            while len(told) < 4:
+                told |= set((await bank.store.settings("running ")).values())
+                await anyio.lowlevel.checkpoint()
+            worker.stop()
+
+
 async def test_a_price_that_is_not_known_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     async with opened() as bank:
         budgets = Budgets(bank.store, Budget(cost=1.0), worker="one")

@@ -101,6 +101,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("runs.search", "GET", "/runs/search", "reader", pages=True),
         _operation("runs.pending", "GET", "/runs/pending", "reader", pages=True),
         _operation("runs.queue", "GET", "/runs/queue", "reader"),
+        _operation("runs.spending", "GET", "/runs/spending", "reader"),
         _operation("runs.unlabelled", "GET", "/runs/unlabelled", "reader"),
         _operation("runs.retry", "POST", "/runs/retry", "reviewer"),
         _operation("runs.audit", "POST", "/runs/audit", "reviewer"),

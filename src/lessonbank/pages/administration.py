@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,8 @@ from anyio import to_thread
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from lessonbank.errors import StoreError, UsageError
-from lessonbank.workers.budgets import spent_on
+from lessonbank.errors import NotAllowed, StoreError, UsageError
+from lessonbank.types.queue import Allowance, Spending
 
 from .visit import LARGE, Visit
 
@@ -26,14 +27,16 @@ _A_SECOND: Final = 3_000
 async def page(visit: Visit) -> Response:
     """What there is, and who decides."""
     bank, whole = visit.site.bank, len(visit.scopes) > 1
+    spending = await visit.bank.runs.spending()
     told: dict[str, Any] = {
         "counts": {scope: await bank.scoped(scope).admin.counts() for scope in visit.scopes[:_LISTED]},
-        "reviewers": await visit.bank.admin.reviewers(),
-        "writers": await _writers(visit),
+        "holders": await _holders(visit),
         "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
+        "in_database": str((visit.bank.settings or {}).get("store")).startswith("postgres"),
         "whole": whole,
         "queue": await visit.bank.runs.queue(),
-        "spent": await spent_on(datetime.now(UTC), visit.bank.store, scope=visit.scope),
+        "spent": spending.spent,
+        "bounds": _bounds(spending),
     }
     return visit.page("administration.html", told)
 
@@ -91,8 +94,31 @@ async def backup(visit: Visit) -> Response:
     return FileResponse(path, media_type="application/octet-stream", filename=named, background=gone)
 
 
+async def _holders(visit: Visit) -> Mapping[str, Sequence[str]] | None:
+    """Who has a key; `None` for whom that is not: also a server may refuse to tell it to the holder of a key."""
+    if not visit.is_owner:
+        return None
+    try:
+        reviewers = await visit.bank.admin.reviewers()
+    except NotAllowed:
+        return None
+    return {"reviewers": reviewers, "writers": await _writers(visit)}
+
+
 async def _writers(visit: Visit) -> Sequence[str]:
     try:
         return await visit.owned.admin.writers()
     except UsageError:
         return ()
+
+
+def _bounds(spending: Spending) -> Sequence[tuple[str, int]]:
+    """What workers let a scope spend, in words, and how many do."""
+    return sorted(Counter(map(_words_of, spending.allowances)).items())
+
+
+def _words_of(allowance: Allowance) -> str:
+    tokens = None if allowance.tokens is None else f"{allowance.tokens:,} tokens"
+    cost = None if allowance.cost is None else f"{allowance.cost:,.9f}".rstrip("0").rstrip(".") + " US dollars"
+    bounds = " and ".join(filter(None, (tokens, cost)))
+    return f"at most {bounds} a day" if bounds else "as much as it takes, and it is not counted"

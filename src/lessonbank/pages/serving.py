@@ -13,7 +13,7 @@ from anyio import CancelScope, get_cancelled_exc_class
 
 import lessonbank
 from lessonbank._serving import address, listening, server_of
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotAllowed, UsageError
 
 from .application import application
 from .sessions import Sessions
@@ -66,7 +66,11 @@ async def _opened(where: str, scope: str | None, settings: Mapping[str, Any]) ->
     bank = await lessonbank.connect_async(where, scope=scope or "default", **settings)
     if scope is not None:
         return bank
-    held = {one: (await bank.scoped(one).admin.counts()).lessons for one in await bank.admin.scopes()}
+    try:
+        held = {one: (await bank.scoped(one).admin.counts()).lessons for one in await bank.admin.scopes()}
+    except NotAllowed as error:
+        await bank.close()
+        raise UsageError(f"this key is not for the whole bank ({error}): say with --scope what is shown") from None
     fullest = max(held, key=lambda one: held[one], default="default")
     if fullest == "default":
         return bank

@@ -8,6 +8,7 @@ from typing import Final
 from .changes import Learned
 from .record import Record
 from .runs import Trajectory
+from .usage import Usage
 
 IN_HAND: Final = 600.0
 """Seconds for which a kept run is left to the process that kept it, which mostly learns from it at once."""
@@ -46,3 +47,21 @@ class Queue(Record):
             failed=self.failed + other.failed,
             oldest=min(filter(None, (self.oldest, other.oldest)), default=None),
         )
+
+
+class Allowance(Record):
+    """What a worker lets one scope spend on one day (UTC). Without a bound it does not count what it spends."""
+
+    tokens: int | None = None
+    """Tokens read and written by models; `None`: as many as it takes."""
+    cost: float | None = None
+    """US dollars; `None`: as many as it takes."""
+
+
+class Spending(Record):
+    """What learning in one scope may cost on a day, and what it cost today (UTC)."""
+
+    allowances: tuple[Allowance, ...] = ()
+    """One for each worker of the bank that runs now."""
+    spent: Usage = Usage()
+    """What workers with a bound spent in the scope today."""

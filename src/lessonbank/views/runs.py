@@ -27,10 +27,11 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
-from lessonbank.types.ids import new_id
-from lessonbank.types.queue import IN_HAND, Queue, problem_of
+from lessonbank.types.ids import new_id, now
+from lessonbank.types.queue import IN_HAND, Queue, Spending, problem_of
 
 from .handle import Handle, person
+from .spending import spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,10 @@ class AsyncRuns:
     async def queue(self) -> Queue:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
         return await self._of.store.queue(scope=self._of.scope)
+
+    async def spending(self) -> Spending:
+        """What workers that run now let the scope spend on a day, and what workers with a budget spent today (UTC)."""
+        return await spending(now(), self._of.store, scope=self._of.scope)
 
     async def correct(self, id: str, /, *, outcome: Outcome | None, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.

@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -120,6 +121,7 @@ class Worker:
     async def run(self, *, drain: bool = False) -> Worked:
         """Learn until `stop` is called; with `drain`, until no run can be taken now. Raises StoreError."""
         try:
+            await self._tell()
             async with anyio.create_task_group() as group:
                 group.start_soon(self._renew)
                 async with anyio.create_task_group() as jobs:
@@ -129,7 +131,15 @@ class Worker:
                 group.cancel_scope.cancel()
         except* StoreError as failed:
             raise first_error(failed) from None
+        finally:
+            with anyio.CancelScope(shield=True), suppress(StoreError):
+                await self._budgets.leave()
         return self.worked
+
+    async def _tell(self) -> None:
+        """Let people see that it runs. A store that cannot be told gives it no runs, either: that is said there."""
+        with suppress(StoreError):
+            await self._budgets.tell(self._lease)
 
     async def _take(self, jobs: TaskGroup, *, drain: bool) -> None:
         while not self._stopping:
@@ -224,6 +234,7 @@ class Worker:
         """Keep what is under way. A run that another worker took is left to it: both would pay for the same."""
         while True:
             await anyio.sleep(self._lease / 3)
+            await self._tell()
             held = defaultdict[str, list[str]](list)
             for scope, id in self._jobs:
                 held[scope].append(id)

@@ -6,16 +6,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from typing import Final
 
 from lessonbank.arguments import a_number, maybe_count
 from lessonbank.protocols import Store
 from lessonbank.types import Usage
-from lessonbank.types.ids import digest, now
+from lessonbank.types.ids import now
+from lessonbank.views.spending import RUNNING, SPENT, Running, day_key, spent_key, spent_on
 
 log = logging.getLogger("lessonbank")
-_SPENT: Final = "spent "
-"""What the settings begin with under which lies what was spent: day, digest of the scope, worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,10 @@ class Budget:
 
 
 class Budgets:
-    """Counts what `worker` spends beside what the others of the same bank do. Each has entries of its own."""
+    """Counts what `worker` spends beside what the others of the same bank do, and tells what it may spend.
+
+    Each worker has entries of its own.
+    """
 
     def __init__(
         self, store: Store, budget: Budget | None, /, *, worker: str, clock: Callable[[], datetime] = now
@@ -70,30 +71,28 @@ class Budgets:
         if self._budget.cost is not None and usage.cost is None and not self._is_warned:
             log.warning("the price of this model is not known: a budget in US dollars does not bound it")
             self._is_warned = True
-        entry = f"{_entry(self._clock(), scope)}{self._worker}"
+        entry = f"{spent_key(self._clock(), scope)}{self._worker}"
         if entry not in self._spent:
             await self._forget_other_days()
         self._spent[entry] = self._spent.get(entry, Usage()) + usage
         await self._store.set_setting(entry, self._spent[entry].model_dump_json())
 
+    async def tell(self, seconds: float, /) -> None:
+        """Have the bank know for so many seconds that the worker runs, and what it lets a scope spend."""
+        bounds = self._budget or Budget()
+        until = self._clock() + timedelta(seconds=seconds)
+        told = Running(tokens=bounds.tokens, cost=bounds.cost, until=until)
+        await self._store.set_setting(f"{RUNNING}{self._worker}", told.model_dump_json())
+
+    async def leave(self) -> None:
+        """Have the bank know that the worker does not run any more; nor do those that ended without a word."""
+        for key, told in (await self._store.settings(RUNNING)).items():
+            if key == f"{RUNNING}{self._worker}" or Running.model_validate_json(told).until < self._clock():
+                await self._store.set_setting(key, None)
+
     async def _forget_other_days(self) -> None:
-        today = _day(self._clock())
-        for key in await self._store.settings(_SPENT):
+        today = day_key(self._clock())
+        for key in await self._store.settings(SPENT):
             if not key.startswith(today):
                 await self._store.set_setting(key, None)
         self._spent = {key: usage for key, usage in self._spent.items() if key.startswith(today)}
-
-
-async def spent_on(day: datetime, store: Store, /, *, scope: str) -> Usage:
-    """What workers that have a budget spent in a scope on the day (UTC) of a moment. Earlier days are forgotten."""
-    kept = await store.settings(_entry(day, scope))
-    return sum(map(Usage.model_validate_json, kept.values()), Usage())
-
-
-def _entry(at: datetime, scope: str) -> str:
-    """Without the scope's name, which is contents."""
-    return f"{_day(at)}{digest(scope)} "
-
-
-def _day(at: datetime) -> str:
-    return f"{_SPENT}{at.astimezone(UTC).date().isoformat()} "

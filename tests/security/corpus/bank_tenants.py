@@ -289,6 +289,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.get": lambda t, c: t.handle.runs.get(t.run(c).id),
     "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
     "runs.queue": lambda t, c: t.handle.runs.queue(),
+    "runs.spending": lambda t, c: t.handle.runs.spending(),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
     "runs.audit": lambda t, c: t.handle.runs.audit(2),
