@@ -524,7 +524,7 @@ def test_odd_messages_are_learned_or_refused_in_one_sentence(name: str) -> None:
 
 def test_half_a_character_in_a_task_or_metadata_keeps_no_recall_from_being_sent_or_learned_from() -> None:
     bank = a_scope()
-    told = {"user \ud800": ["\udfff", {"a": "b\ud83d"}]}
+    told: dict[str, Any] = {"user \ud800": ["\udfff", {"a": "b\ud83d"}]}
     for recall in (bank.retrieve("Sort \ud800 list", metadata=told), bank.recalls.preview("Sort \ud800 list")):
         assert recall.task == "Sort \ufffd list"
         assert "\ufffd" in recall.model_dump_json()
