@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from inspect import Signature
@@ -35,6 +36,7 @@ _LARGEST: Final = 2**63 - 1
 """The largest whole number that a store keeps."""
 _LONGEST_NUMBER: Final = 13_000
 """Bits. Python writes no number out that has more than 4,300 digits."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _METADATA: Final = TypeAdapter(dict[str, JsonValue])
 
 
@@ -97,11 +99,22 @@ def refusal(name: str, takes: str, value: object, /) -> UsageError:
     return UsageError(f"{name} {takes}; got {shown(value)}")
 
 
+def mended(value: Any, /) -> Any:
+    """`value` with every lone surrogate in its strings replaced by U+FFFD: they come out of cut-off JSON and bytes."""
+    if isinstance(value, str):
+        return value if str.isascii(value) else _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {mended(k): mended(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [mended(v) for v in cast("list[Any]", value)]
+    return value
+
+
 def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
-    """`value`, a text; without `blank` it must say something."""
+    """`value`, a text that can be encoded; without `blank` it must say something."""
     if not is_a(value, str):
         raise refusal(name, "takes a text", value)
-    text = str.__str__(value)  # a plain one, whatever a subclass does
+    text = mended(str.__str__(value))  # a plain one, whatever a subclass does
     if not blank and not text.strip():
         raise refusal(name, "takes a text that is not blank", text)
     return text
@@ -238,7 +251,7 @@ def a_mapping(value: object, /) -> dict[str, Any]:
         told = dict(cast("Mapping[str, Any]", value or {}))
         json.dumps(told, allow_nan=False)
         if _levels(told) <= DEEPEST:
-            return _METADATA.validate_python(told, strict=True)
+            return mended(_METADATA.validate_python(told, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass
     raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)

@@ -26,6 +26,15 @@ GOOD = [
     "岡本",
     "Владимир",
     "Ελένη",
+    "José",
+    "Jose",
+    "Søren",
+    "Soren",
+    "김민수",
+    "さくらサクラ桜",
+    "田中san",
+    "अनन्या",
+    "משה",
     "user 42",
     "a@b.org",
     "👩",
@@ -56,6 +65,10 @@ REFUSED = [
     "x" * 10**6,
     "\u0430na",
     "Ann\u0430",
+    "\u13aann",
+    "\u2ca3aul",
+    "\u0585ps",
+    "\ua4eenn",
     "ledger",
 ]
 
@@ -82,7 +95,25 @@ def test_a_name_counts_as_one_however_it_is_spelled(other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("ace", "\u0430\u0441\u0435"), ("VOX", "\u03bdo\u03c7"), ("STRASSE", "straße")]
+    ("one", "other"),
+    [
+        ("ace", "\u0430\u0441\u0435"),
+        ("VOX", "\u03bdo\u03c7"),
+        ("STRASSE", "straße"),
+        ("ann", "\u0251nn"),
+        ("gig", "\u0261i\u0261"),
+        ("admin", "adm\u0131n"),
+        ("ann", "\u1d00\u0274\u0274"),
+        ("aa", "\u13aa\u13aa"),
+        ("ann", "\ua4ee\ua4e0\ua4e0"),
+        ("oo", "\u0585\u0585"),
+        ("pp", "\u2ca3\u2ca3"),
+        ("u1", "u\u0661"),
+        ("u1", "u\u06f1"),
+        ("u-1", "u\u20101"),
+        ("u-1", "u\u20131"),
+        ("o'neil", "o\u2019neil"),
+    ],
 )
 def test_letters_of_another_alphabet_make_no_second_name(one: str, other: str) -> None:
     assert name_key(one) == name_key(other)

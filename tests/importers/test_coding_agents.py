@@ -208,6 +208,63 @@ def test_a_database_of_another_program_is_skipped(tmp_path: Path) -> None:
     assert isinstance(entry, Skipped)
 
 
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (
+            f"DROP TABLE session; CREATE VIEW session AS {ENDLESS} 's' AS id, '' AS parent_id, i AS time_created"
+            " FROM n WHERE i < 0",
+            "its session is no plain table",
+        ),
+        (
+            f"DROP TABLE message; CREATE VIEW message AS {ENDLESS} '1' AS id, 's-1' AS session_id, '{{}}' AS data,"
+            " i AS time_created FROM n WHERE i < 0",
+            "its message is no plain table",
+        ),
+        (
+            "DROP TABLE part; CREATE TABLE part (id TEXT, message_id TEXT, data AS (hex(zeroblob(400000000))))",
+            "its part is no plain table",
+        ),
+        ("DROP TABLE part", "it has other tables"),
+        ("DROP TABLE part; CREATE TABLE part (id TEXT)", "OperationalError"),
+    ],
+)
+def test_a_database_of_opencode_that_would_run_something_is_refused_at_once(
+    sql: str, said: str, tmp_path: Path
+) -> None:
+    with sqlite3.connect(_opencode_file(tmp_path)) as database:
+        database.executescript(sql)
+    database.close()
+    reasons = [entry.reason for entry in read(tmp_path / "opencode.db") if isinstance(entry, Skipped)]
+    assert [said in reason for reason in reasons] == [True]
+
+
+def test_what_is_too_much_costs_the_session_that_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank.importers.opencode.RECORD_LIMIT", 100_000)
+    with sqlite3.connect(_opencode_file(tmp_path)) as database:
+        for number in range(3):
+            part = json.dumps({"type": "text", "text": "x" * 40_000})
+            database.execute("INSERT INTO part VALUES (?, '1', ?)", (f"more{number}", part))
+    database.close()
+    first, second = read(tmp_path / "opencode.db")
+    assert isinstance(first, Skipped)
+    assert "the session holds more than" in first.reason
+    assert isinstance(second, Imported)
+
+
+def test_the_work_that_a_database_makes_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank._opening._STEPS", 20_000)
+    monkeypatch.setattr("lessonbank._opening._STEPS_A_BYTE", 0)
+    with sqlite3.connect(_opencode_file(tmp_path)) as database:
+        database.executemany("INSERT INTO session VALUES (?, NULL, 0)", [(f"s{n}",) for n in range(20_000)])
+    database.close()
+    (entry,) = read(tmp_path / "opencode.db")
+    assert isinstance(entry, Skipped)
+
+
 @pytest.mark.parametrize("name", ["codex", "gemini_cli", "qwen_code"])
 def test_torn_and_odd_lines_are_skipped_and_the_rest_is_read(tmp_path: Path, name: str) -> None:
     path = FILES[name](tmp_path)

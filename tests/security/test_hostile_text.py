@@ -522,6 +522,19 @@ def test_odd_messages_are_learned_or_refused_in_one_sentence(name: str) -> None:
         assert not controls(str(error), "")
 
 
+def test_half_a_character_in_a_task_or_metadata_keeps_no_recall_from_being_sent_or_learned_from() -> None:
+    bank = a_scope()
+    told: dict[str, Any] = {"user \ud800": ["\udfff", {"a": "b\ud83d"}]}
+    for recall in (bank.retrieve("Sort \ud800 list", metadata=told), bank.recalls.preview("Sort \ud800 list")):
+        assert recall.task == "Sort \ufffd list"
+        assert "\ufffd" in recall.model_dump_json()
+    recall = bank.retrieve("Sort \ud800 list", metadata=told)
+    kept = bank.recalls.get(recall.id)
+    assert (kept.task, kept.metadata) == (recall.task, recall.metadata)
+    bank.learn(ODD_MESSAGES["half a character"], recall=recall, outcome="success", metadata=told)
+    assert [run.trajectory.metadata for run in bank.runs.list(metadata=told)]
+
+
 GOOD = json.dumps({"task": "Cancel order 17", "messages": [ASKED, SAID], "success": True}).encode()
 FILES: dict[str, tuple[bytes, int]] = {
     "deep": (b"[" * 300_000, 0),

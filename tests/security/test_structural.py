@@ -18,6 +18,7 @@ from structural_checks import Case, bad_characters, fenced, live_in, read, roles
 from typer.testing import CliRunner
 
 import lessonbank
+from lessonbank.arguments import mended
 from lessonbank.cli import app
 from lessonbank.errors import JudgeError, LessonbankError, ModelError
 from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
@@ -30,7 +31,7 @@ from lessonbank.prompts import load
 from lessonbank.retrieving.injection import Injector
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
-from lessonbank.types.ids import digest, mended
+from lessonbank.types.ids import digest
 
 pytestmark = pytest.mark.full
 

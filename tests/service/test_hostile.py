@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import resource
 import socket
@@ -117,6 +118,53 @@ def test_of_two_tenants_neither_reaches_the_other_by_200_hostile_requests_each(
     for tenant, one in tenants.items():
         other = next(name for name in tenants if name != tenant)
         assert SECRET[other] not in str(state(http, one["key"]))
+
+
+ODD = (
+    *(
+        '"\\ud800 parcel"',
+        '"\\u0000"',
+        '"\\u202e\\u001b[2J"',
+        '""',
+        "NaN",
+        "1e400",
+        "9" * 400,
+        "9" * 5000,
+        "-1",
+        "null",
+    ),
+    *(
+        "[" * 50_000 + "]" * 50_000,
+        '{"a":' * 20_000 + "1" + "}" * 20_000,
+        '{"id": "\\udfff", "task": "\\ud800"}',
+        "[null]",
+    ),
+    *('"9999-12-31T23:59:59.9-12:00"', '"0001-01-01T00:00:00+14:00"', "253402300800", f'"{"x" * 50_000}"'),
+)
+"""Values that some reader of JSON takes, in the words of JSON."""
+
+
+def sent(one: Operation, name: str, value: str) -> dict[str, Any]:
+    """A request in which one argument is odd, and the others are what they should be."""
+    told = arguments(one, "abc", {})
+    if one.method == "GET":
+        return {"params": {**told["params"], name: value[:3000]}}
+    fields = [f"{json.dumps(key)}: {json.dumps(each)}" for key, each in told["json"].items() if key != name]
+    headers = {"Content-Type": "application/json"}
+    return {"content": f"{{{', '.join([*fields, f'{json.dumps(name)}: {value}'])}}}", "headers": headers}
+
+
+def test_no_argument_makes_the_server_fail(server: Running, http: httpx2.Client) -> None:
+    http.headers["Authorization"] = f"Bearer {server.key('Ana', scope='acme', role='admin')}"
+    failed: list[tuple[str, str, str]] = []
+    for one in OPERATIONS.values():
+        for name in () if one.file else [each.name for each in arguments_of(one) if each.place != "path"]:
+            for value in ODD:
+                answer = http.request(one.method, address(one, "abc"), **sent(one, name, value))
+                if answer.status_code >= 500 or (answer.status_code >= 400 and len(answer.text) > 2000):
+                    failed.append((one.name, name, value[:30]))
+    assert not failed
+    assert http.get("/v1/runs").status_code == 200
 
 
 def test_an_export_of_another_tenant_that_is_imported_says_nothing_of_what_that_tenant_has_and_changes_nothing_there(

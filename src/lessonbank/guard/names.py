@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from lessonbank.arguments import is_a, shown
 from lessonbank.errors import UsageError
 
 from ._characters import plain
+from .gate import looks_like
 
 LONGEST: Final = 100
 """Characters that a name may have."""
 OWN: Final = frozenset({"file", "import", "ledger"})
 """Who the bank itself names in its journal. Nobody else may use these names."""
-_ALPHABETS: Final = ("LATIN", "CYRILLIC", "GREEK")
-_LOOKALIKES: Final = str.maketrans("авеѕіјкмнорсԁтухһԛԝαβεικνορτυχ", "abesijkmhopcdtyxhqwabeikvoptyx")
-"""Small letters of other alphabets that look like a Latin one, small or as a capital."""
+_WRITTEN_TOGETHER: Final = frozenset(
+    {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "MODIFIER"}
+)
+"""How Unicode calls the letters that stand beside those of others in one word."""
+_LOOKALIKES: Final = str.maketrans(
+    "авеѕіјкмнорсԁтухһԛԝαβεικνορτυχıᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ‘’ʼ",
+    "abesijkmhopcdtyxhqwabeikvoptyxiabcdefghijklmnoprstuvwyz'''",
+)
+"""Small letters, Cyrillic, Greek and Latin, that look like an ASCII one, small or as a capital; and apostrophes."""
 
 
 def checked_name(name: object, /, *, what: str) -> str:
@@ -41,9 +49,22 @@ def checked_name(name: object, /, *, what: str) -> str:
 
 def name_key(name: str, /) -> str:
     """What names have in common that count as one: also if they differ in case, blanks, signs nobody sees, alphabet."""
-    return " ".join(plain(unicodedata.normalize("NFKC", name)).casefold().translate(_LOOKALIKES).split())
+    key = plain(unicodedata.normalize("NFKC", name)).casefold().translate(_LOOKALIKES)
+    return " ".join((key if key.isascii() else "".join(map(_seen, key))).split())
+
+
+@lru_cache(maxsize=4096)
+def _seen(character: str) -> str:
+    """The digit, dash or ASCII letter that a character is, or looks like. Accents stay: José is not Jose."""
+    if character.isdigit():
+        return str(unicodedata.digit(character))
+    if unicodedata.category(character) == "Pd":
+        return "-"
+    alphabet, *more = unicodedata.name(character, "").split(" ")
+    has_table = alphabet in ("CYRILLIC", "GREEK") or "WITH" in more
+    return character if has_table else looks_like(character)
 
 
 def _alphabets(word: str) -> set[str]:
     letters = {unicodedata.name(letter, "").split(" ")[0] for letter in word if letter.isalpha()}
-    return letters.intersection(_ALPHABETS)
+    return letters - _WRITTEN_TOGETHER

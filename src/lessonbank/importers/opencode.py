@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final
 
+from lessonbank._opening import has_table, open_database
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage
 
-from ._files import Skipped, Source, parse
+from ._files import RECORD_LIMIT, Skipped, Source, parse
 from ._reading import Data, Entry, Format, Run, at, attempt, count, mapping, tool_call, words
 
 NAME = "opencode"
 _FILE: Final = "opencode.db"
+_TABLES: Final = ("session", "message", "part")
 _LONGEST: Final = 16 * 2**20
 _SESSIONS: Final = "SELECT id, parent_id FROM session ORDER BY time_created, id"
 _PARTS: Final = """SELECT message.id, message.data, part.data FROM message JOIN part ON part.message_id = message.id
-    WHERE message.session_id = ? AND length(part.data) <= ? ORDER BY message.time_created, message.id, part.id"""
+    WHERE message.session_id = ? AND length(message.data) <= ? AND length(part.data) <= ?
+    ORDER BY message.time_created, message.id, part.id"""
 
 
 def is_store(path: Path, /) -> bool:
@@ -31,8 +33,13 @@ def is_store(path: Path, /) -> bool:
 def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
     messages: dict[str, list[Data]] = {}
     said: dict[str, Data] = {}
-    for message, data, part in database.execute(_PARTS, (session, _LONGEST)):
-        said[message] = mapping(_json(data))
+    left = RECORD_LIMIT
+    for message, data, part in database.execute(_PARTS, (session, _LONGEST, _LONGEST)):
+        left -= _size(part) + (0 if message in said else _size(data))
+        if left < 0:
+            raise FormatError(f"the session holds more than {RECORD_LIMIT >> 20} MB")
+        if message not in said:
+            said[message] = mapping(_json(data))
         messages.setdefault(message, []).append(mapping(_json(part)))
     turns = [turn for id, parts in messages.items() for turn in _turns(words(said[id].get("role")), parts)]
     spent = [mapping(told.get("tokens")) for told in said.values() if "tokens" in told]
@@ -51,6 +58,10 @@ def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
         error=errors[-1] if errors and errors[-1] != "MessageAbortedError" else None,
         usage=usage,
     )
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, str | bytes) else 0
 
 
 def _turns(role: str, parts: list[Data]) -> Iterator[Json]:
@@ -87,11 +98,14 @@ def _json(text: object) -> Json:
 
 def _read(source: Source) -> Iterator[Entry]:
     try:
-        with closing(sqlite3.connect(f"{source.path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        with open_database(source.path, longest=RECORD_LIMIT, log=True) as database:
+            if not all(has_table(database, table) for table in _TABLES):
+                raise FormatError("it has other tables")
             for number, (session, parent) in enumerate(database.execute(_SESSIONS).fetchall(), 1):
                 yield attempt(source, number, NAME, partial(_session, database, str(session), str(parent or "")))
-    except (sqlite3.Error, FormatError) as error:
-        yield Skipped(source.path, 1, f"it is no database of opencode: {type(error).__name__}")
+    except (OSError, sqlite3.Error, FormatError) as error:
+        why = str(error) if isinstance(error, FormatError) else type(error).__name__
+        yield Skipped(source.path, 1, f"it is no database of opencode: {why}")
 
 
 FORMAT = Format(NAME, "opencode's `opencode.db`; sub-agents are runs of their own", lambda value, name: False, _read)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from lessonbank._opening import has_table, open_database
 from lessonbank.errors import FormatError
 from lessonbank.types import Json
 
@@ -17,8 +17,6 @@ _TABLE: Final = "memory_items"
 _FIELDS: Final = ("title", "description", "content", "source", "task_signature")
 _LONGEST: Final = 2**20
 """Bytes of a field that SQLite may hand out."""
-_STEPS: Final = 10_000_000
-"""Steps of SQLite's machine for one file: a damaged page may lead in a circle."""
 
 
 def _read(value: Json) -> Sequence[Memory] | None:
@@ -39,25 +37,14 @@ def _read(value: Json) -> Sequence[Memory] | None:
 def rows_of(path: Path, /, *, most: int) -> Iterator[Json]:
     """At most `most` rows of the table of memories; none where the database has no such table.
 
-    Nothing of the file is run: it is opened to be read, past its log, no extension is loaded, and only columns of one
-    plain table are read. A view, a virtual table or a computed column under its name is refused.
-
     Raises:
         FormatError: the database is damaged, or would run something.
     """
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+        with open_database(path, longest=_LONGEST) as database:
             database.text_factory = _text
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
-            database.execute("PRAGMA trusted_schema = OFF")
-            database.execute("PRAGMA cell_size_check = ON")
-            database.set_progress_handler(lambda: 1, _STEPS)
-            found = database.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone()
-            if found is None:
+            if not has_table(database, _TABLE):
                 return
-            computed = any(hidden for *_, hidden in database.execute(f"PRAGMA table_xinfo({_TABLE})"))
-            if computed or found[0] != "table" or "VIRTUAL" in str(found[1]).upper():
-                raise FormatError(f"its {_TABLE} is no plain table: reading it would run something")
             row = None
             for row in database.execute(f"SELECT {', '.join(_FIELDS)} FROM {_TABLE} LIMIT ?", (most,)):
                 yield {name: told if isinstance(told, str) else None for name, told in zip(_FIELDS, row, strict=True)}

@@ -12,11 +12,10 @@ import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from lessonbank._opening import open_regular
-from lessonbank.arguments import named, shown
+from lessonbank.arguments import mended, named, shown
 from lessonbank.errors import FormatError, ModelError, UsageError
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.types import Json, Record
-from lessonbank.types.ids import mended
 
 from ._nonces import key_of, nonces_of, numbered, request_of, restored
 

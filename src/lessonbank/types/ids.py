@@ -1,15 +1,11 @@
-"""What every record needs before it is one: an id, a digest, the time, and text that can be encoded."""
+"""What every record needs before it is one: an id, a digest, the time."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
 from datetime import UTC, datetime
-from typing import Any, cast
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def new_id() -> str:
@@ -28,14 +24,3 @@ def digest(text: str) -> str:
 def now() -> datetime:
     """The present moment, in UTC."""
     return datetime.now(UTC)
-
-
-def mended(value: Any, /) -> Any:
-    """`value` with every lone surrogate in its strings replaced by U+FFFD."""
-    if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {mended(k): mended(v) for k, v in cast("dict[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [mended(v) for v in cast("list[Any]", value)]
-    return value

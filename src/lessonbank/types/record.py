@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from lessonbank.arguments import shown
+from lessonbank.arguments import mended, shown
 from lessonbank.errors import LessonbankError, UsageError
-
-from .ids import mended
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""

@@ -8,10 +8,10 @@ from json import JSONDecoder
 from typing import Any, NamedTuple, NoReturn, cast
 
 from lessonbank._portal import run_sync
+from lessonbank.arguments import mended
 from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.types import Action, Json, Observation, Speaker, Step, ToolCall, Usage
-from lessonbank.types.ids import mended
 
 NO_CALL = 'That reply has no call in it. End with one JSON object: {"name": "...", "arguments": {...}}'
 """What an agent is told whose reply holds no call."""

@@ -70,6 +70,11 @@ def skeleton(text: str, /) -> str:
     return _SIGNED.sub(lambda word: spelled(word[0]), text)
 
 
+def looks_like(letter: str, /) -> str:
+    """The ASCII letter that one of another alphabet looks like, else the letter itself."""
+    return _confusables().get(letter, letter)
+
+
 @lru_cache(maxsize=4096)
 def _seen(character: str) -> str:
     """The letters that `character` looks like, nothing for a mark or a format character. A sign stays what it is."""

@@ -16,6 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import lessonbank
+from lessonbank.arguments import mended
 from lessonbank.cli import app
 from lessonbank.events import Event, FellBack
 from lessonbank.guard.sanitise import canonical, fence
@@ -23,7 +24,6 @@ from lessonbank.learning.judging import LLMJudge
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Step, Trajectory
-from lessonbank.types.ids import mended
 
 from .places import CORPUS
 from .rendering import FRAME, NONCE, RENDERERS, TOKENS, encodable, faults, text_faults
