@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Lesson
 from lessonbank.config import Evidence, Parts
 from lessonbank.events import Event, Reviewed
-from lessonbank.evidence._bets import LOG_PRIOR, Scores, log_total, tally, wealth
 from lessonbank.evidence.columns import FREE, TWICE, Columns, Shares
 from lessonbank.evidence.draws import Holdout
 from lessonbank.guard.identity import of_process
@@ -24,45 +19,6 @@ from lessonbank.types import Add, Candidate, Experience, Outcome, Recall, Settle
 
 T, ID = "acme/desk", "the-lesson"
 MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
-
-
-# --- the arithmetic --------------------------------------------------------------------------------------------------
-
-
-def scores(told: Sequence[tuple[int, int, float]], groups: int) -> Scores:
-    """Of (group, writer, score)."""
-    group, writer = (np.array([one[at] for one in told], dtype=np.int64) for at in (0, 1))
-    score = np.array([one[2] for one in told])
-    wide = np.full(len(told), 0.5)
-    return Scores(score, np.full(len(told), 0.25), -wide, wide, group, groups, writer=writer)
-
-
-TOLD = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 4), st.floats(-0.5, 0.5, allow_nan=False)), min_size=1, max_size=40
-)
-
-
-@given(told=TOLD, k=st.integers(0, 5))
-@settings(max_examples=15, deadline=None)
-def test_no_choice_of_liars_leaves_the_others_with_less(told: list[tuple[int, int, float]], k: int) -> None:
-    kept = wealth(tally(scores(told, 3), by_writer=True), leave_out=k)
-    for liars in combinations(range(5), k):
-        honest = [one for one in told if one[1] not in liars]
-        won = wealth(tally(scores(honest, 3)))
-        safe = np.isfinite(kept.up) & np.isfinite(kept.down)
-        assert (np.where(safe, kept.up, -np.inf) <= won.up + 1e-9).all()
-        assert (np.where(safe, kept.down, -np.inf) <= won.down + 1e-9).all()
-    assert np.allclose(wealth(tally(scores([], 3)), leave_out=k).up, LOG_PRIOR)
-
-
-def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> None:
-    honest = [(0, writer, 0.1 - 0.3 * (writer % 2)) for writer in range(4) for _ in range(5)]
-    lies = [(0, 5, 0.5)] * 200
-    every = tally(scores([*honest, *lies], 1), by_writer=True)
-    left, truly = wealth(every, leave_out=1), wealth(tally(scores(honest, 1)))
-    safe = np.isfinite(truly.up)
-    assert np.allclose(left.up[safe], truly.up[safe])
-    assert log_total(wealth(every).up)[0] > 20 > log_total(left.up)[0]
 
 
 def test_a_writer_who_is_alone_counts_always_and_one_of_many_no_more_than_a_share() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import log
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
@@ -309,3 +311,42 @@ def test_larger_stakes_on_groups_without_an_effect_err_as_seldom_as_promised(odd
 def test_no_more_is_bet_than_there_is_whatever_the_stakes() -> None:
     assert np.exp(_bets.BOLD).sum() == pytest.approx(1.0)
     assert np.exp(_bets.LOG_PRIOR).sum() == pytest.approx(1.0)
+
+
+# --- without the best of some writers ---------------------------------------------------------------------------------
+
+
+def told_by(told: Sequence[tuple[int, int, float]], groups: int) -> Scores:
+    """Of (group, writer, score)."""
+    group, writer = (np.array([one[at] for one in told], dtype=np.int64) for at in (0, 1))
+    score = np.array([one[2] for one in told])
+    wide = np.full(len(told), 0.5)
+    return Scores(score, np.full(len(told), 0.25), -wide, wide, group, groups, writer=writer)
+
+
+TOLD = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 4), st.floats(-0.5, 0.5, allow_nan=False)), min_size=1, max_size=40
+)
+
+
+@given(told=TOLD, k=st.integers(0, 5))
+@settings(max_examples=15, deadline=None)
+def test_no_choice_of_liars_leaves_the_others_with_less(told: list[tuple[int, int, float]], k: int) -> None:
+    kept = _bets.wealth(tally(told_by(told, 3), by_writer=True), leave_out=k)
+    for liars in combinations(range(5), k):
+        honest = [one for one in told if one[1] not in liars]
+        won = _bets.wealth(tally(told_by(honest, 3)))
+        safe = np.isfinite(kept.up) & np.isfinite(kept.down)
+        assert (np.where(safe, kept.up, -np.inf) <= won.up + 1e-9).all()
+        assert (np.where(safe, kept.down, -np.inf) <= won.down + 1e-9).all()
+    assert np.allclose(_bets.wealth(tally(told_by([], 3)), leave_out=k).up, _bets.LOG_PRIOR)
+
+
+def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> None:
+    honest = [(0, writer, 0.1 - 0.3 * (writer % 2)) for writer in range(4) for _ in range(5)]
+    lies = [(0, 5, 0.5)] * 200
+    every = tally(told_by([*honest, *lies], 1), by_writer=True)
+    left, truly = _bets.wealth(every, leave_out=1), _bets.wealth(tally(told_by(honest, 1)))
+    safe = np.isfinite(truly.up)
+    assert np.allclose(left.up[safe], truly.up[safe])
+    assert _bets.log_total(_bets.wealth(every).up)[0] > 20 > _bets.log_total(left.up)[0]

@@ -11,10 +11,6 @@ from linear import PIECES, RATIO, growth, too_slow
 from lessonbank.guard import canonical, canonical_line, clean, fence, is_prose, one_line
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact, redacted
-from lessonbank.guard.redact._detect import DETECTORS, found_in
-from lessonbank.guard.redact._keys import cut_off
-from lessonbank.guard.redact._spans import Detector, Page
-from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
 from lessonbank.types import Action, Step, ToolCall, Trajectory
 
 pytestmark = pytest.mark.full
@@ -34,8 +30,8 @@ HOSTILE = (
     *('"a": 12345678901, ', "[e-mail 1]", "ssh -a b@c.co ", "git clone a@b.co:a ", "a1\n", "a1b2c3d4e5f6\n"),
     *("[a](/\\", "[a](/ ", "![a](", "</", "<&", "&#47;", "www.", "~~~\n", "\n> ", "| a |\n", "[a]: /\\"),
 )  # fmt: skip
-
-
+EVERYTHING = "\n".join(HOSTILE)
+"""Has a sign of each kind of secret, so that none of them is left out as one that the text cannot hold."""
 FIELDS = 6
 
 
@@ -49,6 +45,7 @@ def a_run(text: str) -> object:
 
 CALLS: dict[str, Callable[[str], object]] = {
     "redact": redact,
+    "redact, with all that is looked for": lambda text: redact(f"{text}\n{EVERYTHING}"),
     "redacted": a_run,
     "canonical": canonical,
     "canonical_line": canonical_line,
@@ -59,21 +56,9 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 
 
-def _reading(detect: Detector) -> Callable[[str], object]:
-    return lambda text: list(detect(Page(text)))
-
-
-PARTS: dict[str, Callable[[str], object]] = {
-    **{getattr(detect, "__name__", ""): _reading(detect) for detect in DETECTORS},
-    "cut_off": lambda text: list(cut_off(text)),
-    **{look.__name__: look for look in (*VIEWS, unbroken)},
-    "decoded": lambda text: list(decoded(Page(text))),
-}
-
-
 @pytest.mark.parametrize("piece", [f"{DASHES}BEGIN PRIVATE KEY{DASHES}", "password=", "@a.com", '"a": 12345678901, '])
 def test_four_times_the_text_takes_four_times_as_long(piece: str) -> None:
-    assert growth(lambda text: found_in(text), piece, size=20_000) <= RATIO
+    assert growth(CALLS["redact, with all that is looked for"], piece, size=20_000) <= RATIO
 
 
 @pytest.mark.release
@@ -81,12 +66,6 @@ def test_four_times_the_text_takes_four_times_as_long(piece: str) -> None:
 def test_no_function_takes_longer_than_its_text_grows(name: str) -> None:
     size = 400_000 if name == "redacted" else 100_000  # equal words of shorter fields are read once for all of them
     assert too_slow({name: CALLS[name]}, pieces=HOSTILE, size=size) == {}
-
-
-@pytest.mark.release
-@pytest.mark.parametrize("name", PARTS)
-def test_no_part_of_them_does_either(name: str) -> None:
-    assert too_slow({name: PARTS[name]}, pieces=HOSTILE) == {}
 
 
 @pytest.mark.anyio

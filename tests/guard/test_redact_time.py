@@ -1,4 +1,4 @@
-"""Hostile text costs a redactor no more than long text: each pattern is tried on what is worst for it."""
+"""Hostile text costs a redactor no more than long text, whatever it begins like, and with all that is looked for."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ from itertools import pairwise
 import pytest
 
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.guard.redact._detect import found_in
-from lessonbank.guard.redact._keys import cut_off, private_keys
-from lessonbank.guard.redact._named import named
-from lessonbank.guard.redact._personal import accounts, addresses, cards, phones, social_numbers
-from lessonbank.guard.redact._rules import rules
-from lessonbank.guard.redact._spans import Page
-from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
-from lessonbank.guard.redact._words import unspeakable
 from lessonbank.types import Step, Trajectory
 
 pytestmark = pytest.mark.full
 
 SIZE = 50_000 if "LESSONBANK_SOAK" in os.environ else 25_000
 SLACK = 6
-"""A machine that does other things as well is slower than the promise: 50 ms for 100,000 characters and a pattern."""
-LIMIT = 0.05 * SIZE / 100_000 * SLACK
+"""A machine that does other things as well is slower than the promise: 0.2 seconds for 100,000 characters."""
+LIMIT = 0.2 * SIZE / 100_000 * SLACK
 DASHES = "-" * 5
 PIECES = (
     "a", "aA1", "1 ", "4111 ", "4111-", "-", "--a-", f"{DASHES}BEGIN PRIVATE KEY{DASHES}", f"{DASHES}END",
@@ -40,16 +32,8 @@ PIECES = (
     "ssh -a ", "ssh -a b", "scp a@b.co:a ", "git clone a@b.co:a ", "git clone", "7373682d" * 8 + " ",
     "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
-RULES = [rule for table in ("keys", "places", "options") for rule in rules(table)]
-OTHERS = (private_keys, named, cards, accounts, addresses, phones, social_numbers)
-PARTS: tuple[Callable[[str], object], ...] = (
-    *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),
-    *VIEWS,
-    unbroken,
-    lambda text: list(decoded(Page(text))),
-    lambda text: list(cut_off(text)),
-    unspeakable,
-)
+EVERYTHING = "\n".join(PIECES)
+"""Has a sign of each kind of secret, so that none of them is left out as one that the text cannot hold."""
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -58,29 +42,26 @@ def seconds(call: Callable[[], object]) -> float:
     return time.process_time() - before
 
 
-def worst(text: str) -> float:
-    return max(seconds(lambda part=part: part(text)) for part in PARTS)
-
-
 def filled(piece: str, size: int = SIZE) -> str:
     return (piece * (size // len(piece) + 1))[:size]
 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_no_pattern_takes_long_on_the_text_that_is_worst_for_it(piece: str) -> None:
-    text = filled(piece)
-    assert any(worst(text) < LIMIT for _ in range(12)), "a busy machine is slow once, a bad pattern always"
+    for text in (filled(piece), f"{filled(piece)}\n{EVERYTHING}"):
+        spent = (seconds(lambda text=text: redact(text)) for _ in range(12))
+        assert any(each < LIMIT for each in spent), "a busy machine is slow once, a bad pattern always"
 
 
 @pytest.mark.parametrize("tail", ["a", "1", " ", "A1b2", "\n"])
 def test_a_beginning_before_a_long_rest_costs_one_pass(tail: str) -> None:
-    assert seconds(lambda: [found_in(piece + filled(tail, 4000)) for piece in PIECES]) < 5 * SLACK
+    assert seconds(lambda: [redact(piece + filled(tail, 4000)) for piece in PIECES]) < 5 * SLACK
 
 
 def test_time_grows_as_the_text_does() -> None:
     pairs = ["".join(pair) for pair in pairwise(PIECES)]
-    short = seconds(lambda: [found_in(filled(pair, 2_000)) for pair in pairs])
-    long = seconds(lambda: [found_in(filled(pair, 8_000)) for pair in pairs])
+    short = seconds(lambda: [redact(filled(pair, 2_000)) for pair in pairs])
+    long = seconds(lambda: [redact(filled(pair, 8_000)) for pair in pairs])
     assert long < 8 * short  # four times is linear, sixteen times is not
 
 

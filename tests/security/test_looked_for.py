@@ -15,7 +15,16 @@ from lessonbank.guard.redact._named import PARTS, named
 from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, phones, social_numbers
 from lessonbank.guard.redact._rules import ruled, rules
 from lessonbank.guard.redact._spans import Detector, Page
-from lessonbank.guard.redact._views import RUN, decoded, is_line, may_be_text, readings
+from lessonbank.guard.redact._views import (
+    RUN,
+    decoded,
+    decoded_signs,
+    is_line,
+    may_be_text,
+    readings,
+    unbroken,
+    visible,
+)
 from lessonbank.guard.redact._words import STEMS
 
 CASES = secrets_corpus.cases()
@@ -37,6 +46,7 @@ NEAR = [
     "token ",
     "é",
     "7",
+    *("pass", ": ", "=", "4111 1111", "AKIA", "DE89", "Xy7", "W-9", "\u200b", "\u00ad", "Ｘ", "%41", "&amp;"),
 ]
 
 
@@ -62,9 +72,24 @@ EVERY = [*(part for parts in GROUPS.values() for part in parts), private_keys, n
 def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
     for text in ("".join(pieces), " ".join(pieces)):
         assert found_in(text) == found_in(text, detectors=EVERY)
+        page = Page(text)
+        assert {*ruled(page)} == {span for rule in RULES for word in rule.words for span in rule.at(word, page)}
         tokens = [token for word in text.split() for token in RUN.findall(word) if may_be_text(token)]
         if not any(map(is_line, tokens)):
-            assert [said for *_, said in decoded(Page(text))] == [said for token in tokens for said in readings(token)]
+            assert [said for *_, said in decoded(page)] == [said for token in tokens for said in readings(token)]
+
+
+@given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6).map("".join))
+def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
+    for look in (visible, decoded_signs, unbroken):
+        if view := look(text):
+            for at, letter in enumerate(view.text):
+                start, end = view.back(at, at + 1)
+                assert 0 <= start < end <= len(text)
+                assert letter == text[start] or end - start > 1 or letter == "\n" or not text.isascii()
+    for start, end, said in decoded(Page(text)):
+        assert 0 <= start < end <= len(text)
+        assert said
 
 
 @given(st.lists(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=3).map("".join), max_size=8))
