@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.full
+on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 CORPUS = Path(__file__).parents[1] / "security" / "corpus"
 TAGS = frozenset(
     re.findall(
@@ -102,15 +103,12 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(one)
 
 
-@pytest.fixture(scope="module")
-def hostile(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+@pytest.fixture
+def hostile(bank_file: Path | str) -> tuple[Path | str, list[str]]:
     """A bank full of it, and the addresses of what it holds."""
-    import shutil
-
-    file = Path(shutil.copy(filled, tmp_path_factory.mktemp("hostile") / "bank.db"))
     texts = list(dict.fromkeys((*PAYLOADS, *(text for text in texts_of_the_corpus() if len(text) > 12))))
     at: list[str] = []
-    with opened(file) as bank:
+    with opened(bank_file) as bank:
         for number, start in enumerate(range(0, len(texts), 180)):
             steps = [_step(text) for text in texts[start : start + 180]]
             run = Trajectory(
@@ -141,8 +139,14 @@ def hostile(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
                 f"/why/{recall.id}",
                 f"/why/{recall.id}/explained",
             ]
+        for start in range(0, len(texts), 180):
+            told = "\n".join(texts[start : start + 180])
+            lesson = bank.lessons.add(
+                title=texts[start][:80], content=told, task=told[:2000], when=told[:200], by="Ben"
+            )
+            at += [f"/lessons/{lesson.id}", f"/lessons/{lesson.id}/versions"]
         bank.drain()
-    return file, at
+    return bank_file, at
 
 
 def _step(text: str) -> Step:
@@ -163,7 +167,8 @@ def test_the_reader_sees_what_it_should() -> None:
         assert problems(text), text
 
 
-def test_nothing_of_the_corpus_comes_to_life_on_any_page(hostile: tuple[Path, list[str]]) -> None:
+@on_every_store
+def test_nothing_of_the_corpus_comes_to_life_on_any_page(hostile: tuple[Path | str, list[str]]) -> None:
     file, at = hostile
     with serving(file) as site:
         site.enter()
@@ -182,10 +187,12 @@ def test_nothing_of_the_corpus_comes_to_life_on_any_page(hostile: tuple[Path, li
     assert {where: what for where, what in found.items() if what} == {}
 
 
+@on_every_store
 def test_nothing_runs_and_nothing_is_fetched_from_elsewhere_in_a_browser(
-    browser: Browser, hostile: tuple[Path, list[str]]
+    browser: Browser, hostile: tuple[Path | str, list[str]]
 ) -> None:
     file, at = hostile
+    some = 7 if isinstance(file, Path) else 28
     with serving(file) as site:
         context = browser.new_context()
         page = context.new_page()
@@ -196,7 +203,7 @@ def test_nothing_runs_and_nothing_is_fetched_from_elsewhere_in_a_browser(
             "request", lambda sent: seen.append(sent.url) if not sent.url.startswith((site.origin, "data:")) else None
         )
         page.goto(site.link)
-        for where in [*at[::7], "/lessons", "/inbox", "/history", "/topics", "/evidence", "/"]:
+        for where in [*at[::some], "/lessons", "/inbox", "/history", "/topics", "/evidence", "/"]:
             page.goto(site.origin + where)
             page.wait_for_load_state("networkidle")
             assert page.evaluate("window.pwned") is None, where

@@ -80,6 +80,7 @@ def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> Non
     assert page.locator("#chosen").inner_text() != first
 
 
+@on_every_store
 def test_keys_do_nothing_while_somebody_types_or_has_switched_them_off(page: Page, bank_file: Path) -> None:
     waiting = titles(bank_file, "quarantined")
     at(page, "/inbox")
@@ -173,6 +174,7 @@ def test_several_are_approved_at_once_and_taken_back_at_once(page: Page, bank_fi
     assert titles(bank_file, "quarantined") == waiting
 
 
+@on_every_store
 def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         before = len(bank.history.list())
@@ -188,6 +190,7 @@ def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: P
     assert len(ids) == len(set(ids))
 
 
+@on_every_store
 def test_on_a_slow_network_keys_pressed_again_decide_once(page: Page, bank_file: Path) -> None:
     waiting = set(titles(bank_file, "quarantined"))
     at(page, "/inbox")
@@ -238,6 +241,8 @@ def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(p
     assert page.evaluate("document.activeElement.matches('[data-row]')")
 
 
+@pytest.mark.usefixtures("bank_file")
+@on_every_store
 def test_a_task_is_tried_with_other_settings_and_the_address_can_be_shared(page: Page) -> None:
     at(page, "/why")
     page.get_by_label("Try a task").fill("Cancel pending order #W777")
@@ -254,6 +259,7 @@ def test_a_task_is_tried_with_other_settings_and_the_address_can_be_shared(page:
         page.goto(shared)
 
 
+@on_every_store
 def test_everything_can_be_read_and_decided_without_javascript(browser: Browser, site: Site, bank_file: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -404,6 +410,8 @@ def test_two_runs_are_compared_a_spot_on_the_map_opens_a_lesson_and_a_recall_say
     assert page.locator("main").inner_text().count("score ") > 0
 
 
+@pytest.mark.usefixtures("bank_file")
+@on_every_store
 def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Browser, site: Site, tmp_path: Path) -> None:
     outside = tmp_path / "outside.html"
     outside.write_text(f'<iframe src="{site.origin}/lessons"></iframe>', encoding="utf-8")
@@ -416,6 +424,8 @@ def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Brows
     context.close()
 
 
+@pytest.mark.usefixtures("bank_file")
+@on_every_store
 def test_a_session_that_ended_says_so(browser: Browser, site: Site) -> None:
     context = browser.new_context()
     page = context.new_page()
