@@ -17,7 +17,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence
+from lessonbank.guard.identity import of_process
 from lessonbank.testing import ModelServer
+from lessonbank.types import SUBMITTED, Trajectory
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
@@ -58,6 +60,11 @@ def told(result: CallToolResult) -> dict[str, Any]:
     assert not result.is_error, result.content
     assert result.structured_content is not None
     return result.structured_content
+
+
+def teller(run: Trajectory) -> str:
+    submitted = run.metadata[SUBMITTED]
+    return str(submitted["identity"]) if isinstance(submitted, dict) else ""
 
 
 def kept(folder: Path, scope: str = "t") -> lessonbank.ReasoningBank:
@@ -164,9 +171,10 @@ def test_a_launch_that_cannot_be_meant_ends_with_one_sentence(folder: Path, word
 
 
 @contextmanager
-def serving(folder: Path, *words: str, **env: str) -> Generator[str]:
+def serving(folder: Path, *words: str, more: str = "", **env: str) -> Generator[str]:
     """The address of a server over HTTP, which ends with the block."""
-    (folder / "keys").write_text("# who may call\n" + "".join(f"{key} {scope}\n" for scope, key in KEYS.items()))
+    lines = "".join(f"{key} {scope}\n" for scope, key in KEYS.items())
+    (folder / "keys").write_text(f"# who may call\n{lines}{more}")
     command = [sys.executable, *COMMAND, "--http", "--port", "0", *words]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}) as process:
         try:
@@ -215,6 +223,19 @@ async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_
             own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
     assert strange["recall_id"] == ""
     assert own["recall_id"] == found
+
+
+async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(folder: Path) -> None:
+    second = "0" * 40
+    with serving(folder, "--key-file", "keys", more=f"{second} t\n") as address:
+        for key, scope in ((KEYS["t"], "t"), (second, "t"), (KEYS["acme/sales"], "acme/sales")):
+            async with calling(address, key) as client:
+                told(await client.call_tool("record", {"task": f"{TASK} {scope}", "steps": STEPS, "answer": key[:6]}))
+    runs = {scope: kept(folder, scope).runs.list() for scope in ("t", "acme/sales")}
+    tellers = {scope: [teller(run.trajectory) for run in some] for scope, some in runs.items()}
+    assert all(name.startswith("key:mcp/") for name in tellers["t"])
+    assert len(set(tellers["t"])) == 2
+    assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"
 
 
 async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(folder: Path) -> None:

@@ -110,7 +110,13 @@ class IntakeFilter:
         known = (await _each([experience], redacted, self.redactor))[0]
         if self.admission is None:
             return known
-        return known.model_copy(update={"lessons": tuple(appraised(in_form(lesson)) for lesson in known.lessons)})
+        if sum(len(lesson.text) for lesson in known.lessons) <= _QUICK:
+            return _appraised(known)
+        return await to_thread.run_sync(_appraised, known)
+
+
+def _appraised(experience: Experience) -> Experience:
+    return experience.model_copy(update={"lessons": tuple(appraised(in_form(each)) for each in experience.lessons)})
 
 
 def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:

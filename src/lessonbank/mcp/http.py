@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -22,7 +23,7 @@ from lessonbank.guard import check_scope
 
 from .app import Server
 from .memory import Memory
-from .tools import SCOPE
+from .tools import SCOPE, WRITER
 
 if TYPE_CHECKING:
     from lessonbank.wiring import Place
@@ -43,6 +44,7 @@ class Keys:
         if any(len(key) < _SHORTEST for key in scopes):
             raise UsageError(f"a key has at least {_SHORTEST} characters: make one with `openssl rand -hex 32`")
         self._scopes = {_digest(key): check_scope(scope) for key, scope in scopes.items()}
+        self._holders = Counter(self._scopes.values())
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -67,14 +69,16 @@ class Keys:
         return cls(found)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What the SDK keeps of a caller: the scope, and a name for its sessions."""
+        """What the SDK keeps of a caller: the scope, a name for its sessions, and the writer it counts as."""
         digest, found = _digest(token), None
         for known, scope in self._scopes.items():
             if hmac.compare_digest(known, digest):
                 found = scope
         if found is None:
             return None
-        return AccessToken(token="", client_id=digest[:16], scopes=[], claims={SCOPE: found})
+        # Whoever alone has the key of a scope is its owner, as the process is; of several each speaks for itself.
+        writer = f"key:mcp/{digest[:16]}" if self._holders[found] > 1 else ""
+        return AccessToken(token="", client_id=digest[:16], scopes=[], claims={SCOPE: found, WRITER: writer})
 
 
 def _digest(key: str) -> str:

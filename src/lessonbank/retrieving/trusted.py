@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from anyio import to_thread
+
 from lessonbank.guard.trust import TrustPolicy, showable
 from lessonbank.types import Found, Lesson, Match
 
@@ -12,6 +14,8 @@ from ._wrapper import Around
 
 _WIDER = 4
 _WORD = re.compile(r"\w+")
+_QUICK = 4096
+"""Characters whose words are found faster than a thread starts."""
 _MOST = 512
 """Experiences that are looked through at most: beyond them nothing is near any more."""
 
@@ -33,9 +37,11 @@ class Trusted(Around):
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds and may be shown; a note where something was found and nothing may."""
-        asked, words = limit, task_words(task)
+        asked, words = limit, frozenset[str]()
         while True:
             found = await self.inner(task, scope=scope, limit=asked)
+            if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
+                words = await _words_of(task)
             kept = [m for match in found.matches if (m := _shown(match, self.policy, words))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break
@@ -50,7 +56,11 @@ class Trusted(Around):
 
 def task_words(text: str, /) -> frozenset[str]:
     """The words of a task without case, and without numbers."""
-    return frozenset(word for word in _WORD.findall(text.casefold()) if not any(map(str.isdigit, word)))
+    return frozenset(word for word in {*_WORD.findall(text.casefold())} if not any(map(str.isdigit, word)))
+
+
+async def _words_of(task: str) -> frozenset[str]:
+    return task_words(task) if len(task) <= _QUICK else await to_thread.run_sync(task_words, task)
 
 
 def is_for(lesson: Lesson, words: frozenset[str], /) -> bool:
