@@ -65,7 +65,7 @@ class Redaction:
         texts, secrets = list[str](), 0
         for name, value in fields:
             name = name[-80:]
-            secrets += bool(self._kind(name, value))
+            secrets += bool(name and self._kind(name, value))
             texts.append(f"{name}: {value}" if name else value)
         self._read = found_together(unique := dict.fromkeys(texts))
         return not secrets and len(self._read) == len(unique) and not any(self._read.values())
