@@ -59,5 +59,6 @@ def _tags_with_attributes(seen: str) -> Iterator[int]:
     """Where the name of a tag begins that has attributes: browsers take all for them up to the next `>`."""
     at = 0
     for part in seen.split(">"):
-        yield from (at + match.end() for match in _TAG_START.finditer(part, 0, max(part.rfind("="), 0)))
+        for match in _TAG_START.finditer(part, 0, max(part.rfind("="), 0)):
+            yield at + match.end()
         at += len(part) + 1

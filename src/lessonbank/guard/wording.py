@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from lessonbank.types import Experience, Json, Lesson
@@ -42,5 +43,6 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
     return with_repeats(left, {**repeats_of(experience), **again})
 
 
+@lru_cache(maxsize=64)  # of one lesson it is asked at each step of a commit
 def _canonical(text: str) -> str:
     return " ".join(plain(unicodedata.normalize("NFKC", plain(text))).casefold().split()).strip(_ENDS)

@@ -96,9 +96,8 @@ def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     ids = [c.lesson_id for c in sorted(recall.candidates, key=lambda c: c.rank) if c.shown]
     if not ids:
         return ()
-    said = (text for run in runs for s in run.steps for text in (s.thought, s.action.text))
-    answers = (run.answer or "" for run in runs)
-    numbers = {number for text in (*said, *answers) for number in numbers_cited(text)}
+    said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
+    numbers = numbers_cited("\n".join((*said, *[run.answer or "" for run in runs])))
     return tuple(id for number, id in enumerate(ids, 1) if number in numbers)
 
 

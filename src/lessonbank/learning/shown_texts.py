@@ -34,5 +34,4 @@ def _texts(runs: Sequence[Trajectory]) -> Iterator[str]:
         yield run.task
         yield run.instructions
         for step in run.steps:
-            yield from (step.thought, step.action.text)
-            yield from (seen.text for seen in step.observations)
+            yield from (step.thought, step.action.text, *[seen.text for seen in step.observations])

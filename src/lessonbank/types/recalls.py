@@ -46,7 +46,7 @@ class GroupDraw(Record):
 
 def numbers_cited(text: str, /) -> frozenset[int]:
     """The numbers in square brackets: how an agent names what it was shown."""
-    return frozenset(int(number) for number in _CITED.findall(text))
+    return frozenset(map(int, _CITED.findall(text)))
 
 
 class Recall(Record):

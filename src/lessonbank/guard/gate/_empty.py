@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -112,7 +113,7 @@ def is_form(title: str, content: str, /) -> bool:
 
 def is_ending(content: str, /) -> bool:
     """Whether it is nothing but a command that ends a run or hands in an answer."""
-    return any(any_of("ending", re.DOTALL).search(view) for view in views(content[:_READ]))
+    return any(map(any_of("ending", re.DOTALL).search, views(content[:_READ])))
 
 
 def is_talk(title: str, content: str, /) -> bool:
@@ -121,5 +122,4 @@ def is_talk(title: str, content: str, /) -> bool:
 
 
 def _is_in(table: str, title: str, content: str) -> bool:
-    found = any_of(table)
-    return any(found.search(view) for text in (title[:300], content[:_READ]) for view in views(text))
+    return any(map(any_of(table).search, chain(views(title[:300]), views(content[:_READ]))))

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Final, Literal, cast
 
 from lessonbank.types import Json, Observation, Step, ToolCall, Trajectory
@@ -188,15 +189,10 @@ class RunValues:
 
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
-        parts = [part.lower() for part in _PARTS_OF_NAME.findall(name)]
-        plain = _PLAIN_NAME.fullmatch(name) is not None
-        known = self.known.get(words_of(name).strip())
-        return (
-            plain
-            and bool(parts)
-            and (known is None or not known.private)
-            and (name[:1].islower() or all(is_ordinary(part) or len(part) < 3 for part in parts))
-        )
+        parts = _PARTS_OF_NAME.findall(name) if _PLAIN_NAME.fullmatch(name) else []
+        known = self.known.get(words_of(name).strip()) if parts else None
+        usual = name[:1].islower() or all(map(is_ordinary, map(str.lower, parts)))
+        return bool(parts) and usual and not (known and known.private)
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
@@ -236,7 +232,7 @@ class RunValues:
                 self._name_fields(inner, depth + 1)
 
     def _name(self, name: str) -> None:
-        self.vocabulary.update(part.lower() for part in _PARTS_OF_NAME.findall(name) if len(part) > 1)
+        self.vocabulary |= {part.lower() for part in _PARTS_OF_NAME.findall(name) if len(part) > 1}
 
     def _take_run(self, run: Trajectory) -> Iterator[tuple[str, str]]:
         """Take in the values of `run`; gives the fields and values of its calls."""
@@ -247,7 +243,7 @@ class RunValues:
                     self._take_text(given, "", number)
                 else:
                     yield from self._take_leaves(given, "", number)
-            runs_commands = any(is_command(call) for call in step.action.calls)
+            runs_commands = any(map(is_command, step.action.calls))
             for source, seen in _answered(step):
                 self._take_result(seen, source, number, parts=not runs_commands)
         self._take_text(run.answer or "", "", len(run.steps))
@@ -352,7 +348,7 @@ class RunValues:
 def is_command(call: ToolCall, /) -> bool:
     """Whether a call runs a line of a shell or a program."""
     given = call.arguments
-    return isinstance(given, dict) and len(given) < 4 and any(_COMMAND.fullmatch(key.lower()) for key in given)
+    return isinstance(given, dict) and len(given) < 4 and any(map(_COMMAND.fullmatch, map(str.lower, given)))
 
 
 def is_command_field(name: str, /) -> bool:
@@ -389,7 +385,7 @@ def _pattern_for(text: str) -> re.Pattern[str]:
 
 def words_of(*texts: str) -> str:
     """The words of `texts` in one line with a blank at both ends, so that a value can be looked for in it."""
-    return " ".join(["", *(word for text in texts for word in words(_nfc(text))), ""])
+    return " ".join(["", *chain.from_iterable(map(words, map(_nfc, texts))), ""])
 
 
 @lru_cache(maxsize=1024)

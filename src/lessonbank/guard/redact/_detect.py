@@ -56,7 +56,7 @@ def found_together(texts: Iterable[str], /) -> dict[str, list[Span]]:
     Many texts are read as one: most hold nothing. Only a long one is read alone.
     """
     told = {text: found_in(text) if len(text) > _TOGETHER else [] for text in texts}
-    brief = (text for text in told if _SHORT <= len(text) <= _TOGETHER)
+    brief = [text for text in told if _SHORT <= len(text) <= _TOGETHER]
     for batch in _batches(sorted(brief, key=str.isascii)):
         begins = list(_begins(map(len, batch)))
         for span in _found(_APART.join(batch), DETECTORS, _DEEP):
@@ -130,7 +130,7 @@ def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:
 
 def _begins(lengths: Iterable[int]) -> Iterator[int]:
     """Where texts of these lengths begin that are read as one."""
-    return accumulate((length + len(_APART) for length in lengths), initial=0)
+    return accumulate(map(len(_APART).__add__, lengths), initial=0)
 
 
 def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from ._numbers import telephone
 from ._rules import iban_lengths
@@ -162,8 +163,9 @@ def phones(page: Page, /) -> Iterator[Span]:
     if b"000-0000" in page.shape:
         yield from (_number(text, *span) for span in _american(text))
     for begins, pattern in _INTERNATIONAL.items():
-        found = compiled(pattern).finditer(text) if compiled(begins).search(page.words) else ()
-        yield from (_number(text, *n.span()) for n in found if _is_international(text, n))
+        if compiled(begins).search(page.words):
+            found = filter(partial(_is_international, text), compiled(pattern).finditer(text))
+            yield from (_number(text, *number.span()) for number in found)
     for at in positions(page, _CALLED):
         if (named := compiled(_NAMED).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _number(text, *named.span("it"))

@@ -124,8 +124,9 @@ def checked(told: object, /) -> str:
 
 def _through(record: R, field: Field) -> R:
     new = dict[str, object]()
-    for name in next(TEXTS[kind] for kind in type(record).__mro__ if kind in TEXTS):
-        value: object = getattr(record, name)
+    for name in TEXTS[next(filter(TEXTS.__contains__, type(record).__mro__))]:
+        if not (value := getattr(record, name)):
+            continue
         told = _told(value, field)
         if name in _NEVER_EMPTY:
             told = str(told).strip() or (_GONE if str(value).strip() else "")

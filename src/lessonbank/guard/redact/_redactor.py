@@ -65,10 +65,10 @@ class Redaction:
         texts, secrets = list[str](), 0
         for name, value in fields:
             name = name[-80:]
-            secrets += bool(self._kind(name, value))
+            secrets += bool(name and self._kind(name, value))
             texts.append(f"{name}: {value}" if name else value)
-        self._read = found_together(dict.fromkeys(texts))
-        return not secrets and all(self._read.get(text) == [] for text in texts)
+        self._read = found_together(unique := dict.fromkeys(texts))
+        return not secrets and len(self._read) == len(unique) and not any(self._read.values())
 
     def reserve(self, text: str, /) -> None:
         """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""

@@ -91,7 +91,7 @@ def moves(trajectory: Trajectory, values: RunValues, /) -> tuple[Move, ...]:
 def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator[Move]:
     done: set[tuple[str, int]] = set()
     for number, step in enumerate(steps, 1):
-        seen = "\n".join(_ends(o.text) for o in step.observations).strip()
+        seen = "\n".join([_ends(seen.text) for seen in step.observations]).strip()
         raw, line = _acted(step.action, tools=tools)
         if raw:
             told = called(step.action.calls, shown, step=number) if tools else action_line(line, shown, step=number)
@@ -106,7 +106,7 @@ def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator
 
 def is_command_run(trajectory: Trajectory, /) -> bool:
     """Whether the agent worked with a shell or a program, where words that nobody uses are names of code."""
-    return any(is_command(call) for step in trajectory.steps for call in step.action.calls)
+    return any(any(map(is_command, step.action.calls)) for step in trajectory.steps)
 
 
 def _ends(text: str) -> str:
@@ -189,7 +189,7 @@ def _fields(data: Json, values: RunValues) -> str:
 def _acted(action: Action, *, tools: bool) -> tuple[str, str]:
     """What was done as it was, and of a text action the line that does it; empty where it was only said."""
     if tools:
-        return " and ".join(f"{call.name}({call.arguments})" for call in action.calls[:3])[:_RAW], ""
+        return " and ".join([f"{call.name}({call.arguments})" for call in action.calls[:3]])[:_RAW], ""
     text = action.text[-_READ:].strip()
     found = cast("list[str]", _FENCED.findall(text) or _MARKED.findall(text))
     lines = (found[-1] if found else text).strip().splitlines()

@@ -505,7 +505,7 @@ class Database:
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
         self._origin.check()
         log = _identity(self._log)
-        if any(one.log not in (None, log) for one in (*idle[-1:], *self._writers[-1:])):
+        if {one.log for one in (*idle[-1:], *self._writers[-1:])} - {None, log}:
             raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
         try:
             return idle.pop()
