@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import anyio
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lessonbank
@@ -360,3 +361,35 @@ async def test_learning_goes_on_after_a_rollback(tmp_path: Path) -> None:
         assert (await bank.admin.counts()).experiences == 3
         await bank.admin.rebuild()
         assert await bank.admin.verify() == ()
+
+
+@example(["add", "back", "add"])
+@example(["teach", "back", "add", "far back", "add", "retire"])
+@given(st.lists(st.sampled_from(["add", "teach", "retire", "back", "far back", "other"]), max_size=14))
+def test_the_story_of_a_lesson_is_that_of_the_whole_journal_however_often_it_was_taken_out(what: list[str]) -> None:
+    anyio.run(_told, what)
+
+
+async def _told(what: Sequence[str]) -> None:
+    told = lesson("Told").model_copy(update={"created_at": datetime.now(UTC)})
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
+
+        async def do(change: Change) -> None:
+            await bank.store.apply([change], scope="t", writer="tests")
+
+        await do(Add(experience=Experience(scope="t", task="Another")))
+        for number, one in enumerate(what):
+            length = (await bank.admin.counts()).changes
+            now = (await bank.history.state(length)).experiences
+            here = next((held for home in now for held in home.lessons if held.id == told.id), None)
+            if one == "add" and not here:
+                await do(Add(experience=Experience(scope="t", task=f"Task {number}", lessons=(told,))))
+            elif one == "teach" and now and not here:
+                await do(Replace(experience=now[0].model_copy(update={"lessons": (*now[0].lessons, told)})))
+            elif one == "retire" and here and not here.retired:
+                await do(Retire(lesson_ids=(told.id,), reason="?"))
+            elif one.endswith("back"):
+                await do(Rollback(to=length // 3 if one == "far back" else length - 1, reason="?"))
+            elif one == "other":
+                await do(Add(experience=Experience(scope="t", task=f"Other {number}", lessons=(lesson(),))))
+        assert await bank.history.list(lesson=told.id) == tuple(about(await bank.history.list(), lesson=told.id))

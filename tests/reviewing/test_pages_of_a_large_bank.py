@@ -155,15 +155,22 @@ def test_what_a_lesson_said_is_told_without_every_entry_where_the_scope_was_roll
         bank.lessons.edit(lesson.id, title="In new words", by="Ana")
     anyio.run(_grow, path)
     parsed, plain = list[bytes](), _rows.entry_of
+    unpacked, own = list[int](), _packing.unpacked
 
     def counted(text: bytes, /) -> object:
         parsed.append(text)
         return plain(text)
 
+    def opened_up(data: bytes, /) -> bytes:
+        unpacked.append(len(data))
+        return own(data)
+
     monkeypatch.setattr("lessonbank.stores.sqlite._read.entry_of", counted)
+    monkeypatch.setattr("lessonbank.stores.sqlite._read.unpacked", opened_up)
     with serving(path, scope=SCOPE) as site:
         told = site.enter().get(f"/lessons/{lesson.id}/versions").text
     assert ("In new" in told, "rollback" in told, len(parsed) < MOST) == (True, True, True)
+    assert len(unpacked) < MOST
     with opened(path) as bank:
         story = [entry.sequence for entry in bank.history.list(lesson=lesson.id)]
         assert story == [entry.sequence for entry in about(bank.history.list(), lesson=lesson.id)]

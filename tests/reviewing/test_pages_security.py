@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable
@@ -141,6 +142,9 @@ def test_every_answer_forbids_frames_inline_code_and_other_sites(site: Site) -> 
             assert answer.headers["x-content-type-options"] == "nosniff"
             if not at.startswith("/static"):
                 assert answer.headers["cache-control"] == "no-store"
+                config = re.findall(r'name="htmx-config" content=\'([^\']+)\'', answer.text)
+                assert all(json.loads(told)["allowEval"] is False for told in config)
+                assert config or "htmx" not in answer.text
                 assert not re.search(
                     r"<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:|https?://", answer.text
                 )

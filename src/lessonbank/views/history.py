@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,9 +18,9 @@ from lessonbank.arguments import a_count, a_moment, a_text, an_id, maybe_count, 
 from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.text.bm25 import scores, words
-from lessonbank.types import Add, Experience, Found, JournalEntry, Match, Merge, Rollback
+from lessonbank.types import Add, Experience, Found, JournalEntry, Match, Merge, Replace, Rollback
 from lessonbank.types.repeats import shown_with
-from lessonbank.types.timeline import Diff, Lineage, State, about, diff, lineage, state_at
+from lessonbank.types.timeline import Diff, Lineage, State, about, diff, lineage, live, rollbacks_of, state_at
 
 from .handle import Handle
 
@@ -126,18 +126,46 @@ class AsyncHistory:
         return aclosing(cast("AsyncGenerator[JournalEntry]", journal))
 
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
-        """The entries among which the story of a lesson is, in their order: of the many that add, only its own.
-
-        A rollback can make a lesson come twice: then every entry is read.
-        """
+        """The entries among which the story of a lesson is, in their order: of the many that add, only its own."""
         few = await self._entries(0, None, kinds=_FEW)
         owner = await if_there(self._of.store.owner(lesson, scope=self._of.scope))
-        if owner is None or any(isinstance(entry.entry, Rollback) for entry in few):
+        if owner is None:
             return await self._with_adds_of(lesson)
+        if jumps := rollbacks_of(few):
+            added = await self._added_again(lesson, owner, jumps)
+            return await self._with_adds_of(lesson) if added is None else _ordered(few, added)
         if any(isinstance(entry.entry, Merge) and entry.entry.experience.id == owner.id for entry in few):
             return few
         entry = await self._added_by(owner)
-        return sorted((*few, entry), key=lambda one: one.sequence) if entry else await self._with_adds_of(lesson)
+        return _ordered(few, [entry]) if entry else await self._with_adds_of(lesson)
+
+    async def _added_again(
+        self, lesson: str, owner: Experience, jumps: Mapping[int, int]
+    ) -> Sequence[JournalEntry] | None:
+        """The entries that added a lesson in a scope that was rolled back; `None` where its first one is not found.
+
+        Another one adds it only after a rollback took it out: what was added before that is not read.
+        """
+        made = min(owner.created_at, *(one.created_at for one in owner.lessons if one.id == lesson))
+        first = await self._first_with(lesson, await self._before(made))
+        earliest = await self._before(made - _SKEW)
+        if first is None or any(earliest < jump < first.sequence for jump in jumps):  # there may be one before it
+            first = await self._first_with(lesson, earliest)
+        if first is None:
+            return None
+        known = first.sequence
+        out = next((s for s in sorted(jumps) if s > known and not any(known in span for span in live(jumps, s))), None)
+        again = () if out is None else await self._entries(out, None, kinds={"add"}, naming=(lesson,))
+        return [first, *again]
+
+    async def _first_with(self, lesson: str, since: int) -> JournalEntry | None:
+        """The first entry after `since` with an experience that holds a lesson."""
+        async with self._journal(since, {"add", "merge", "replace"}, (lesson,)) as entries:
+            async for entry in entries:
+                told = entry.entry
+                if isinstance(told, Add | Merge | Replace) and any(i.id == lesson for i in told.experience.lessons):
+                    return entry
+        return None
 
     async def _added_by(self, experience: Experience) -> JournalEntry | None:
         """The entry that added an experience, looked for from when it was made; then with a margin for clocks that
@@ -154,7 +182,7 @@ class AsyncHistory:
         """The entries that speak of lessons; of the many that add, those that may name this lesson or experience."""
         few = await self._entries(0, None, kinds=_FEW)
         added = await self._entries(0, None, kinds={"add"}, naming=(id,))
-        return sorted((*few, *added), key=lambda one: one.sequence)
+        return _ordered(few, added)
 
     async def _before(self, moment: datetime) -> int:
         """A sequence after which everything later than `moment` was written, if clocks went forward."""
@@ -186,6 +214,11 @@ class AsyncHistory:
             if isinstance(moment, int) and moment > len(found):
                 raise NotFound(f"there is no change {moment} in this scope: the last one is {len(found)}")
         return found, [sum(1 for _ in takewhile(lambda e, m=moment: not _is_after(e, m), found)) for moment in moments]
+
+
+def _ordered(*entries: Sequence[JournalEntry]) -> Sequence[JournalEntry]:
+    """All of these once, in their order."""
+    return [entry for _, entry in sorted({one.sequence: one for some in entries for one in some}.items())]
 
 
 def _is_after(entry: JournalEntry, moment: Moment) -> bool:
