@@ -58,7 +58,7 @@ def running(upstream: str, folder: Path, **changes: Any) -> Generator[Running]:
     memory = {"bank": str(bank), "model": None, "domain": "general", "embedder": "lexical", "holdout": 0.0}
     own: dict[str, Any] = {"upstream": upstream, "memory": {**memory, **changes.pop("memory", {})}, "port": 0}
     own |= {"deadline": 20.0, "idle": 3600.0}
-    settings = Settings(**({} if "scope" in changes else {"keys": KEYS}), **{**own, **changes})
+    settings = Settings(**{**({} if "scope" in changes else {"keys": KEYS}), **own, **changes})
     begun, found, failed = threading.Event(), list[Serving](), list[BaseException]()
 
     def ready(serving: Serving) -> None:

@@ -10,6 +10,7 @@ import pytest
 from lessonbank.proxy.answers import Answer
 from lessonbank.proxy.conversations import GONE, PATIENCE, Conversation, Conversations, turn_to_recall
 from lessonbank.proxy.dialects import Request, read_request
+from lessonbank.proxy.entrance import Whose
 
 ASK: dict[str, Any] = {"role": "user", "content": "Cancel the order"}
 
@@ -24,6 +25,9 @@ def said(text: str, id: str | None = None) -> dict[str, Any]:
     return {"role": "assistant", "content": text} | ({"tool_calls": [{"id": id}]} if id else {})
 
 
+MINE = Whose("a")
+
+
 class Desk:
     """Conversations with a clock, and a memory that always has a text."""
 
@@ -32,10 +36,10 @@ class Desk:
         self.now, self.recalled = 0.0, 0
 
     def send(
-        self, asked: Request, *, scope: str = "a", name: str | None = None, hint: str = ""
+        self, asked: Request, *, whose: Whose = MINE, name: str | None = None, hint: str = ""
     ) -> tuple[Conversation | None, str, int | None]:
         """The conversation of a request, what is added to it, and where."""
-        found = self.all.find(asked, scope, name=name, hint=hint)
+        found = self.all.find(asked, whose, name=name, hint=hint)
         if found is None:
             return None, "", None
         found.enter(asked, self.now)
@@ -126,25 +130,26 @@ def test_a_name_of_the_conversation_settles_the_matter() -> None:
     assert desk.send(asked, name="one") == (first, "lesson 1", 0)
 
 
-def test_a_scope_never_finds_the_conversation_of_another() -> None:
+@pytest.mark.parametrize("other", [Whose("b"), Whose("a", "key:proxy/1")])
+def test_nobody_finds_the_conversation_of_another_scope_or_key(other: Whose) -> None:
     desk = Desk()
     asked = request(ASK)
     for name in (None, "one"):
-        mine, *_ = desk.send(asked, scope="a", name=name)
+        mine, *_ = desk.send(asked, name=name)
         call, response = f"c {name}", f"r {name}"
         desk.reply(mine, asked, said("", call), id=response)
         follow = request(ASK, said("", call), {"role": "tool", "tool_call_id": call, "content": "x"})
-        yours, text, _ = desk.send(follow, scope="b", name=name)
+        yours, text, _ = desk.send(follow, whose=other, name=name)
         assert yours is not mine
         assert text == ""
-        assert desk.all.told("b", response=response) is None
-        assert desk.all.told("a", response=response) is mine
+        assert desk.all.told(other, response=response) is None
+        assert desk.all.told(MINE, response=response) is mine
 
 
 def test_another_proxy_knows_other_keys() -> None:
     asked = request(ASK)
     first, second = Conversations(b"1" * 32, idle=1), Conversations(b"2" * 32, idle=1)
-    one, other = (each.find(asked, "a", name=None, hint="") for each in (first, second))
+    one, other = (each.find(asked, MINE, name=None, hint="") for each in (first, second))
     assert one
     assert other
     assert set(one.keys).isdisjoint(other.keys)
@@ -333,4 +338,4 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch: pytest.Monkey
         desk.reply(found, asked, said(f"Done {number}."), id=f"r{number}")
     assert len(desk.all.due(0)) == 2
     assert len(desk.all) == 3
-    assert [bool(desk.all.told("a", response=f"r{n}")) for n in range(5)] == [False, False, True, True, True]
+    assert [bool(desk.all.told(MINE, response=f"r{n}")) for n in range(5)] == [False, False, True, True, True]

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from running_proxy import PATIENCE, Running, running
@@ -65,6 +66,28 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert monotonic() < end
         pause.wait(0.02)
+
+
+async def tellers(folder: Path) -> list[str]:
+    """Who told the outcomes of a scope's recalls, as the bank knows them."""
+    async with await lessonbank.connect_async(folder / "bank.db", scope=SCOPE, embedder="lexical") as bank:
+        settled = [await bank.store.settlement(one.id, scope=SCOPE) for one in await bank.recalls.list()]
+        return [one.identity for one in settled if one]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_each_of_several_keys_of_a_scope_tells_counts_as_its_own(count: int, tmp_path: Path) -> None:
+    with_lesson(tmp_path)
+    keys = {f"key-of-user-000{number}": SCOPE for number in range(count)}
+    with Upstream(lambda got: chat("Done.")) as upstream, running(upstream.url, tmp_path, keys=keys) as proxy:
+        for key in keys:
+            ask(proxy, TASK, key=key, conversation=key)
+            headers = {"x-lessonbank-key": key}
+            told = {"conversation": key, "outcome": "success", "wait": True}
+            assert httpx2.post(f"{proxy.url}/lessonbank/outcome", json=told, headers=headers, timeout=PATIENCE).json()
+    found = anyio.run(tellers, tmp_path)
+    assert len(set(found)) == count
+    assert all(name.startswith("key:proxy/") for name in found) is (count > 1)
 
 
 def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,7 +1,7 @@
 """Knows which conversation a request belongs to, what was added to it and where, and when a run of it is over.
 
-Pure: it waits for nothing and keeps nothing but what it is told. Conversations are known by keyed hashes over the scope
-and what was said, so that a content alone, of another scope or another proxy, finds none.
+Pure: it waits for nothing and keeps nothing but what it is told. Conversations are known by keyed hashes over whose
+they are and what was said, so that a content alone, of another scope, key or proxy, finds none.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lessonbank.types.ids import new_id
 
 from .answers import Answer
 from .dialects import Request, Said, asks, mark_of
+from .entrance import Whose
 
 Key: TypeAlias = bytes
 State: TypeAlias = Literal["asked", "answered", "waits", "failed"]
@@ -35,7 +36,7 @@ class Ended:
     """A run that is over: what memory gets of it. `parts` are lists of messages, as JSON; the run begins at one."""
 
     run: str
-    scope: str
+    whose: Whose
     parts: list[str]
     begins: int
     system: str
@@ -51,7 +52,7 @@ class Ended:
 class Conversation:
     """What is remembered of one conversation."""
 
-    scope: str
+    whose: Whose
     text: str = ""
     """What was added; once it is there it never changes."""
     place: tuple[int, str] | None = None
@@ -128,9 +129,9 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._all)
 
-    def find(self, request: Request, scope: str, /, *, name: str | None, hint: str) -> Conversation | None:
+    def find(self, request: Request, whose: Whose, /, *, name: str | None, hint: str) -> Conversation | None:
         """The conversation that a request belongs to, a new one perhaps; `None` where that is not clear."""
-        found = self._find(request, scope, name=name, hint=hint)
+        found = self._find(request, whose, name=name, hint=hint)
         if found is not None:
             self._all.setdefault(id(found), found)
             self._all.move_to_end(id(found))
@@ -141,7 +142,7 @@ class Conversations:
     ) -> None:
         """A response is over. `answer` says what the agent said, or why there is nothing."""
         self._all.setdefault(id(conversation), conversation)  # it may have been crowded out meanwhile
-        chain, asked = self._chain(request, conversation.scope, hint)
+        chain, asked = self._chain(request, conversation.whose, hint)
         conversation.under_way, conversation.last = conversation.under_way - 1, now
         if answer.error:
             conversation.state, conversation.error = "failed", answer.error
@@ -154,14 +155,14 @@ class Conversations:
         self._forget(asked, conversation)
         self._know(self._after(chain[-1] if chain else b"", answer), conversation)
         if answer.id:
-            self._know(self._key(conversation.scope, "response", answer.id), conversation)
+            self._know(self._key(conversation.whose, "response", answer.id), conversation)
 
     def told(
-        self, scope: str, /, *, conversation: str | None = None, response: str | None = None
+        self, whose: Whose, /, *, conversation: str | None = None, response: str | None = None
     ) -> Conversation | None:
         """The conversation that somebody names."""
         kind, name = ("response", response) if conversation is None else ("name", conversation)
-        return self._known.get(self._key(scope, kind, name or ""))
+        return self._known.get(self._key(whose, kind, name or ""))
 
     def end(self, conversation: Conversation, /, *, why: str | None = None, told: bool = False) -> Ended | None:
         """The run that is going on ends here; `None` if nothing happened in it. `why`: it is cut off and proves
@@ -174,7 +175,7 @@ class Conversations:
         stopped = why or (error if error and proves_nothing else None)
         ended = Ended(
             run=run,
-            scope=conversation.scope,
+            whose=conversation.whose,
             parts=conversation.parts,
             begins=conversation.begins,
             system=conversation.system,
@@ -214,13 +215,13 @@ class Conversations:
 
     # -- whose request is it? -------------------------------------------------------------------------------------
 
-    def _find(self, request: Request, scope: str, *, name: str | None, hint: str) -> Conversation | None:
+    def _find(self, request: Request, whose: Whose, *, name: str | None, hint: str) -> Conversation | None:
         if name or request.conversation:
             kind = "name" if name else "conversation"
-            return self._named(self._key(scope, kind, name or request.conversation or ""), scope)
+            return self._named(self._key(whose, kind, name or request.conversation or ""), whose)
         if request.previous:
-            return self._known.get(self._key(scope, "response", request.previous))
-        chain, asked = self._chain(request, scope, hint)
+            return self._known.get(self._key(whose, "response", request.previous))
+        chain, asked = self._chain(request, whose, hint)
         if asked in self._known:
             return self._again(asked)
         for key in reversed(chain):
@@ -228,17 +229,17 @@ class Conversations:
                 return self._known[key]
         if request.turn is None:
             return None
-        return self._named(asked, scope)
+        return self._named(asked, whose)
 
     def _again(self, asked: Key) -> Conversation | None:
         """The same request once more: after a failure it is a retry. While the first is under way, who knows."""
         found = self._known[asked]
         return None if found is None or found.under_way else found
 
-    def _named(self, key: Key, scope: str) -> Conversation:
+    def _named(self, key: Key, whose: Whose) -> Conversation:
         found = self._known.get(key)
         if found is None:
-            found = Conversation(scope)
+            found = Conversation(whose)
             self._know(key, found)
         return found
 
@@ -255,15 +256,15 @@ class Conversations:
 
     # -- keys -----------------------------------------------------------------------------------------------------
 
-    def _key(self, *parts: str) -> Key:
+    def _key(self, *parts: str | Whose) -> Key:
         return self._hash(json.dumps(parts))
 
     def _hash(self, text: str, before: Key = b"") -> Key:
         return hmac.digest(self._secret, before + text.encode(), "sha256")
 
-    def _chain(self, request: Request, scope: str, hint: str) -> tuple[list[Key], Key]:
+    def _chain(self, request: Request, whose: Whose, hint: str) -> tuple[list[Key], Key]:
         """A key for each message of the history so far, and one for the request as it stands, instructions and all."""
-        key = self._key(scope, request.dialect, hint, request.hint)
+        key = self._key(whose, request.dialect, hint, request.hint)
         found: list[Key] = []
         for said in request.said:
             if said is not None and said.speaker != "rules":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from lessonbank.arguments import named
 from lessonbank.errors import UsageError
@@ -23,6 +24,14 @@ class Refused(Exception):  # noqa: N818 - reads as what it is
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class Whose(NamedTuple):
+    """Whose memory a request gets, and as whom it counts there."""
+
+    scope: str
+    writer: str = ""
+    """The identity of one of several who have keys of the scope; empty: the process."""
 
 
 class Entrance:
@@ -47,14 +56,15 @@ class Entrance:
             raise UsageError(f"a key of the proxy has fewer than {_SHORTEST} characters: use a longer, random one")
         self._scope, self._is_local = scope and check_scope(scope), is_local
         self._keys = {_hash(key): check_scope(name) for key, name in (keys or {}).items()}
+        self._holders = Counter(self._keys.values())
 
     @property
     def scopes(self) -> tuple[str, ...]:
         """Every scope there is."""
         return (self._scope,) if self._scope else tuple(dict.fromkeys(self._keys.values()))
 
-    def scope_for(self, headers: Mapping[str, str], /) -> str:
-        """The scope of a request.
+    def whose(self, headers: Mapping[str, str], /) -> Whose:
+        """Whose memory a request gets. Whoever alone has the key of a scope is its owner, as the process is.
 
         Raises:
             Refused: no key, an unknown key, or a host name that is not this machine's.
@@ -63,11 +73,12 @@ class Entrance:
         if self._is_local and _name_of(host) not in _LOCAL:
             raise Refused(421, "this proxy answers to localhost and 127.0.0.1 only")
         if self._scope:
-            return self._scope
-        scope = self._keys.get(_hash(headers.get(KEY, "")))
+            return Whose(self._scope)
+        digest = _hash(headers.get(KEY, ""))
+        scope = self._keys.get(digest)
         if scope is None:
             raise Refused(401, f"this proxy needs its own key in the header {KEY}")
-        return scope
+        return Whose(scope, f"key:proxy/{digest.hex()[:16]}" if self._holders[scope] > 1 else "")
 
 
 def read_keys(path: Path, /) -> dict[str, str]:

@@ -17,7 +17,7 @@ from lessonbank.guard.quote import quoted
 from .answers import READABLE
 from .conversations import GONE
 from .dialects import Dialect, dialect_of
-from .entrance import Entrance, Refused
+from .entrance import Entrance, Refused, Whose
 from .remembering import Exchange, Remembering
 
 try:
@@ -78,7 +78,7 @@ class Forwarder:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             target, path = self._target(scope)
-            whose = self._entrance.scope_for(headers)
+            whose = self._entrance.whose(headers)
         except Refused as refusal:
             await send_error(send, refusal.status, str(refusal))
             return
@@ -90,9 +90,11 @@ class Forwarder:
         except _ClientGone:
             return
 
-    async def _followed(self, dialect: Dialect, body: bytes, headers: Mapping[str, str], whose: str) -> Exchange | None:
+    async def _followed(
+        self, dialect: Dialect, body: bytes, headers: Mapping[str, str], whose: Whose
+    ) -> Exchange | None:
         try:
-            return await self._remembering.open(dialect, body, headers, scope=whose)
+            return await self._remembering.open(dialect, body, headers, whose=whose)
         except Exception as problem:  # noqa: BLE001 - whatever memory meets in a request, the request goes on
             log.warning("a request goes on without memory: %s: %s", type(problem).__name__, quoted(problem))
             return None

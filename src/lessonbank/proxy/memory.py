@@ -13,11 +13,13 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, BinaryIO, Final, cast
 
 import lessonbank
 from lessonbank.adapters.following import FollowedRun, RunFollower
 from lessonbank.errors import LessonbankError
+from lessonbank.guard.identity import called_by
 from lessonbank.guard.quote import quoted
 from lessonbank.messages import trajectory_from
 from lessonbank.types import SECONDS, Usage
@@ -38,6 +40,11 @@ class Memory:
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
+        writer = frame.get("writer")
+        with called_by(writer) if writer else nullcontext():
+            self._do(frame)
+
+    def _do(self, frame: Frame) -> None:
         try:
             match frame["op"]:
                 case "begin":

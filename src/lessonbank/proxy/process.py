@@ -15,6 +15,7 @@ from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.types import Outcome
 
 from .conversations import Ended
+from .entrance import Whose
 from .frames import HEAD, Frame, packed, unpacked
 
 log = logging.getLogger("lessonbank")
@@ -67,12 +68,12 @@ class MemoryProcess:
                 process.kill()
             await asyncio.wait([self._keeping])
 
-    async def begin(self, run: str, task: str, /, *, scope: str) -> str | None:
+    async def begin(self, run: str, task: str, /, *, whose: Whose) -> str | None:
         """The text for a run; `None` where memory did not answer."""
         if self._is_late:  # one request waits for a memory that hangs, not each
             return None
         try:
-            return await self._ask({"op": "begin", "run": run, "task": task, "scope": scope}, self.deadline)
+            return await self._ask({"op": "begin", "run": run, "task": task, **whose._asdict()}, self.deadline)
         except TimeoutError:
             self._is_late = True
             log.warning("requests go on without memory: it did not answer within %g seconds", self.deadline)
@@ -87,15 +88,13 @@ class MemoryProcess:
 
     def end(self, ended: Ended, /, *, outcome: Outcome | None = None, reward: float | None = None) -> None:
         """Hand a run over that is over. Returns at once."""
-        frame: Frame = {"op": "end", "outcome": outcome, "reward": reward}
-        frame |= {
-            name: getattr(ended, name) for name in ("run", "scope", "begins", "seconds", "usage", "error", "stopped")
-        }
+        frame: Frame = {"op": "end", "outcome": outcome, "reward": reward, **ended.whose._asdict()}
+        frame |= {name: getattr(ended, name) for name in ("run", "begins", "seconds", "usage", "error", "stopped")}
         self._send(frame, parts=ended.parts, system=ended.system, tools=ended.tools)
 
-    def tell(self, run: str, /, *, scope: str, outcome: Outcome | None, reward: float | None) -> None:
+    def tell(self, run: str, /, *, whose: Whose, outcome: Outcome | None, reward: float | None) -> None:
         """How a run really ended, told when it was over. Returns at once."""
-        self._send({"op": "tell", "run": run, "scope": scope, "outcome": outcome, "reward": reward})
+        self._send({"op": "tell", "run": run, **whose._asdict(), "outcome": outcome, "reward": reward})
 
     async def _ask(self, frame: Frame, seconds: float) -> str | None:
         number = next(self._numbers)

@@ -17,6 +17,7 @@ from lessonbank.types.ids import new_id
 from .answers import MOST, Answer, read_answer
 from .conversations import GONE, Conversation, Conversations, turn_to_recall
 from .dialects import Dialect, Request, read_request, with_text
+from .entrance import Whose
 from .process import MemoryProcess
 
 log = logging.getLogger("lessonbank")
@@ -91,7 +92,9 @@ class Remembering:
         self.memory, self._idle = memory, idle
         self._conversations = Conversations(secret or secrets.token_bytes(32), idle=idle)
 
-    async def open(self, dialect: Dialect, raw: bytes, headers: Mapping[str, str], /, *, scope: str) -> Exchange | None:
+    async def open(
+        self, dialect: Dialect, raw: bytes, headers: Mapping[str, str], /, *, whose: Whose
+    ) -> Exchange | None:
         """Follow a request; `None` for one that passes through as it is."""
         try:
             request = read_request(dialect, raw)
@@ -99,7 +102,7 @@ class Remembering:
             return None
         hint = "\n".join([headers.get(name, "") for name in _SESSIONS])
         name = headers.get(CONVERSATION)
-        found = self._conversations.find(request, scope, name=name, hint=hint) if request else None
+        found = self._conversations.find(request, whose, name=name, hint=hint) if request else None
         if request is None or found is None:
             return None
         self._take_outcome(found, headers)
@@ -120,7 +123,7 @@ class Remembering:
 
     def settle(
         self,
-        scope: str,
+        whose: Whose,
         /,
         *,
         conversation: str | None,
@@ -129,7 +132,7 @@ class Remembering:
         reward: float | None,
     ) -> str | None:
         """How a run ended, told from outside; the run's id, or `None` if there is no such run."""
-        found = self._conversations.told(scope, conversation=conversation, response=response)
+        found = self._conversations.told(whose, conversation=conversation, response=response)
         return self._settled(found, outcome, reward) if found else None
 
     async def watch(self) -> None:
@@ -153,7 +156,7 @@ class Remembering:
                 return conversation.place_in(request)
             turn, said = wanted
             conversation.is_recalled = True
-            text = await self.memory.begin(conversation.run, said.task, scope=conversation.scope)
+            text = await self.memory.begin(conversation.run, said.task, whose=conversation.whose)
             if text is None:  # what it may still find is not shown: the run has no recall
                 conversation.run = new_id()
             if not text:
@@ -175,7 +178,7 @@ class Remembering:
         if ended := self._conversations.end(conversation, told=True):
             self.memory.end(ended, outcome=outcome, reward=reward)
         elif conversation.last_run:
-            self.memory.tell(conversation.last_run, scope=conversation.scope, outcome=outcome, reward=reward)
+            self.memory.tell(conversation.last_run, whose=conversation.whose, outcome=outcome, reward=reward)
         return conversation.last_run or None
 
 

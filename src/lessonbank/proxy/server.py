@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from lessonbank.errors import LessonbankError, MissingExtra, UsageError
 
-from .entrance import Entrance, Refused
+from .entrance import Entrance, Refused, Whose
 from .forwarding import Forwarder
 from .process import MemoryProcess
 from .remembering import Remembering, told
@@ -94,8 +94,8 @@ def create_app(settings: Settings, /, *, entrance: Entrance, memory: MemoryProce
 
     async def outcome(request: Request) -> JSONResponse:
         try:
-            scope = entrance.scope_for(request.headers)
-            return await _outcome(remembering, scope, await _json(request))
+            whose = entrance.whose(request.headers)
+            return await _outcome(remembering, whose, await _json(request))
         except Refused as refusal:
             return _problem(refusal.status, str(refusal))
         except UsageError as error:
@@ -139,12 +139,12 @@ async def _json(request: Request) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-async def _outcome(remembering: Remembering, scope: str, body: dict[str, Any]) -> JSONResponse:
+async def _outcome(remembering: Remembering, whose: Whose, body: dict[str, Any]) -> JSONResponse:
     outcome, reward = told(body.get("outcome"), body.get("reward"))
     conversation, response = body.get("conversation"), body.get("response")
     if not isinstance(conversation if conversation is not None else response, str):
         raise UsageError("name the conversation, or the id of one of its responses")
-    run = remembering.settle(scope, conversation=conversation, response=response, outcome=outcome, reward=reward)
+    run = remembering.settle(whose, conversation=conversation, response=response, outcome=outcome, reward=reward)
     if run is None:
         return _problem(404, "this proxy knows no such run")
     learned = await remembering.memory.drain(_WAIT) if body.get("wait") is True else None

@@ -15,7 +15,7 @@ from lessonbank.testing.store_purging import PurgingTests
 from lessonbank.testing.store_ranking import RankingTests
 from lessonbank.testing.store_rewinding import RewindingTests
 from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words
-from lessonbank.types import Rollback
+from lessonbank.types import Retire, Rollback
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 
@@ -60,6 +60,26 @@ async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with
         assert held["order"] >= 8
         raw.execute("UPDATE lessonbank.postings SET places = substr(places, 13) WHERE word = 'order' AND held > 1")
     assert "rows of terms that disagree" in " ".join(await store.verify())
+    await store.close()
+
+
+async def test_marks_that_hide_an_experience_or_its_vector_from_searches_are_verified(
+    postgres: Callable[[], str],
+) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    one, other = (experience(f"Cancel order {n}", minute=n) for n in range(2))
+    await added(store, one, other)
+    await store.apply([Retire(lesson_ids=tuple(i.id for i in other.lessons), reason="old")], scope=MINE, writer="tests")
+    await store.index({one.id: [1.0, 0.0], other.id: [0.0, 1.0]}, scope=MINE, space="s")
+    assert await store.verify() == []
+    for table in ("experiences", "vectors"):
+        with psycopg.connect(address) as raw:
+            raw.execute("SELECT set_config('lessonbank.scope', %s, true)", (MINE,))
+            changed = raw.execute(f"UPDATE lessonbank.{table} SET shown = NOT shown".encode()).rowcount
+        assert f"{changed} {table} that searches find or miss" in " ".join(await store.verify())
+        await store.rebuild()
+        assert await store.verify() == []
     await store.close()
 
 

@@ -20,7 +20,7 @@ from lessonbank.types.timeline import Entry, live
 from ._database import Connection, do, many, row, rows
 from ._derived import attempt_rows, derive, lesson_rows, recount, refresh_shown, settle_pending
 from ._postings import every_place, index_words, term_rows
-from ._rows import experience_of
+from ._rows import VISIBLE, experience_of
 from ._write import note_shown
 
 _BATCH: Final = 256
@@ -126,6 +126,9 @@ def _faults_of_records(connection: Connection, scope: str) -> Iterator[tuple[str
     unread: Counter[str] = Counter()
     yield from _unlike_records(connection, scope, unread)
     yield from _unlike_journal(connection, scope, unread)
+    for what, condition in _WRONGLY_SHOWN.items():
+        found = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
+        yield what, found[0] if found else 0
     yield from unread.items()
 
 
@@ -152,6 +155,22 @@ _COUNTED: Final = {
         " WHERE r.scope = %(scope)s AND r.settled IS NOT NULL AND j.kind IS DISTINCT FROM 'settle'"
     ),
 }
+
+
+_SHOWABLE: Final = f"lessonbank.lessons l WHERE l.scope = %(scope)s AND {VISIBLE}"
+_WRONGLY_SHOWN: Final = {
+    "experiences that searches find or miss against what their lessons say": (
+        "experiences e WHERE e.scope = %(scope)s AND NOT e.gone AND e.shown <>"
+        f" (e.number IN (SELECT l.experience FROM {_SHOWABLE}) OR e.number IN (SELECT r.experience"
+        f" FROM lessonbank.repeats r WHERE r.scope = %(scope)s AND r.lesson IN (SELECT l.id FROM {_SHOWABLE})))"
+    ),
+    "vectors that searches find or miss against what their lessons say": (
+        "vectors v JOIN lessonbank.experiences e ON e.scope = v.scope AND e.number = v.experience"
+        " WHERE v.scope = %(scope)s AND v.shown <> CASE WHEN v.place = 0 THEN e.shown AND NOT e.gone"
+        f" ELSE (v.experience, v.place) IN (SELECT l.experience, l.place FROM {_SHOWABLE}) END"
+    ),
+}
+"""Conditions that read the marks of every lesson."""
 
 
 def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[str, int]]:
