@@ -52,12 +52,11 @@ class Receiver(Before, Protocol):
 def import_records(
     here: Receiver,
     portions: Callable[[], Iterable[Imported]],
-    /,
-    *,
     scope: str,
     writer: str,
     approved_by: str | None,
     one_wording: bool,
+    /,
 ) -> int:
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0

@@ -21,6 +21,7 @@ from lessonbank.guard import check_scope
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._erasure import check_erasures
+from lessonbank.stores._importing import import_records
 from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._packing import packed_records, unpacked
 from lessonbank.stores._records import encodable, loaded
@@ -52,7 +53,6 @@ from lessonbank.types.queue import IN_HAND
 from . import (
     _copying,
     _health,
-    _importing,
     _listing,
     _migrations,
     _purge,
@@ -64,6 +64,7 @@ from . import (
     _write,
 )
 from ._database import EVERY, Connection, Database, Lock, Stream, finished, prepared, said, translated
+from ._importing import Receiver
 from ._rollback import roll_back
 from ._rows import experience_of
 
@@ -231,12 +232,9 @@ class PostgresStore:
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        name = encodable(writer)
-
-        def write(connection: Connection) -> int:
-            return _importing.import_records(connection, portions, where, name, by, one_wording)
-
-        return await _result(self._database.write(write, scope=where))
+        told = portions, where, encodable(writer), by, one_wording
+        write = self._database.write(lambda connection: import_records(Receiver(connection, where), *told), scope=where)
+        return await _result(write)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""

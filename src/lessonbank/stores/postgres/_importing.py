@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lessonbank.stores import _importing
 from lessonbank.stores._changes import View
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
@@ -18,28 +17,11 @@ from ._rows import make_scope
 from ._write import apply, keep, record
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Imported
     from lessonbank.types.timeline import Entry
 
 
-def import_records(
-    connection: Connection,
-    portions: Callable[[], Iterable[Imported]],
-    scope: str,
-    writer: str,
-    approved_by: str | None,
-    one_wording: bool,
-    /,
-) -> int:
-    """Add what is new; how much that was. Raises Conflict, NotFound."""
-    here = _Receiver(connection, scope)
-    return _importing.import_records(
-        here, portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
-    )
-
-
-class _Receiver:
-    """See `Receiver`: what is there when an import begins has a smaller number than what it brings."""
+class Receiver:
+    """What is there when an import begins has a smaller number than what it brings."""
 
     def __init__(self, connection: Connection, scope: str, /) -> None:
         self._connection, self._scope = connection, scope

@@ -20,6 +20,7 @@ from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasure import check_erasures
+from lessonbank.stores._importing import import_records
 from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._packing import packed_records, unpacked
 from lessonbank.stores._records import encodable, loaded
@@ -51,7 +52,6 @@ from lessonbank.types.queue import IN_HAND
 from . import (
     _backup,
     _copying,
-    _importing,
     _listing,
     _purge,
     _queue,
@@ -63,6 +63,7 @@ from . import (
     _write,
 )
 from ._database import Database, Stream
+from ._importing import Receiver
 from ._in_memory import InMemory
 from ._matrices import Matrices
 from ._rollback import roll_back
@@ -237,7 +238,12 @@ class SqliteStore:
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        return await self._write(_importing.import_records, portions, where, encodable(writer), by, one_wording)
+        told = portions, where, encodable(writer), by, one_wording
+
+        def write(connection: sqlite3.Connection) -> int:
+            return import_records(Receiver(connection, where), *told)
+
+        return await self._write(write)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""

@@ -218,16 +218,22 @@ class Database:
         """Refuse every further write."""
         self._damage = self._damage or what.removesuffix(StoreDamaged.REMEDY)
 
+    @contextmanager
+    def _noticing(self) -> Generator[None]:
+        """Damage that is met inside is remembered. What cannot be read, or was called off, every call will say."""
+        try:
+            yield
+        except StoreDamaged as error:
+            self._say_damaged(str(error))
+        except (StoreUnavailable, MemoryError):
+            pass
+
     def _look_over(self) -> None:
         """Read the whole file once: damage that no call has read yet must not be written on."""
         try:
-            with self._lease([], keep=False) as connection, closing(connection):
+            with self._noticing(), self._lease([], keep=False) as connection, closing(connection):
                 said = self._looked_at(connection, _quickly_checked)
-            self._say_damaged("" if said == "ok" else said)
-        except StoreDamaged as error:
-            self._say_damaged(str(error))
-        except (StoreUnavailable, MemoryError):  # called off; or it cannot be read, which every call will say
-            return
+                self._say_damaged("" if said == "ok" else said)
         finally:
             self._looked.set()
 
@@ -235,14 +241,10 @@ class Database:
         """The same with the bytes inside the rows, at which SQLite does not look. Then changes are let in."""
         self._looked.wait()
         try:
-            with self._lease([], keep=False) as connection, closing(connection):
+            with self._noticing(), self._lease([], keep=False) as connection, closing(connection):
                 record, vector = self._looked_at(connection, check_rows)
-            self._say_damaged(record)
-            self._bad_vector, self._is_checked = bool(vector), not vector
-        except StoreDamaged as error:
-            self._say_damaged(str(error))
-        except (StoreUnavailable, MemoryError):  # as above
-            return
+                self._say_damaged(record)
+                self._bad_vector, self._is_checked = bool(vector), not vector
         finally:
             self._let_changes_in()
 
@@ -254,20 +256,14 @@ class Database:
         """
         if self._is_checked or self._damage:
             return
-        seconds = math.inf if self._bad_vector else _BEFORE_A_CHANGE
-        try:
-            with self._lease(self._readers, ending=True) as connection:
-                record, vector = check_rows(connection, seconds=seconds, records=not self._bad_vector)
+        seconds, vector = math.inf if self._bad_vector else _BEFORE_A_CHANGE, ""
+        with self._noticing(), self._lease(self._readers, ending=True) as connection:
+            record, vector = check_rows(connection, seconds=seconds, records=not self._bad_vector)
             self._say_damaged(record)
-        except StoreDamaged as error:
-            self._say_damaged(str(error))
-            return
-        except (StoreUnavailable, MemoryError):  # the change itself will say so
-            return
+            self._is_checked = not vector
         if vector and not self._damage:
             self._bad_vector = True
             raise StoreDamaged(f"{_REFUSED} ({vector})", remedy=": call `admin.rebuild()`, then `admin.reindex()`")
-        self._is_checked = True
 
     def _hold_back(self, jobs: Sequence[_Job]) -> list[_Job]:
         """Those that are done now. The first changes wait until the file was looked over; nothing else waits for it."""

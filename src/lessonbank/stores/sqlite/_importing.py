@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from lessonbank._batches import batches
-from lessonbank.stores import _importing
 from lessonbank.stores._changes import View
 from lessonbank.stores._records import encodable
 from lessonbank.types import Experience, Recall, Trajectory
@@ -18,28 +17,11 @@ from ._rows import AMONG_IDS, among_ids, experience_at, find_scope, make_scope
 from ._write import Present, apply, keep, record
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Imported
     from lessonbank.types.timeline import Entry
 
 
-def import_records(
-    connection: sqlite3.Connection,
-    portions: Callable[[], Iterable[Imported]],
-    scope: str,
-    writer: str,
-    approved_by: str | None,
-    one_wording: bool,
-    /,
-) -> int:
-    """Add what is new; how much that was. Raises Conflict, NotFound."""
-    here = _Receiver(connection, scope)
-    return _importing.import_records(
-        here, portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
-    )
-
-
-class _Receiver:
-    """See `Receiver`: what is there when an import begins has a smaller number than what it brings."""
+class Receiver:
+    """What is there when an import begins has a smaller number than what it brings."""
 
     _COUNTED: Final = ("trajectories", "experiences", "recalls")
 
