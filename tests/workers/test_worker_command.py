@@ -6,12 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from examples_of import load
+from running import COMMAND, lessonbank_cli
 
 import lessonbank
 from lessonbank.config import Evidence, Learning
@@ -29,14 +29,9 @@ def submitted(path: Path, count: int, /, *, outcome: Any = "success") -> tuple[s
         return tuple(id for run in runs for id in bank.submit(run, outcome=outcome))
 
 
-def command(*arguments: object) -> list[str]:
-    """How the command line is called."""
-    return [sys.executable, "-m", "lessonbank.cli", *map(str, arguments)]
-
-
 def told(*arguments: object, code: int = 0) -> Any:
     """What a command prints as JSON."""
-    done = subprocess.run(command(*arguments, "--json"), capture_output=True, text=True, encoding="utf-8", check=False)
+    done = lessonbank_cli(*arguments, "--json", cwd=Path.cwd())
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
 
@@ -57,9 +52,7 @@ def test_what_a_worker_gives_up_is_shown_with_its_reason(tmp_path: Path) -> None
     (failed,) = told("runs", "list", "--status", "failed", "--bank", path, "--scope", SCOPE)
     assert (failed["trajectory"]["id"], failed["tries"]) == (id, 1)
     assert "not judged" in failed["problem"]
-    shown = subprocess.run(
-        command("doctor", "--bank", path), capture_output=True, text=True, encoding="utf-8", check=True
-    )
+    shown = lessonbank_cli("doctor", "--bank", path, cwd=tmp_path)
     assert "given up" in shown.stdout
     assert "runs list --status failed" in shown.stdout
     assert len(told("runs", "retry", id, "--bank", path, "--scope", SCOPE, code=3)["learned"]) == 1
@@ -70,9 +63,8 @@ def test_what_a_worker_gives_up_is_shown_with_its_reason(tmp_path: Path) -> None
 def test_a_signal_ends_a_worker_in_order(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "bank.db"
     submitted(path, 2)
-    process = subprocess.Popen(
-        command("worker", path, "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
-    )
+    command = (*COMMAND, "worker", str(path), "--json")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     assert process.stderr is not None
     with process:
         assert "waiting for runs" in process.stderr.readline()
@@ -86,9 +78,7 @@ def test_a_signal_ends_a_worker_in_order(tmp_path: Path, number: signal.Signals)
 
 
 def test_a_worker_needs_a_bank_that_is_there(tmp_path: Path) -> None:
-    done = subprocess.run(
-        command("worker", tmp_path / "none.db"), capture_output=True, text=True, encoding="utf-8", check=False
-    )
+    done = lessonbank_cli("worker", tmp_path / "none.db", cwd=tmp_path)
     assert done.returncode == 2
     assert "there is no bank" in done.stderr
 
@@ -101,6 +91,6 @@ def test_batches_need_a_model_that_has_them(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     submitted(path, 1)
     for more in (["--batch"], ["--batch", "--model", "qwen3", "--base-url", "http://127.0.0.1:9/v1"]):
-        done = subprocess.run(command("worker", path, *more), capture_output=True, text=True, check=False)
+        done = lessonbank_cli("worker", path, *more, cwd=tmp_path)
         assert done.returncode == 2
         assert "batch" in done.stderr
