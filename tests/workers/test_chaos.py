@@ -37,8 +37,8 @@ def check(report: dict[str, Any], /) -> None:
 
 
 @pytest.mark.full
-def test_nothing_is_lost_or_learned_twice_at_eight_kills(tmp_path: Path) -> None:
-    check(chaos(tmp_path, 8))
+def test_nothing_is_lost_or_learned_twice_at_ten_kills(tmp_path: Path) -> None:
+    check(chaos(tmp_path, 10))
 
 
 @pytest.mark.release
@@ -58,7 +58,7 @@ def database() -> Iterator[str]:
 
 @pytest.mark.full
 def test_nothing_is_lost_where_the_database_and_the_server_are_killed_too(tmp_path: Path, database: str) -> None:
-    check(report := chaos(tmp_path, 8, database))
+    check(report := chaos(tmp_path, 10, database))
     assert report["of the database"] == 2
 
 
