@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -28,6 +29,7 @@ from claude_agent_sdk import (
     HookMatcher,
     InMemorySessionStore,
     ResultMessage,
+    TaskNotificationMessage,
     Transport,
     UserMessage,
     create_sdk_mcp_server,
@@ -95,6 +97,22 @@ def request(body: dict[str, Any]) -> Request:
             told.append((role, block["text"] if block["type"] == "text" else json.dumps(kept, sort_keys=True)))
     system = [b["text"] for b in blocks(body.get("system", [])) if not b["text"].startswith("x-anthropic-billing")]
     return Request("\n".join(system), tuple(told))
+
+
+WAITS = Says("I wait")
+
+
+class Patient(ScriptedAgentModel):
+    """Says that it waits only when the agent in the background is done."""
+
+    def __init__(self, scripts: dict[str, list[Any]]) -> None:
+        super().__init__(scripts)
+        self.done = threading.Event()
+
+    def reply(self, request: Request, /) -> Any:
+        said = super().reply(request)
+        assert said is not WAITS or self.done.wait(timeout=120)
+        return said
 
 
 class Program:
@@ -269,6 +287,27 @@ class TestClaudeAgent(AdapterContract):
             assert "page 2: 3 rows" in runs[part].model_dump_json()
             assert [LESSON in request.words for request in model.requests[part]] == [True, True]
 
+    async def test_a_run_goes_on_where_its_agent_in_the_background_was_done_before_the_first_result(
+        self, tmp_path: Path
+    ) -> None:
+        part = "Count the rows of page two"
+        with self._bank(tmp_path) as bank:
+            model = Patient({TASK: [Calls(DELEGATE, {"task": part}), WAITS, Says("six rows")], part: [Says("three")]})
+            program = self.program(bank, model)
+            assert program.memory
+            async with program.memory.client(
+                program.options(env={"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": ""})
+            ) as client:
+                await client.query(TASK)
+                async for said in client.receive_messages():
+                    if isinstance(said, TaskNotificationMessage):
+                        model.done.set()
+                    if isinstance(said, ResultMessage) and said.result == "six rows":
+                        break
+            bank.drain()
+            runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert (runs[TASK].answer, runs[part].answer) == ("six rows", "three")
+
     # -- what Claude Code writes into its transcripts -----------------------------------------------------------------
 
     async def test_the_last_words_of_a_sub_agent_and_its_cost_are_in_its_run(self, tmp_path: Path) -> None:
@@ -378,6 +417,17 @@ class TestClaudeAgent(AdapterContract):
             assert (run.trajectory.task, run.trajectory.answer) == (TASK, "done")
             assert "Be quick" in run.trajectory.model_dump_json()
             assert [LESSON in answer for answer in host.answers] == [True, False]
+
+    async def test_a_run_has_the_last_answer_where_a_notice_comes_before_the_result_is_read(
+        self, tmp_path: Path
+    ) -> None:
+        with self._bank(tmp_path) as bank:
+            waits, knows = said(text("I wait"), "m1"), said(text("six rows"), "m2")
+            notice = prompted("<task-notification>page two: 3 rows", "p2")
+            host = Host(prompted(TASK, "p1"), waits, notice, ended("I wait"), knows, ended("six rows"))
+            await self._play(bank, host)
+            (run,) = self._runs(bank)
+            assert (run.trajectory.task, run.trajectory.answer) == (TASK, "six rows")
 
     async def test_hooks_of_the_program_stay(self, tmp_path: Path) -> None:
         seen: list[str] = []

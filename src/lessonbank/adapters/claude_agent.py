@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
@@ -52,6 +53,8 @@ _RESULTS: Final = 4096
 """Results whose run can be asked for."""
 _NOTICE: Final = "<task-notification>"
 """How the prompt begins that the host gives itself when a background agent is done."""
+_DONE: Final = re.compile("<tool-use-id>([^<]+)</tool-use-id>")
+"""Which agents such a prompt names, by the calls that started them."""
 
 
 @dataclass(slots=True)
@@ -67,6 +70,11 @@ class _Open:
     said: str | None = None
     """The id of the last message of the model: the host gives each block of it as a message of its own."""
     working: set[str] = field(default_factory=set[str])
+    """The calls of agents that are not done, or of whose end the model was not told yet."""
+    answered: set[str] = field(default_factory=set[str])
+    """The calls that the model has a result of. Where an agent still works then, a prompt will tell that it is done."""
+    due: int = 1
+    """How many results are still to come: each prompt has its own. Hooks are called before messages are read."""
     result: ResultMessage | None = None
 
     def add(self, role: str, content: str | list[Any], id: str | None = None) -> None:
@@ -76,6 +84,13 @@ class _Open:
         else:
             self.messages.append({"role": role, "content": blocks})
         self.said = id
+
+    def go_on(self, prompt: str, id: str | None) -> None:
+        """Another prompt belongs to this run."""
+        self.add("user", prompt)
+        self.due += id is not None and id not in self.names
+        self.names.update({id: None} if id else {})
+        self.working.difference_update(_DONE.findall(prompt) if prompt.startswith(_NOTICE) else ())
 
 
 class ReasoningBankClaude:
@@ -184,8 +199,7 @@ class Session:
     async def _on_prompt(self, told: Any, _tool: str | None, _more: Any) -> Any:
         prompt, id = str(told.get("prompt") or ""), told.get("prompt_id")
         if self._goes_on(prompt, id):
-            self._turns[-1].add("user", prompt)
-            self._turns[-1].names.update({id: None} if id else {})
+            self._turns[-1].go_on(prompt, id)
             return {}
         if self._turns and self._turns[-1].result:
             self._finish(self._turns.pop())
@@ -242,9 +256,9 @@ class Session:
         elif isinstance(message, ResultMessage) and self._turns:
             self._end_parts()
             turn = self._turns[0]
-            turn.result = message
+            turn.result, turn.due = message, turn.due - 1
             self._memory.ended(message, turn.run)
-            if not turn.working:
+            if not turn.working and turn.due <= 0:
                 self._finish(self._turns.popleft())
 
     def fail(self, error: Exception) -> None:
@@ -277,6 +291,7 @@ class Session:
             return
         if isinstance(message, UserMessage):
             turn.add("user", message.content)
+            turn.answered |= {b.tool_use_id for b in message.content if isinstance(b, ToolResultBlock)}
         elif not message.error:  # the words of an error are no answer of the model; the result has them
             turn.add("assistant", message.content, message.message_id)
 
@@ -285,7 +300,8 @@ class Session:
         if part is None:
             return
         for turn in self._turns:
-            turn.working.discard(message.tool_use_id or "")
+            if message.tool_use_id not in turn.answered:
+                turn.working.discard(message.tool_use_id or "")
         self._ended_parts.append((part, message, monotonic()))
 
     def _end_parts(self) -> None:
