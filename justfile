@@ -32,11 +32,11 @@ imports:
     {{bin}}/lint-imports
     PYTHONPATH=src:bench/src {{bin}}/lint-imports --config bench/pyproject.toml
 
-# the essential tests, offline, in a minute and a half; the gates above are among them
+# the essential tests, offline, in a minute or two; the gates above are among them
 test *args:
     {{bin}}/pytest {{args}}
 
-# every test but the longest, those of the experiments among them, in some minutes
+# every test but the longest, those of the experiments among them, in some twenty minutes
 test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest {{args}}
@@ -124,7 +124,7 @@ scaling-table *args:
 bench *args:
     {{bin}}/python -m lessonbank_bench {{args}}
 
-# what the embedded store costs, beside the raw operations under it (--peers DIR: other engines; --items 1000000)
+# what the embedded store costs, beside the raw operations under it (--peers DIR: other engines; --lessons 1000000)
 bench-store *args:
     {{bin}}/python -m lessonbank_bench.measure.store {{args}}
 

@@ -14,7 +14,7 @@ from lessonbank.testing.store_editing import EditingTests
 from lessonbank.testing.store_purging import PurgingTests
 from lessonbank.testing.store_ranking import RankingTests
 from lessonbank.testing.store_rewinding import RewindingTests
-from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words
+from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words, towards
 from lessonbank.types import Retire, Rollback
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
@@ -71,7 +71,7 @@ async def test_marks_that_hide_an_experience_or_its_vector_from_searches_are_ver
     one, other = (experience(f"Cancel order {n}", minute=n) for n in range(2))
     await added(store, one, other)
     await store.apply([Retire(lesson_ids=tuple(i.id for i in other.lessons), reason="old")], scope=MINE, writer="tests")
-    await store.index({one.id: [1.0, 0.0], other.id: [0.0, 1.0]}, scope=MINE, space="s")
+    await store.index({one.id: towards(0), other.id: towards(1)}, scope=MINE, space="s")
     assert await store.verify() == []
     for table in ("experiences", "vectors"):
         with psycopg.connect(address) as raw:

@@ -217,8 +217,9 @@ def some_pages(held: Mapping[str, Sequence[int]], most: int, chance: random.Rand
 def damage_pages(
     bank: Path, folder: Path, *, pairs: int, chance: random.Random, most: int = 0, say: Say = lambda _: None
 ) -> Pages:
-    """Some pages of each table and index, or every page of the file, alone; and some pairs."""
+    """Some pages of each table and index, or every page that holds something, alone; and some pairs."""
     found, held = Pages(), pages_of(bank)
+    held.pop("free", None)  # nobody reads a page that holds nothing, so that nobody can notice what becomes of it
     numbers = some_pages(held, most, chance)
     damage_one_by_one(bank, folder, found, numbers, chance, say)
     found.whole.figure = f"{len(numbers)} of the {sum(map(len, held.values()))} pages of {len(held)} tables and indexes"

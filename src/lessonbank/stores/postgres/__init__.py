@@ -340,7 +340,9 @@ class PostgresStore:
         plain, where = recall.model_copy(update={"lessons": ()}), check_scope(recall.scope)
         keep = _write.take_back if returned else _write.record
         kept = await _result(
-            self._database.write_together(lambda connection: keep(connection, plain), scope=where, lock="shared")
+            self._database.write_together(
+                lambda connection: keep(connection, plain), scope=where, lock="shared", waits=returned
+            )
         )
         return kept if returned else True
 

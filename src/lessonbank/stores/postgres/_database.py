@@ -126,14 +126,22 @@ class Database:
         return self.call(self._do, work, scope, lock)
 
     def write_together(
-        self, work: Callable[[Connection], Callable[[], T]], /, *, scope: str, lock: Lock = "alone"
+        self,
+        work: Callable[[Connection], Callable[[], T]],
+        /,
+        *,
+        scope: str,
+        lock: Lock = "alone",
+        waits: bool = True,
     ) -> Future[T]:
         """The same of `work` that opens no server-side cursor: what it does not wait for goes with the commit.
 
-        What it returns is called afterwards, and may read answers that nobody waited for.
+        What it returns is called afterwards, and may read answers that nobody waited for. Without `waits` it fails
+        where others hold what it needs for a second: who asked for it does not wait any more, and readers need the
+        connection.
         """
         self._check_writable()
-        return self.call(self._do_together, work, scope, lock)
+        return self.call(self._do_together, work, scope, lock, waits)
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -148,14 +156,14 @@ class Database:
             finally:
                 self._give_back(connection)
 
-    def _do_together(self, work: Callable[[Connection], Callable[[], T]], scope: str, lock: Lock) -> T:
+    def _do_together(self, work: Callable[[Connection], Callable[[], T]], scope: str, lock: Lock, waits: bool) -> T:
         with translated():
             for connection in self._connections():
                 begun: Answer | None = None
                 is_ending = False
                 try:
                     with undone(connection), connection.pipeline():
-                        begun = _begin(connection, scope, lock)
+                        begun = _begin(connection, scope, lock, waits=waits)
                         told = work(connection)
                         is_ending = True
                         do(connection, "COMMIT")
@@ -316,14 +324,15 @@ _LOCKS: Final[dict[Lock, str]] = {
     "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
 }
 _SCOPE: Final = "SELECT set_config('lessonbank.scope', %(scope)s, true)"
+_BRIEFLY: Final = ", set_config('lock_timeout', '1s', true)"
 _READS: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITES: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 
-def _begin(connection: Connection, scope: str, lock: Lock) -> Answer:
+def _begin(connection: Connection, scope: str, lock: Lock, *, waits: bool = True) -> Answer:
     """Begin a transaction that knows its scope; sent with what comes after it."""
     do(connection, _READS if lock == "none" else _WRITES)
-    return ask(connection, _SCOPE + _LOCKS[lock], {"scope": scope})
+    return ask(connection, _SCOPE + ("" if waits else _BRIEFLY) + _LOCKS[lock], {"scope": scope})
 
 
 def prepared(connection: Connection, /) -> None:
@@ -391,6 +400,8 @@ def translated() -> Generator[None]:
         ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreUnavailable(f"this database role may not do that ({said(error)}): use one that may") from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise StoreUnavailable("other writers kept the bank busy for a second: try again") from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("the database takes no writes, as a standby does: connect to the primary") from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName) as error:
