@@ -41,6 +41,35 @@ PAGES: Final = {
     "sign-in": "/sign-in",
     "nowhere": "/nowhere",
 }
+
+
+def pages_of(bank: Path | str, /) -> Mapping[str, str]:
+    """Every page of a bank that `seed` filled: those above, and those whose address has an id."""
+    from seeding import opened
+
+    with opened(bank) as memory:
+        (one, *_), (other, *_) = memory.lessons.list(state="active"), memory.lessons.list(state="probation")
+        held, *_ = memory.lessons.list(state="quarantined")
+        recall = next(recall for recall in memory.recalls.list(limit=100) if recall.text)
+    return {
+        **PAGES,
+        "lesson": f"/lessons/{one.id}",
+        "lesson-edit": f"/lessons/{one.id}?do=edit",
+        "versions": f"/lessons/{one.id}/versions",
+        "effect": f"/lessons/{one.id}/lift",
+        "held": f"/lessons/{held.id}/held",
+        "near": f"/lessons/{held.id}/near",
+        "merge": f"/merge?keep={one.id}&other={other.id}",
+        "recall": f"/why/{recall.id}",
+        "explained": f"/why/{recall.id}/explained",
+        "tried": "/why/try?task=Cancel+pending+order+%23W500",
+        "others": "/runs/run-007/others",
+        "taken-back": "/taken-back",
+        "proposed": "/inbox/proposed",
+        "retry": "/queue/retry?run=all",
+    }
+
+
 SHOWN: Final = (
     ("review-home", "/", "light", 920, 620),
     ("review-inbox", "/inbox", "light", 920, 620),
@@ -78,7 +107,7 @@ def digest() -> str:
 def draw(folder: Path) -> None:
     """Make the pictures of a small bank. Raises SystemExit: one is too large."""
     from playwright.sync_api import sync_playwright
-    from seeding import seed
+    from seeding import give_up, seed
     from serving_pages import serving
 
     from conftest import FLAGS, chromium
@@ -86,6 +115,8 @@ def draw(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place, sync_playwright() as driver:
         bank = Path(place) / "bank.db"
         seed(bank)
+        give_up(bank, "run-given-up")
+        pages = pages_of(bank)
         running = driver.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         with serving(bank) as site:
             first = running.new_context()
@@ -105,7 +136,7 @@ def draw(folder: Path) -> None:
             for name, at, scheme, width, height in SHOWN:
                 _keep(folder / f"{name}.png", taken(at, scheme, width, height))
             for name, small_width, (scheme, width, height) in SHEETS:
-                small = {one: taken(at, scheme, width, height) for one, at in PAGES.items()}
+                small = {one: taken(at, scheme, width, height) for one, at in pages.items()}
                 page = running.new_page(viewport={"width": _WIDE, "height": 200})
                 page.set_content(_sheet(small, small_width), wait_until="load")
                 _keep(folder / f"review-pages-{name}.jpg", page.screenshot(full_page=True, type="jpeg", quality=45))
