@@ -74,7 +74,7 @@ DOORS: dict[str, Door] = {
 }
 FREE = {
     "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals"},
-    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue"},
+    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue", "spending"},
     "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
