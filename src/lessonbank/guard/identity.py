@@ -34,9 +34,10 @@ _caller: ContextVar[str | None] = ContextVar("caller", default=None)
 def called_by(identity: str, /) -> Generator[None]:
     """Inside, and in work that begins inside, calls without a key of their own are those of `identity`.
 
-    For a server, which knows its callers by other keys: to whom the process belongs says nothing of them.
+    For a server, which knows its callers by other keys: to whom the process belongs says nothing of them. Where
+    `identity` is empty, they are whose they were.
     """
-    token = _caller.set(identity)
+    token = _caller.set(identity or _caller.get())
     try:
         yield
     finally:
@@ -47,6 +48,14 @@ def called_by(identity: str, /) -> Generator[None]:
 def of_process() -> str:
     """The operating system's user at this machine, as `process:ana@host`. No environment variable changes it."""
     return f"process:{_user()}@{platform.node() or 'unknown'}"
+
+
+def of_scope_key(door: str, digest: str, /, *, holders: int) -> str:
+    """Of whoever comes by a key of one scope at a door with its own keys, such as the proxy; `digest` in hexadecimal.
+
+    Empty where nobody else has a key of that scope: whoever alone has it is its owner, as the process is.
+    """
+    return f"key:{door}/{digest[:16]}" if holders > 1 else ""
 
 
 def one_of_many(identity: str, /) -> bool:

@@ -20,6 +20,7 @@ from lessonbank._serving import address, bracketed, listening, server_of
 from lessonbank.arguments import named
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
+from lessonbank.guard.identity import of_scope_key
 
 from .app import Server
 from .memory import Memory
@@ -76,8 +77,7 @@ class Keys:
                 found = scope
         if found is None:
             return None
-        # Whoever alone has the key of a scope is its owner, as the process is; of several each speaks for itself.
-        writer = f"key:mcp/{digest[:16]}" if self._holders[found] > 1 else ""
+        writer = of_scope_key("mcp", digest, holders=self._holders[found])
         return AccessToken(token="", client_id=digest[:16], scopes=[], claims={SCOPE: found, WRITER: writer})
 
 

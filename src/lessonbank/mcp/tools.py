@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, cast
 
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -178,7 +178,7 @@ async def _mine(memory: Memory, /) -> AsyncGenerator[AsyncReasoningBank]:
     claims = _claims() if memory.scopes else {}
     async with promptly():
         bank = await memory.bank(claims.get(SCOPE))
-        with called_by(writer) if (writer := claims.get(WRITER)) else nullcontext():
+        with called_by(claims.get(WRITER, "")):
             yield bank
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
@@ -167,7 +166,7 @@ def _shown(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
             return _ended(site, request, str(error))
         except LessonbankError as error:
             return _failed(plain, error)
-        with called_by(guest.identity) if guest else nullcontext():
+        with called_by(guest.identity if guest else ""):
             return await _visited(plain, guest, page)
 
     return answer

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from lessonbank.arguments import named
 from lessonbank.errors import UsageError
+from lessonbank.guard.identity import of_scope_key
 from lessonbank.guard.scope import check_scope
 
 KEY: Final = "x-lessonbank-key"
@@ -64,7 +65,7 @@ class Entrance:
         return (self._scope,) if self._scope else tuple(dict.fromkeys(self._keys.values()))
 
     def whose(self, headers: Mapping[str, str], /) -> Whose:
-        """Whose memory a request gets. Whoever alone has the key of a scope is its owner, as the process is.
+        """Whose memory a request gets.
 
         Raises:
             Refused: no key, an unknown key, or a host name that is not this machine's.
@@ -78,7 +79,7 @@ class Entrance:
         scope = self._keys.get(digest)
         if scope is None:
             raise Refused(401, f"this proxy needs its own key in the header {KEY}")
-        return Whose(scope, f"key:proxy/{digest.hex()[:16]}" if self._holders[scope] > 1 else "")
+        return Whose(scope, of_scope_key("proxy", digest.hex(), holders=self._holders[scope]))
 
 
 def read_keys(path: Path, /) -> dict[str, str]:

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from typing import Any, BinaryIO, Final, cast
 
 import lessonbank
@@ -40,8 +39,7 @@ class Memory:
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
-        writer = frame.get("writer")
-        with called_by(writer) if writer else nullcontext():
+        with called_by(frame.get("writer") or ""):
             self._do(frame)
 
     def _do(self, frame: Frame) -> None:
