@@ -73,7 +73,8 @@ def test_no_verdict_rests_on_it() -> None:
 def test_a_recall_before_anything_was_told_changes_nothing() -> None:
     one = topic_alone(7, n=50)
     found = review(replace(one, outcome=np.full(50, np.nan)))
-    assert jointly(found.expected, one, found.found).mean == pytest.approx(found.expected.mean)
+    never = np.zeros(len(one.units), dtype=np.bool_)
+    assert jointly(found.expected, one, found.found, turned=never).mean == pytest.approx(found.expected.mean)
 
 
 @pytest.mark.full

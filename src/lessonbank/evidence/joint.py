@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from .episodes import LESSON_LEVEL, Episodes, Floats, Ints
+from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Pooled, innermost
 from .sequences import Outcomes
 
@@ -45,8 +45,11 @@ class _Places:
     """By recall: what stands for the outcome less its guess."""
 
 
-def jointly(told: Pooled, episodes: Episodes, found: Outcomes, /) -> Pooled:
-    """The same, with what all draws together say of the lessons that were found most often."""
+def jointly(told: Pooled, episodes: Episodes, found: Outcomes, /, *, turned: Flags) -> Pooled:
+    """The same, with what all draws together say of the lessons that were found most often.
+
+    `turned`: by unit: whether it did something else before. Its expectation stays as it is: the model knows no time.
+    """
     places = _last_places(episodes, found)
     counts = np.bincount(places.unit, minlength=len(episodes.units))
     lessons = np.argsort(-counts, kind="stable")[: min(_LESSONS, int((counts > 0).sum()))]
@@ -55,7 +58,7 @@ def jointly(told: Pooled, episodes: Episodes, found: Outcomes, /) -> Pooled:
     group = np.array([innermost(episodes.parents, int(n)) for n in lessons])
     mean, spread = told.mean.copy(), told.spread.copy()
     mean[lessons], spread[lessons] = _posterior(*_learned(places, lessons, len(episodes.units)), group)
-    return Pooled(mean, spread)
+    return Pooled(np.where(turned, told.mean, mean), np.where(turned, told.spread, spread))
 
 
 def _last_places(episodes: Episodes, found: Outcomes) -> _Places:

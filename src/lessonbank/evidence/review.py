@@ -103,7 +103,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
         effects=made,
         low=low,
         high=high,
-        expected=jointly(pooled(made, episodes.level, episodes.parents), episodes, found),
+        expected=jointly(pooled(made, episodes.level, episodes.parents), episodes, found, turned=start > 0),
         log_help=log_help,
         log_harm=log_harm,
         least=least,
