@@ -196,11 +196,14 @@ class _Told:
     recalls: int = 0
     sources: int = 0
     """How many sources there are."""
+    is_mixed: bool = False
+    """Whether some group or lesson likely harms."""
 
     @classmethod
     def of(cls, units: Mapping[str, UnitReview], recalls: int, /) -> _Told:
         """With what follows from it."""
-        return cls(units, recalls, sum(unit.startswith(SOURCE) for unit in units))
+        harmful = any(unit != WHOLE and one.grade in _HARMFUL and not one.by_judge for unit, one in units.items())
+        return cls(units, recalls, sum(unit.startswith(SOURCE) for unit in units), harmful)
 
     @property
     def whole(self) -> UnitReview | None:
@@ -211,7 +214,8 @@ class _Told:
 _HARMFUL: Final = ("likely harms", "harms")
 _HELPFUL: Final = ("likely helps", "helps")
 _ENOUGH: Final = 1 / 3
-"""Doubt that is enough to withhold every other time: then it harms with a chance of two in three."""
+"""Doubt of a group that is enough to withhold it every other time: then it harms with a chance of two in three. Lessons
+are doubted more slowly: where harmful ones go at once, memory helps at once, and the others are no longer on trial."""
 
 
 @dataclass(slots=True)
@@ -235,7 +239,8 @@ class TrialPeriods:
     length: int = 150
     """Recalls of the scope for which memory as a whole is new, and of a topic for which it is."""
     longest: int = 1000
-    """Recalls of a lesson that is found alone for which it is new, if memory is not likely to help before."""
+    """Recalls of a lesson that is found alone for which it is new. The trial ends before where memory likely
+    helps and nothing in it likely harms."""
     topics: float = 0.4
     """A topic of which several lessons were found, in its first `length` recalls."""
     few: int = 20
@@ -295,8 +300,10 @@ class TrialPeriods:
         find the lessons that harm.
         """
         within = {id: told.units.get(id) for id, groups in lessons.items() if unit in groups}
+        if not within:
+            return doubt(known.expected, known.spread)
         mean, spread = known.expected, known.spread
-        if within and all(one and one.found >= self.few for one in within.values()):
+        if all(one and one.found >= self.few for one in within.values()):
             kept = [(1.0 - rate(id), one) for id, one in within.items() if one]
             mean = sum(share * one.expected for share, one in kept)
             spread = math.hypot(*(share * one.spread for share, one in kept))
@@ -316,8 +323,8 @@ class TrialPeriods:
         if recalls >= self.longest or unit.startswith(SOURCE):
             return False
         whole = told.whole
-        if whole and not whole.by_judge and whole.grade in _HELPFUL:
-            return False  # what comes to a memory that helps most likely helps
+        if whole and not whole.by_judge and whole.grade in _HELPFUL and not told.is_mixed:
+            return False  # what comes to a memory that helps, and of which nothing harms, most likely helps
         if not (whole and whole.recalls) and told.recalls >= self.length:
             return False  # nobody tells outcomes: there is nothing to learn
         topic = _topic_of(unit, lessons)
