@@ -196,14 +196,11 @@ class _Told:
     recalls: int = 0
     sources: int = 0
     """How many sources there are."""
-    is_mixed: bool = False
-    """Whether some group or lesson likely harms."""
 
     @classmethod
     def of(cls, units: Mapping[str, UnitReview], recalls: int, /) -> _Told:
         """With what follows from it."""
-        harmful = any(unit != WHOLE and one.grade in _HARMFUL and not one.by_judge for unit, one in units.items())
-        return cls(units, recalls, sum(unit.startswith(SOURCE) for unit in units), harmful)
+        return cls(units, recalls, sum(unit.startswith(SOURCE) for unit in units))
 
     @property
     def whole(self) -> UnitReview | None:
@@ -215,7 +212,7 @@ _HARMFUL: Final = ("likely harms", "harms")
 _HELPFUL: Final = ("likely helps", "helps")
 _ENOUGH: Final = 1 / 3
 """Doubt of a group that is enough to withhold it every other time: then it harms with a chance of two in three. Lessons
-are doubted more slowly: where harmful ones go at once, memory helps at once, and the others are no longer on trial."""
+are doubted more slowly: their draws are what shows them to harm, or to help."""
 
 
 @dataclass(slots=True)
@@ -239,8 +236,7 @@ class TrialPeriods:
     length: int = 150
     """Recalls of the scope for which memory as a whole is new, and of a topic for which it is."""
     longest: int = 1000
-    """Recalls of a lesson that is found alone for which it is new. The trial ends before where memory likely
-    helps and nothing in it likely harms."""
+    """Recalls of a lesson that is found alone for which it is new, if memory is not likely to help before."""
     topics: float = 0.4
     """A topic of which several lessons were found, in its first `length` recalls."""
     few: int = 20
@@ -323,8 +319,8 @@ class TrialPeriods:
         if recalls >= self.longest or unit.startswith(SOURCE):
             return False
         whole = told.whole
-        if whole and not whole.by_judge and whole.grade in _HELPFUL and not told.is_mixed:
-            return False  # what comes to a memory that helps, and of which nothing harms, most likely helps
+        if whole and not whole.by_judge and whole.grade in _HELPFUL:
+            return False  # what comes to a memory that helps most likely helps
         if not (whole and whole.recalls) and told.recalls >= self.length:
             return False  # nobody tells outcomes: there is nothing to learn
         topic = _topic_of(unit, lessons)
