@@ -189,6 +189,19 @@ def test_what_is_shown_to_help_is_withheld_least_and_what_likely_harms_every_oth
     assert rates(policy, {"a": (), "b": (), "c": ()}) == {"*": 0.05, "a": 0.05, "b": 0.5, "c": 0.1}
 
 
+def test_a_topic_is_withheld_by_what_a_task_found_of_it() -> None:
+    good, bad = (UnitReview(200, expected=way * 0.1, spread=0.02, found=200) for way in (1, -1))
+    units = {"*": UnitReview(500), "topic/1": UnitReview(500, expected=-0.1, spread=0.02), "topic/2": UnitReview(500)}
+    policy = TrialPeriods()
+    policy.tell("t", units | {"good": good, "better": good, "bad": bad, "worse": bad}, recalls=500)
+    helpful, harmful = dict.fromkeys(("good", "better"), ("topic/1",)), dict.fromkeys(("bad", "worse"), ("topic/1",))
+    other = {"c": ("topic/2",)}
+    assert rates(policy, helpful | other)["topic/1"] == 0.1
+    assert rates(policy, harmful | other)["topic/1"] == 0.5
+    assert rates(policy, {"good": ("topic/1",), "bad": ("topic/1",)} | other)["topic/1"] == 0.1  # bad is half withheld
+    assert rates(policy, helpful | {"new": ("topic/1",)} | other)["topic/1"] == 0.5  # as the topic does on average
+
+
 def test_opinions_alone_change_no_odds() -> None:
     policy = TrialPeriods()
     by_judge = {unit: UnitReview(1500, "harms", by_judge=True, expected=-0.3, spread=0.01) for unit in ("*", "a", "b")}

@@ -18,7 +18,7 @@ from lessonbank.types import Recall, Settlement
 from .audits import Audits
 from .doubts import superseded
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
-from .units import WHOLE, entries
+from .units import WHOLE, chances, entries
 
 _NAN: Final = float("nan")
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
@@ -129,8 +129,8 @@ class Columns:
     """By name of a column: one number per row. `first` is the change by which the outcome became known first."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
     """Row, unit, shown, chance: see `units.entries`."""
-    _placed: tuple[array[float], ...] = field(default_factory=_doubles)
-    """Row, lesson, shown, cited."""
+    _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(5))
+    """Row, lesson, shown, cited, chance."""
     _placed_from: list[int] = field(default_factory=list[int])
 
     def __post_init__(self) -> None:
@@ -162,11 +162,12 @@ class Columns:
             self._told[name].append(value)
         self._task.append(hash(recall.task))
         self._placed_from.append(len(self._placed[0]))
+        chance = chances(recall)
         for candidate in recall.candidates:
             if candidate.placed:
                 lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
                 self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
-                _append(self._placed, row, lesson, candidate.shown, 0)
+                _append(self._placed, row, lesson, candidate.shown, 0, chance[candidate.lesson_id])
         for entry in entries(recall):
             _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
 
@@ -223,7 +224,7 @@ class Columns:
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
-        rows, lessons, _, named = self._placed
+        rows, lessons, _, named, _ = self._placed
         wanted = {self.units.of(id) for id in cited if id in self.units}
         place = self._placed_from[row]
         while place < len(rows) and rows[place] == row:
@@ -260,7 +261,7 @@ class Columns:
         return Episodes(
             **columns,
             draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
-            placed=Placed(placed[0][found], placed[1][found], placed[2][found] > 0, placed[3][found] > 0),
+            placed=_places(*(column[found] for column in placed)),
             units=tuple(self.units.names),
             level=np.array(self._level),
             turn=turn,
@@ -300,18 +301,22 @@ def _another_model(agent: Ints, at: Floats) -> float:
     return float(at[: others[-1] + 1].max())
 
 
+def _places(row: Ints, lesson: Ints, shown: Floats, cited: Floats, chance: Floats) -> Placed:
+    return Placed(row, lesson, shown > 0, cited > 0, chance)
+
+
 def _append(columns: tuple[array[float], ...], *values: float) -> None:
     for column, value in zip(columns, values, strict=True):
         column.append(value)
 
 
-def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Ints, Ints, Floats, Floats]:
+def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
-    row, unit, shown, last = (np.array(column) for column in columns)
+    row, unit, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
     kept = np.flatnonzero(row >= 0)
     kept = kept[np.argsort(row[kept], kind="stable")]
-    return row[kept], unit[kept].astype(np.int64), shown[kept], last[kept]
+    return row[kept], unit[kept].astype(np.int64), *(column[kept] for column in rest)
 
 
 def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:

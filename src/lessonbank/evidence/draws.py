@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from statistics import NormalDist
 from typing import Final, Protocol, runtime_checkable
 
@@ -209,6 +210,9 @@ class _Told:
 
 _HARMFUL: Final = ("likely harms", "harms")
 _HELPFUL: Final = ("likely helps", "helps")
+_ENOUGH: Final = 1 / 3
+"""Doubt of a group that is enough to withhold it every other time: then it harms with a chance of two in three. Lessons
+are doubted more slowly: their draws are what shows them to harm, or to help."""
 
 
 @dataclass(slots=True)
@@ -259,12 +263,13 @@ class TrialPeriods:
         """Draws with the probabilities of now."""
         told = self._told.get(scope, _NOTHING_TOLD)
 
+        @cache
         def rate(unit: str) -> float:
-            return self._rate(unit, told, lessons)
+            return self._rate(unit, told, lessons, rate)
 
         return drawn(lessons, rate, recall_id=recall_id, usual=self.usual, seed=self.seed, tree=True)
 
-    def _rate(self, unit: str, told: _Told, lessons: Members) -> float:
+    def _rate(self, unit: str, told: _Told, lessons: Members, rate: Callable[[str], float]) -> float:
         """How often to withhold one unit."""
         known = told.units.get(unit)
         grade = known.grade if known and not known.by_judge else ""
@@ -280,7 +285,25 @@ class TrialPeriods:
         usual = self._trial(unit, known, lessons) if is_new else self.usual
         if known is None or known.by_judge or unit == WHOLE:
             return usual
-        return usual + (self.doubted - usual) * doubt(known)
+        return usual + (self.doubted - usual) * self._doubt(unit, known, told, lessons, rate)
+
+    def _doubt(
+        self, unit: str, known: UnitReview, told: _Told, lessons: Members, rate: Callable[[str], float]
+    ) -> float:
+        """How far the evidence speaks for harm by what a draw would leave out of this recall, 0 to 1.
+
+        For a group that is the sum of what was found of it, as far as that is known: of a topic that helps a task may
+        find the lessons that harm.
+        """
+        within = {id: told.units.get(id) for id, groups in lessons.items() if unit in groups}
+        if not within:
+            return doubt(known.expected, known.spread)
+        mean, spread = known.expected, known.spread
+        if all(one and one.found >= self.few for one in within.values()):
+            kept = [(1.0 - rate(id), one) for id, one in within.items() if one]
+            mean = sum(share * one.expected for share, one in kept)
+            spread = math.hypot(*(share * one.spread for share, one in kept))
+        return min(doubt(mean, spread) / _ENOUGH, 1.0)
 
     def _trial(self, unit: str, known: UnitReview | None, lessons: Members) -> float:
         """How often to withhold what is on trial."""
@@ -362,7 +385,7 @@ class Bandit:
     def _rate(self, known: UnitReview) -> float:
         """More the likelier it harms, less the surer it helps."""
         neutral = self.floor + (self.start - self.floor) * min(known.spread / _UNSURE, 1.0)
-        return neutral + (self.ceiling - neutral) * math.sqrt(doubt(known))
+        return neutral + (self.ceiling - neutral) * math.sqrt(doubt(known.expected, known.spread))
 
 
 _NOTHING_TOLD: Final = _Told()
@@ -370,9 +393,9 @@ _UNSURE: Final = 0.05
 """A spread, in the rate of success, at which nothing is known yet."""
 
 
-def doubt(known: UnitReview, /) -> float:
+def doubt(expected: float, spread: float, /) -> float:
     """How far the evidence speaks for harm, 0 to 1: 0 where help is at least as likely."""
-    return max(0.0, 2.0 * _NORMAL.cdf(-known.expected / max(known.spread, 1e-9)) - 1.0)
+    return max(0.0, 2.0 * _NORMAL.cdf(-expected / max(spread, 1e-9)) - 1.0)
 
 
 def check_probability(value: object, /, *, name: str) -> None:

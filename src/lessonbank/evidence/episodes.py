@@ -44,6 +44,8 @@ class Placed:
     shown: Flags
     cited: Flags
     """Whether the agent named it among what it used: adherence, which is not effect."""
+    chance: Floats
+    """The probability with which it was to be shown, all draws of the recall together."""
 
     def __len__(self) -> int:
         return len(self.row)

@@ -133,7 +133,7 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
     mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
     for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
         at = np.flatnonzero(own)
-        inner = np.array([_innermost(parents, int(n)) for n in at], dtype=np.int64)
+        inner = np.array([innermost(parents, int(n)) for n in at], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = found.estimate[at], error[at] ** 2, seen[at]
         between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use])
@@ -144,7 +144,8 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
     return Pooled(mean, spread)
 
 
-def _innermost(parents: Sequence[Sequence[int]], unit: int) -> int:
+def innermost(parents: Sequence[Sequence[int]], unit: int, /) -> int:
+    """The narrowest group of a unit; -1 where it has none."""
     return parents[unit][-1] if unit < len(parents) and parents[unit] else -1
 
 

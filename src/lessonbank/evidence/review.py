@@ -13,6 +13,7 @@ from lessonbank.guard.identity import one_of_many
 from ._bets import STARTS, restarted, tally
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
+from .joint import jointly
 from .lift import Standing
 from .sequences import (
     Basis,
@@ -102,7 +103,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
         effects=made,
         low=low,
         high=high,
-        expected=pooled(made, episodes.level, episodes.parents),
+        expected=jointly(pooled(made, episodes.level, episodes.parents), episodes, found, turned=start > 0),
         log_help=log_help,
         log_harm=log_harm,
         least=least,

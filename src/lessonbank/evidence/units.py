@@ -62,6 +62,23 @@ def entries(recall: Recall, /) -> list[Entry]:
     return [told[unit] for unit in covered if unit in told]
 
 
+def chances(recall: Recall, /) -> dict[str, float]:
+    """By lesson that had a place: the probability with which it was to be shown, all draws together."""
+    draws = _draws(recall)
+    return {
+        candidate.lesson_id: prod(
+            [_kept(draws.get(unit, _NONE)) for unit in (WHOLE, *candidate.groups, candidate.lesson_id)]
+        )
+        for candidate in recall.candidates
+        if candidate.placed
+    }
+
+
+def _kept(draw: _Draw) -> float:
+    """A receipt may come from anywhere, and say anything."""
+    return min(max(1.0 - draw.probability, 0.0), 1.0)
+
+
 def _covered(recall: Recall) -> Mapping[str, Iterable[str]]:
     """By unit: the lessons below it that had a place."""
     covered: dict[str, list[str]] = {}

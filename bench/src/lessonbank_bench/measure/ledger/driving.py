@@ -26,6 +26,8 @@ class Verdicts:
     """Of the same, the share of which the bank says that they help or harm, or that it took back."""
     wrong: int
     """Lessons of which it says what is not so."""
+    along: int = 0
+    """Lessons that do no harm, of which it says nothing, and that were taken back with their group."""
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
@@ -42,6 +44,7 @@ def rows(sampling: Sampling, /) -> list[Row]:
             most=0.0,
             unit="",
             on=on,
+            beside=(("lessons without harm that went with a harmful group", float(sum(one.along for one in found))),),
         ),
         *map(agreement, seeds),
     ]
@@ -76,9 +79,11 @@ def driven(seed: int, episodes: int, /) -> Verdicts:
     planted = dict(zip(world.names, world.families.effect[0], strict=True))
     said = {"helps": 1, "likely helps": 1, "no evidence yet": 0, "likely harms": -1, "harms": -1}
     acting = [lesson for lesson in lift.lessons if planted[lesson.lesson_id]]
-    verdicts = {lesson.lesson_id: -1 if lesson.retired else said[lesson.standing] for lesson in lift.lessons}
+    verdicts = {lesson.lesson_id: said[lesson.standing] for lesson in lift.lessons}
+    gone = {lesson.lesson_id for lesson in lift.lessons if lesson.retired}
     return Verdicts(
         agree=float(np.mean([(lesson.expected or 0.0) * planted[lesson.lesson_id] > 0 for lesson in acting])),
-        decided=float(np.mean([verdicts[lesson.lesson_id] != 0 for lesson in acting])),
+        decided=float(np.mean([verdicts[one.lesson_id] != 0 or one.retired for one in acting])),
         wrong=sum(verdict not in (0, np.sign(planted[id])) for id, verdict in verdicts.items()),
+        along=sum(verdicts[id] == 0 and planted[id] >= 0 for id in gone),
     )

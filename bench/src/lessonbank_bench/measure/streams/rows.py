@@ -52,7 +52,7 @@ class Straight:
         self._row, self._unit = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
         self._shown, self._chance = np.zeros(entries, bool), np.zeros(entries)
         self._place_row, self._place_unit = np.zeros(places, np.int64), np.zeros(places, np.int64)
-        self._place_shown = np.zeros(places, bool)
+        self._place_shown, self._place_chance = np.zeros(places, bool), np.zeros(places)
         self._template, self._seconds = stream.template, BEGAN.timestamp() + 60.0 * np.arange(tasks)
         self._number, self._level = {WHOLE: 0}, [WHOLE_LEVEL]
         self._parents = dict[int, tuple[int, ...]]()
@@ -69,6 +69,7 @@ class Straight:
             place = self._places
             self._place_row[place], self._place_unit[place] = row, unit
             self._place_shown[place] = n in come.shown
+            self._place_chance[place] = come.chance_of(n)
             self._places += 1
         for change in changes:
             at, unit = self._draws, self._number[change.unit]
@@ -102,7 +103,9 @@ class Straight:
         seconds, begun = self._seconds[task][order], np.full(len(self._number), -np.inf)
         begun[list(self._begun)] = list(self._begun.values())
         drawn = _by_row(place[self._row[:d]], self._unit[:d], self._shown[:d], self._chance[:d])
-        placed = _by_row(place[self._place_row[:p]], self._place_unit[:p], self._place_shown[:p])
+        placed = _by_row(
+            place[self._place_row[:p]], self._place_unit[:p], self._place_shown[:p], self._place_chance[:p]
+        )
         kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
         level, known = np.array(self._level), drawn[0] < int((~np.isnan(outcome)).sum())
         none, units = np.full(n, _NAN), tuple(self._number)
@@ -119,7 +122,7 @@ class Straight:
             cost=none,
             seconds=none,
             draws=Draws(*(column[kept] for column in drawn)),
-            placed=Placed(*(column[found] for column in placed), np.zeros(int(found.sum()), bool)),
+            placed=_places(*(column[found] for column in placed)),
             units=units,
             level=level,
             turn=_turns(level, drawn[1], known, kept),
@@ -130,6 +133,10 @@ class Straight:
             judges=("judge",) if self._is_judged else (),
             at=seconds,
         )
+
+
+def _places(row: Ints, unit: Ints, shown: Flags, chance: Floats) -> Placed:
+    return Placed(row, unit, shown, np.zeros(len(row), bool), chance)
 
 
 def _by_row(row: Ints, *columns: Ints | Flags | Floats) -> tuple[Ints | Flags | Floats, ...]:
