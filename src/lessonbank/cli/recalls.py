@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lessonbank._counting import counted
+from lessonbank.evidence.groups import group_names, named
 from lessonbank.types import Recall
 
 from . import _options as options
@@ -89,8 +90,9 @@ def show(
 def _withheld(recall: Recall) -> str:
     if recall.control:
         return "all of it, to compare with"
-    groups = [draw.group for draw in recall.groups if draw.withheld]
-    return f"as a group: {', '.join(groups)}" if groups else "none or single lessons, as above"
+    names = group_names(recall.lessons)
+    groups = [named(draw.group, names) for draw in recall.groups if draw.withheld]
+    return f"as a group: {'; '.join(groups)}" if groups else "none or single lessons, as above"
 
 
 def _when(recall: Recall) -> str:
