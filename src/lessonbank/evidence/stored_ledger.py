@@ -42,7 +42,8 @@ from lessonbank.types.repeats import repeats_of, with_repeats
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
-from .draws import Assignment, FollowsEvidence, Members, Withholding
+from .comparisons import price_of_following
+from .draws import Assignment, Bandit, FollowsEvidence, Members, Withholding
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .groups import BY, OTHERS, group_names, named, writer_of, writers_apart
 from .ledger import Acted
@@ -227,15 +228,15 @@ class StoredLedger:
                 kept.take_in(unsettled, ())
             lessons = await self._measured(kept, scope)
             names = _names_of_groups(kept.columns.units.names, lessons.values())
+            episodes = await to_thread.run_sync(self._episodes, kept)
             found = await to_thread.run_sync(
-                lambda: report(
-                    self._episodes(kept), scope=scope, lessons=lessons, names=names, level=level, proposed=proposed
-                )
+                lambda: report(episodes, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             )
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
             notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += _gone_as_one(kept.as_one, lessons)
+            notes += price_of_following(episodes) if isinstance(self.policy, Bandit) else []
             return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
