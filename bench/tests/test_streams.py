@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lessonbank.evidence import review
 from lessonbank.evidence.draws import Holdout, TrialPeriods
 from lessonbank.evidence.episodes import Episodes
+from lessonbank.evidence.sequences import outcomes, scores
 from lessonbank.evidence.units import entries
 from lessonbank_bench.measure.ledger import reaching
 from lessonbank_bench.measure.ledger.sampling import Sampling
-from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Played, Pure, Seen, Unit, making, play, seen
+from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Played, Pure, Seen, Unit, betting, making, play, seen
 from lessonbank_bench.measure.streams.playing import Come, receipt
+from lessonbank_bench.measure.streams.scoring import told_by_unit
 from lessonbank_bench.measure.streams.truth import changes
 
 MAKERS = {
@@ -130,6 +133,21 @@ def test_the_looks_between_reviews_say_what_the_reviews_say() -> None:
             if word == "likely harms":
                 assert found.units[unit].likely[HARM] <= look.task + 1
     assert found.off < 0.05
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_simulators_own_scores_and_limits_are_those_of_the_ledger(name: str) -> None:
+    stream = MAKERS[name](240, 6)
+    bank = Pure(stream, TrialPeriods(seed="a"))
+    play(stream, bank)
+    bank.review()
+    episodes = bank.reviews[-1].episodes
+    theirs, parts = scores(episodes, outcomes(episodes)), ("row", "shown", "score", "scale", "lowest", "highest")
+    for unit, own in enumerate(told_by_unit(episodes)):
+        for part in parts:
+            np.testing.assert_allclose(getattr(own, part), getattr(theirs.of(unit), part), atol=1e-12, err_msg=part)
+    np.testing.assert_allclose(betting.likely_from(episodes), review.likely_from(episodes))
+    np.testing.assert_allclose(betting.shown_from(episodes), review.shown_from(episodes))
 
 
 def test_a_run_that_hangs_fails_and_nobody_hears_of_it() -> None:

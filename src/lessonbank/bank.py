@@ -206,7 +206,8 @@ class AsyncReasoningBank:
         """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
         found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
         recall_id = new_id()
-        groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
+        apart, every = await ledger.writers(scope=self.scope), [m.experience for m in found.matches]
+        groups = {i.id: groups_of(i, one, apart=apart) for one in every for i in one.active_lessons}
         assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
         sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
         found = sides.found

@@ -141,12 +141,15 @@ def test_forbidden_imports_are_caught(copy: Path) -> None:
         plant(copy, name, text)
     plant(copy, "helpers.py", '"""Unplaced."""\n')
     plant(copy, "../../bench/src/lessonbank_bench/runner.py", "\nfrom lessonbank.stores import sqlite\n")
+    looking = "lessonbank_bench.measure.streams.looking"
+    plant(copy, f"../../bench/src/{looking.replace('.', '/')}.py", "\nfrom lessonbank.evidence import estimates\n")
     problems = gates.imports(copy)
     for name, _, culprit in IMPORTS:
         offender = "lessonbank." + name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         assert one_that_names(problems, offender, culprit), problems
     assert one_that_names(problems, "helpers"), "a module without a place"
     assert one_that_names(problems, "lessonbank_bench.runner", "lessonbank.stores.sqlite"), "an experiment looks inside"
+    assert one_that_names(problems, looking, "lessonbank.evidence.estimates"), "a simulator uses what it checks"
 
 
 def test_a_folder_that_the_contracts_would_not_see_is_caught(copy: Path) -> None:

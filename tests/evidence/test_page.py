@@ -18,7 +18,7 @@ from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.lift import GroupLift, Part, Split
 from lessonbank.evidence.lift_words import PROMISE, in_words
-from lessonbank.reports.lift_page import page
+from lessonbank.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full
 
@@ -399,6 +399,14 @@ def test_a_lesson_names_the_runs_it_came_from_and_a_few_recalls_that_showed_it()
     assert f"drawn from the runs {ids[0]}, {ids[1]}" in text
     assert f"{ids[19]} and 10 more" in text
     assert f"shown last by the recalls {', '.join(ids[:5])}" in text
+
+
+def test_where_there_are_pages_of_runs_a_lesson_links_to_them_whatever_their_ids_say() -> None:
+    lift = rich(lessons=(a_lesson(1, run_ids=('r"><b>1',), recall_ids=("c1",)),))
+    text = content(lift, address=lambda kind, id: f"/{kind}/{id}")
+    assert '<a href="/why/c1">c1</a>' in text
+    assert '<a href="/runs/r&quot;&gt;&lt;b&gt;1">r&quot;&gt;&lt;b&gt;1</a>' in text
+    assert "<a href" not in content(lift)
 
 
 def test_where_outcomes_are_missing_on_one_side_the_page_says_of_what() -> None:

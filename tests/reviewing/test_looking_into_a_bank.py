@@ -54,6 +54,15 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert "What memory changed" in site.get("/evidence").text
 
 
+def test_the_evidence_of_a_lesson_leads_to_its_page_its_runs_and_the_recalls_that_showed_it(site: Site) -> None:
+    text = site.enter().get("/evidence").text
+    inside = "".join(re.findall(r'<div class="inside">.*?</dl>', text, re.DOTALL))
+    for kind in ("lessons", "runs", "why"):
+        found = re.findall(rf'<a href="(/{kind}/[^"]+)">', inside)
+        assert found, kind
+        assert site.get(found[0]).status == 200
+
+
 def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         before = bank.admin.counts()

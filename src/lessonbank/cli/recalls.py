@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessonbank._counting import counted
-from lessonbank.types import Recall
+from lessonbank.errors import NotFound
+from lessonbank.evidence.groups import group_names, named
+from lessonbank.types import Lesson, Recall
 
 from . import _options as options
 from ._bank import elsewhere_in, opened
 from ._ids import lesson_id, recall_id, short
 from ._output import show_json, show_table, show_text, warn, warn_of_more
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
 
 app = typer.Typer(help="List recalls and show what one of them held.", no_args_is_help=True)
 
@@ -65,6 +71,7 @@ def show(
     """Show one recall: the text the agent got, and what was found for it. `explain` says why."""
     with opened(bank, scope) as memory:
         recall = memory.recalls.get(recall_id(memory, id))
+        withheld = _withheld(recall, memory)
     if as_json:
         show_json(recall.model_dump(mode="json"))
         return
@@ -79,18 +86,23 @@ def show(
         ("when", _when(recall)),
         ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
         ("search", recall.retriever),
-        ("withheld", _withheld(recall)),
+        ("withheld", withheld),
         ("metadata", json.dumps(recall.metadata)),
         ("notes", "; ".join(recall.notes) or "none"),
     )
     show_table("\nWhat is known of it", ("field", "value"), rows)
 
 
-def _withheld(recall: Recall) -> str:
+def _withheld(recall: Recall, bank: ReasoningBank) -> str:
     if recall.control:
         return "all of it, to compare with"
-    groups = [draw.group for draw in recall.groups if draw.withheld]
-    return f"as a group: {', '.join(groups)}" if groups else "none or single lessons, as above"
+    gone, known = {draw.group for draw in recall.groups if draw.withheld}, list[Lesson]()
+    for candidate in recall.candidates:
+        if not gone.isdisjoint(candidate.groups):
+            with suppress(NotFound):  # erased since
+                known.append(bank.lessons.get(candidate.lesson_id))
+    groups = [named(group, group_names(known)) for group in sorted(gone)]
+    return f"as a group: {'; '.join(groups)}" if groups else "none or single lessons, as above"
 
 
 def _when(recall: Recall) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lessonbank.guard import one_line
 from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 
-from .groups import named, topic_names
+from .groups import group_names, named
 from .lift import LessonLift
 from .lift_words import points
 
@@ -71,7 +71,7 @@ def explained(
 
 def _named(group: str, lessons: Mapping[str, Lesson]) -> str:
     """The name that the lessons of the recall have for a group."""
-    return f"{group.partition('/')[0]} {named(group, topic_names(lessons.values()))!r}"
+    return f"{group.partition('/')[0]} {named(group, group_names(lessons.values()))!r}"
 
 
 def losers(

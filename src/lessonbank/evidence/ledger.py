@@ -30,6 +30,10 @@ class Ledger(Protocol):
         """`found` with what is shown to help before its equals: the other lessons of its experience."""
         ...
 
+    async def writers(self, *, scope: str) -> Sequence[str]:
+        """The writers of `scope` whose lessons are a source of their own (`groups.writers_apart`)."""
+        ...
+
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """The draws for one recall, in which these lessons were found."""
         ...
@@ -61,6 +65,10 @@ class Unmeasured:
     async def prefer(self, found: Found, /, *, scope: str) -> Found:
         """As it was found."""
         return found
+
+    async def writers(self, *, scope: str) -> Sequence[str]:
+        """None."""
+        return ()
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Nothing is withheld."""

@@ -42,9 +42,10 @@ from lessonbank.types.repeats import repeats_of, with_repeats
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
-from .draws import Assignment, FollowsEvidence, Members, Withholding
+from .comparisons import price_of_following
+from .draws import Assignment, Bandit, FollowsEvidence, Members, Withholding
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
-from .groups import named, topic_names
+from .groups import BY, OTHERS, group_names, named, writer_of, writers_apart
 from .ledger import Acted
 from .lift import Lift
 from .report import report
@@ -71,6 +72,8 @@ _FIRST, _SHARE = 20, 0.05
 with what there is, and what it costs per outcome does not."""
 
 
+_NEW: Final = 200
+"""Lessons whose writer a review asks for, at most; the next one asks for others."""
 _REMEMBERED: Final = 5_000
 """Lessons that are remembered from one report to the next."""
 
@@ -86,6 +89,8 @@ class _Kept:
     """Edits and rollbacks."""
     groups: dict[str, datetime] = field(default_factory=dict[str, datetime])
     """By group: when a lesson of it was last taken back for its evidence. The rest of it starts again then."""
+    as_one: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """By group that was taken back as one: its lessons then."""
     taken_back: set[str] = field(default_factory=set[str])
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
@@ -97,6 +102,9 @@ class _Kept:
     measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
     """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
     """
+
+    writers: dict[str, str] = field(default_factory=dict[str, str])
+    """By lesson that tasks found: its writer (`groups.writer_of`)."""
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -115,15 +123,22 @@ class _Kept:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
                 case Retire(successor=str(successor)) if successor and entry.writer == WRITER:
                     self.replaced = self.settled  # the topic's evidence goes on
+                case Retire() if entry.writer == WRITER:
+                    self._take_retired(entry.entry, entry.at)
                 case Retire():
-                    if entry.writer == WRITER:
-                        self.taken_back.update(entry.entry.lesson_ids)
-                        self.groups.update(dict.fromkeys(self.columns.groups_of(entry.entry.lesson_ids), entry.at))
+                    pass
                 case _:
                     self.rewordings.append(entry)
                     if isinstance(entry.entry, Edit):
                         self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
+
+    def _take_retired(self, change: Retire, at: datetime) -> None:
+        """What the evidence led to: it is not done a second time, and what is left of the groups starts again."""
+        self.taken_back.update(change.lesson_ids)
+        self.groups.update(dict.fromkeys(self.columns.groups_of(change.lesson_ids), at))
+        if change.group:
+            self.as_one.setdefault(change.group, set()).update(change.lesson_ids)
 
     def _take_outcome(self, entry: JournalEntry) -> None:
         """What became of a task, and which outcomes a person was asked to check."""
@@ -158,6 +173,10 @@ class StoredLedger:
         """See `Ledger.prefer`."""
         told = await self._last(scope)
         return _preferring(found, told.helps) if told.helps else found
+
+    async def writers(self, *, scope: str) -> Sequence[str]:
+        """See `Ledger.writers`."""
+        return (await self._last(scope)).writers
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
@@ -209,14 +228,15 @@ class StoredLedger:
                 kept.take_in(unsettled, ())
             lessons = await self._measured(kept, scope)
             names = _names_of_groups(kept.columns.units.names, lessons.values())
+            episodes = await to_thread.run_sync(self._episodes, kept)
             found = await to_thread.run_sync(
-                lambda: report(
-                    self._episodes(kept), scope=scope, lessons=lessons, names=names, level=level, proposed=proposed
-                )
+                lambda: report(episodes, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             )
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
             notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
+            notes += _gone_as_one(kept.as_one, lessons)
+            notes += price_of_following(episodes) if isinstance(self.policy, Bandit) else []
             return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
@@ -277,11 +297,28 @@ class StoredLedger:
             sequence=kept.sequence,
             units=unit_reviews(episodes, found),
             proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
+            writers=await self._writers(kept, episodes, scope),
         )
         self._tell(scope, told)
         await self._store.set_setting(key(scope), told.text())
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
+
+    async def _writers(self, kept: _Kept, episodes: Episodes, scope: str) -> tuple[str, ...]:
+        """The writers that are a source of their own from now on: those that receipts name, and new ones."""
+        units = episodes.units
+        lessons = np.flatnonzero(episodes.level == LESSON_LEVEL).tolist()
+        for id in [units[n] for n in lessons if units[n] not in kept.writers][:_NEW]:
+            owner = await if_there(self._store.owner(id, scope=scope))
+            kept.writers |= {one.id: writer_of(one, owner) for one in owner.lessons} if owner else {id: ""}
+        times = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(units))
+        found = Counter[str]()
+        for n in lessons:
+            if writer := kept.writers.get(units[n]):
+                found[writer] += int(times[n])
+        named_by_receipts = [unit for unit in units if unit.startswith(BY) and unit != OTHERS]
+        taken = dict.fromkeys([*self._told[scope].writers, *named_by_receipts])
+        return writers_apart(tuple(taken), found)
 
     def _episodes(self, kept: _Kept) -> Episodes:
         with self._lock:
@@ -393,9 +430,21 @@ class StoredLedger:
         return [recall for recall in found if recall]
 
 
+def _gone_as_one(groups: Mapping[str, set[str]], lessons: Mapping[str, Lesson]) -> list[str]:
+    """Of each group that was taken back as one: which it was, and how many of its lessons still are."""
+    names, told = group_names(lessons.values()), list[str]()
+    for group, ids in groups.items():
+        if gone := sum(id in lessons and lessons[id].retired for id in ids):
+            name = quoted(named(group, names))
+            told.append(
+                f"{counted(gone, 'lesson was', 'lessons were')} taken back as one, {name!r}: they harm together"
+            )
+    return told
+
+
 def _names_of_groups(units: Iterable[str], lessons: Iterable[Lesson]) -> dict[str, str]:
-    topics = topic_names(lessons)
-    return {unit: named(unit, topics) for unit in units if "/" in unit}
+    names = group_names(lessons)
+    return {unit: named(unit, names) for unit in units if "/" in unit}
 
 
 def _is_time(unreviewed: int, reviewed: int) -> bool:

@@ -20,11 +20,11 @@ from lessonbank.agents import called, check_calls, stated, taken
 from lessonbank.arguments import a_text, is_a, refusal, several, shown
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
-from lessonbank.types import Candidate, Found, Match, Recall, Trajectory, Usage
+from lessonbank.types import Candidate, Experience, Found, Lesson, Match, Recall, Trajectory, Usage
 from lessonbank.types.ids import digest
 
 from .draws import Assignment
-from .groups import TOPIC, groups_of, named, topic_names
+from .groups import TOPIC, group_names, groups_of, named, topic_names, writer_of
 from .trial_design import (
     OTHER,
     Arm,
@@ -71,7 +71,7 @@ class _Target:
     def covers(self, match: Match, /) -> bool:
         """Whether this lesson is at stake."""
         (lesson,) = match.experience.lessons
-        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
+        return self.unit is None or not self.ids.isdisjoint((lesson.id, *_groups(lesson, match.experience)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +249,11 @@ class _Lessons:
         return Match(experience=alone, score=0.0, lesson_id=id)
 
 
+def _groups(lesson: Lesson, experience: Experience) -> tuple[str, ...]:
+    """All its groups, its writer whether or not that is a source of its own."""
+    return (*groups_of(lesson, experience), writer_of(lesson, experience))
+
+
 async def _target(store: Store, lessons: _Lessons, question: Question, scope: str) -> _Target:
     unit = question.unit
     if unit is None:
@@ -260,10 +265,11 @@ async def _target(store: Store, lessons: _Lessons, question: Question, scope: st
         names = topic_names([lesson for lesson, _ in known])
         asked = unit.removeprefix(TOPIC).casefold()
         called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
-        called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
+        called |= {group for lesson, e in known for group in _groups(lesson, e) if group == unit}
         if called:
             first = min(called)
-            return _Target(question.way, first, named(first, names), frozenset(called))
+            name = named(first, group_names([lesson for lesson, _ in known]))
+            return _Target(question.way, first, name, frozenset(called))
     raise UsageError(
         f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
         "it is unknown, erased or in quarantine"

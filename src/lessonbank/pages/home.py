@@ -50,7 +50,8 @@ async def helps(visit: Visit) -> Response:
 
 async def evidence(visit: Visit) -> Response:
     """All that was measured: the page of `lessonbank lift --html`, among the others."""
-    return visit.page("evidence.html", {"content": Markup(content(await visit.bank.lift()))})
+    lift = await visit.bank.lift()
+    return visit.page("evidence.html", {"content": Markup(content(lift, address=visit.link))})
 
 
 async def _taken_back(bank: AsyncReasoningBank) -> Sequence[tuple[Line, str]]:

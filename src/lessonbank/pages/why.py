@@ -12,7 +12,7 @@ from lessonbank._concurrency import if_there
 from lessonbank.arguments import refusal
 from lessonbank.config import Search, TrustPolicy
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import named, topic_names
+from lessonbank.evidence.groups import group_names, named
 from lessonbank.types import RECALL, Candidate, Kind, Lesson, Recall
 
 from .runs import of_task
@@ -92,7 +92,7 @@ async def one(visit: Visit) -> Response:
     recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
     rows = await _candidates(visit, recall)
-    names = topic_names(row.lesson for row in rows if row.lesson)
+    names = group_names(row.lesson for row in rows if row.lesson)
     told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
     told["runs"] = await _runs_of(visit, recall, drawn)
     return visit.page("recall.html", told)
@@ -117,12 +117,12 @@ async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
     found = [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
-    names = topic_names(lesson for _, lesson in found if lesson)
+    names = group_names(lesson for _, lesson in found if lesson)
     return [Row(c, lesson, said_of(c, recall, names)) for c, lesson in found]
 
 
 def said_of(one: Candidate, recall: Recall, names: Mapping[str, str], /) -> str:
-    """What became of a lesson that was found, and with what odds. `names`: those of topics, by id."""
+    """What became of a lesson that was found, and with what odds. `names`: those of its groups."""
     rest = [part for part in one.why.split("; ") if part and not part.startswith(_TOLD)]
     groups = [draw for draw in recall.groups if draw.withheld and draw.group in one.groups]
     if not recall.kept:  # a try, which draws nothing

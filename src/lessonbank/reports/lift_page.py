@@ -12,7 +12,7 @@ from lessonbank.evidence.lift_words import advice, headline, promise
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import NAMES, groups_and_lessons, splits
+from .lift_units import NAMES, Address, groups_and_lessons, nowhere, splits
 from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
@@ -46,8 +46,8 @@ def page(lift: Lift, /) -> str:
     return document(f"What memory changed: {escape(canonical_line(lift.scope))}", content(lift), style=STYLE)
 
 
-def content(lift: Lift, /) -> str:
-    """What stands on the page, as HTML without a frame."""
+def content(lift: Lift, /, *, address: Address = nowhere) -> str:
+    """What stands on the page, as HTML without a frame. `address`: where pages of lessons, runs and recalls are."""
     scope = escape(canonical_line(lift.scope))
     return "\n".join(
         (
@@ -55,7 +55,7 @@ def content(lift: Lift, /) -> str:
             answer(lift),
             so_far(lift.series),
             _overall(lift),
-            groups_and_lessons(lift),
+            groups_and_lessons(lift, address=address),
             splits(lift) if lift.recalls else "",
             _missing(lift),
             _judges(lift.judges),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Final
+from typing import Final, TypeAlias
 
 from lessonbank._counting import counted
 from lessonbank.evidence.lift import GroupLift, LessonLift, Lift, Part, Split, UnitLift
@@ -28,7 +28,16 @@ _KEY: Final = (
 )
 
 
-def groups_and_lessons(lift: Lift, /, *, most: int = MOST) -> str:
+Address: TypeAlias = "Callable[[str, str], str]"
+"""Where the page of something is: `lessons`, `runs` or `why` (a recall), and its id. Empty: there is none."""
+
+
+def nowhere(_kind: str, _id: str, /) -> str:
+    """A page on its own has nothing to link to."""
+    return ""
+
+
+def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = nowhere) -> str:
     """Groups in the order of the lift, each with the lessons of which it is the innermost group; then the others."""
     if not lift.lessons:
         return "<h2>Groups and lessons</h2>\n<p>No lesson was found for any task yet.</p>"
@@ -38,9 +47,11 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST) -> str:
     alone = list[LessonLift]()
     for lesson in told:
         inside.get(lesson.groups[-1] if lesson.groups else "", alone).append(lesson)
-    lessons = {id: "".join(_lesson(lesson, lift.scope, forest) for lesson in own) for id, own in inside.items()}
+    lessons = {
+        id: "".join(_lesson(lesson, lift.scope, forest, address) for lesson in own) for id, own in inside.items()
+    }
     groups = [_group(group, lessons[group.group], forest) for group in lift.groups]
-    rest = "".join(_lesson(lesson, lift.scope, forest) for lesson in alone)
+    rest = "".join(_lesson(lesson, lift.scope, forest, address) for lesson in alone)
     if rest and groups:
         rest = f"\n<h3>Lessons of no group</h3>{rest}"
     left = len(lift.lessons) - len(told)
@@ -80,24 +91,27 @@ def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
     count = counted(group.lessons, "lesson")
     summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _said(standing_of(group), group), forest)
-    inside = f'<div class="inside">{_facts(numbers(group))}{lessons}</div>'
+    inside = f'<div class="inside">{_facts(_escaped(numbers(group)))}{lessons}</div>'
     return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
 
 
-def _lesson(lesson: LessonLift, scope: str, forest: Forest) -> str:
+def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) -> str:
     summary = _summary(bar(lesson), escape(named(lesson)), _said(said_of(lesson), lesson), forest)
     when = canonical(lesson.description, limit=_WHEN).strip()
     content = canonical(lesson.content, limit=_TEXT).strip()
     text = f'<p class="soft">{escape(when)}</p>' if when else ""
     text += f"<p class=content>{escape(content)}</p>" if content else ""
-    facts = (
+    known = (
         ("kind", str(lesson.kind or "")),
         *numbers(lesson),
         ("named by the agent", f"{counted(lesson.cited, 'time')}, which is not an effect"),
-        ("its id", lesson.lesson_id),
-        ("drawn from the runs", _ids(lesson.run_ids)),
-        ("shown last by the recalls", _ids(lesson.recall_ids)),
-        ("to see all of them", _command(lesson.lesson_id, scope)),
+    )
+    facts = (
+        *_escaped(known),
+        ("its id", _ids("lessons", (lesson.lesson_id,), address)),
+        ("drawn from the runs", _ids("runs", lesson.run_ids, address)),
+        ("shown last by the recalls", _ids("why", lesson.recall_ids, address)),
+        *_escaped([("to see all of them", _command(lesson.lesson_id, scope))]),
     )
     return (
         f'\n<details class="unit"><summary>{summary}</summary><div class="inside">{text}{_facts(facts)}</div></details>'
@@ -133,13 +147,22 @@ def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
 
 
 def _facts(facts: Iterable[tuple[str, str]]) -> str:
-    rows = (f"<dt>{escape(name)}</dt><dd>{escape(one_line(told))}</dd>" for name, told in facts if told)
-    return f"<dl>{''.join(rows)}</dl>"
+    """`facts`: what each says is HTML already."""
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{told}</dd>' for name, told in facts if told)}</dl>"
 
 
-def _ids(ids: Sequence[str]) -> str:
+def _escaped(facts: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    return ((name, escape(one_line(told))) for name, told in facts)
+
+
+def _ids(kind: str, ids: Sequence[str], address: Address) -> str:
     more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
-    return ", ".join(ids[:_NAMED]) + more
+    return ", ".join(_id(id, address(kind, id)) for id in ids[:_NAMED]) + more
+
+
+def _id(id: str, where: str) -> str:
+    told = escape(one_line(id))
+    return f'<a href="{escape(where)}">{told}</a>' if where else told
 
 
 def _command(id: str, scope: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lessonbank.evidence.estimates import ENOUGH
 from lessonbank.evidence.sequences import Scores, outcomes, path, scores
 from lessonbank_bench.measure.simulator import Episodes, Run, Scatter, World, play
 
@@ -16,6 +16,8 @@ from .table import Row, averaged, counted
 
 Floats = NDArray[np.float64]
 _RUNS, _RUNS_OF_LESSONS, _EPISODES = 400, 200, 2000
+_FEW = 5
+"""Recalls on a side below which the usual interval is boundless."""
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
@@ -56,9 +58,16 @@ def _run(world: World, seed: int) -> Run:
 
 
 def _scores(run: Run, unit: int) -> Scores:
-    """Of memory as a whole (0), or of a lesson (1 and on)."""
+    """What the ledger looks at: of memory as a whole (0), or of a lesson (1 and on)."""
     episodes = run.episodes.as_evidence()
     return scores(episodes, outcomes(episodes)).of(unit)
+
+
+def _drawn(run: Run, unit: int) -> tuple[NDArray[np.integer[Any]], Floats]:
+    """The recalls that tell something of it, and what each counts in the truth: chance (1 - chance)."""
+    draws = run.episodes.as_evidence().draws
+    own = draws.unit == unit
+    return draws.row[own], draws.chance[own] * (1 - draws.chance[own])
 
 
 def _whole(run: Run) -> tuple[bool, bool]:
@@ -68,7 +77,8 @@ def _whole(run: Run) -> tuple[bool, bool]:
     """
     own, hidden, when = _scores(run, 0), run.hidden, run.when
     lift = (hidden.chance_of_everything - hidden.chance_of_nothing)[when]
-    so_far = _average(lift[own.row], own.scale)
+    row, weight = _drawn(run, 0)
+    so_far = _average(lift[row], weight)
     low, high = path(own, at=np.arange(1, len(own) + 1))
     return _inside(so_far, low, high), _inside(so_far, *_usual(run.episodes))
 
@@ -83,7 +93,7 @@ def _compared(episodes: Episodes) -> tuple[Floats, Floats]:
     control, outcome = episodes.control, episodes.outcome
     m, n = np.cumsum(control), np.cumsum(~control)
     lost, won = np.cumsum(outcome * control), np.cumsum(outcome * ~control)
-    few = np.minimum(m, n) < ENOUGH
+    few = np.minimum(m, n) < _FEW
     m, n = np.maximum(m, 1), np.maximum(n, 1)
     mean = (won + lost) / (m + n)
     error = np.sqrt(mean * (1 - mean) * (1 / m + 1 / n))
@@ -99,7 +109,8 @@ def _each(world: World, run: Run) -> list[bool]:
         by_row = np.zeros(len(run.episodes))
         mine = pairs.lesson == lesson
         by_row[pairs.row[mine]] = adds[mine]
-        held.append(_inside(_average(by_row[own.row], own.scale), low, high))
+        row, weight = _drawn(run, lesson + 1)
+        held.append(_inside(_average(by_row[row], weight), low, high))
     return held
 
 

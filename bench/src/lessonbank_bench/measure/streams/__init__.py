@@ -3,6 +3,7 @@
 Streams (`making`), a ledger without its store (`Pure`), what both give (`play`), and each look at it (`seen`).
 """
 
+from . import betting as betting
 from . import making as making
 from .looking import HARM as HARM
 from .looking import HELP as HELP

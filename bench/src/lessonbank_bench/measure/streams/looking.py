@@ -1,7 +1,8 @@
 """What a bank says at each of many looks: its verdicts every ten tasks, and whether its intervals hold the truth.
 
-Scores of earlier recalls never change, so the looks between two reviews are sums over the scores of the last one. The
-sums are made here; at each review they are compared with what the review itself said.
+Scores of earlier recalls never change, so the looks between two reviews are sums over the scores of the last one.
+Scores (`scoring`), evidence and limits (`betting`) and the truth (`truth`) are the simulator's own: nothing here comes
+from the estimators. At some reviews the evidence is compared with what the review itself said.
 """
 
 from __future__ import annotations
@@ -12,21 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank.evidence._bets import LOG_STARTS, STAKES, STARTS
-from lessonbank.evidence.estimates import ENOUGH
-from lessonbank.evidence.review import likely_from, shown_from
-from lessonbank.evidence.sequences import Scores, outcomes, scores
-
+from .betting import COVER, both, enough, few, held, likely_from, shown_from
 from .playing import BEGAN, Played
 from .pure import Looked, Pure
+from .scoring import Told, told_by_unit
 from .stream import Flags, Floats, Ints
 
 _EVERY = 10
 _FEW = 12
 """A unit with fewer draws is not looked at between reviews."""
-_SAFE, _LITTLE = 0.9, 1e-9
-_COVER = float(np.log(40.0))
-"""An interval at 95 % ends where the evidence on a side reaches 2 / .05: a logarithm."""
+_LITTLE = 1e-9
 NEVER = 1 << 40
 HELP, HARM = 0, 1
 _WORDS = ("helps", "likely helps", "likely harms", "harms")
@@ -100,18 +96,18 @@ def seen(played: Played, bank: Pure, /) -> Seen:
 
 
 def _units(bank: Pure, last: Looked) -> dict[str, Unit]:
-    every = scores(last.episodes, outcomes(last.episodes))
+    every = told_by_unit(last.episodes)
     task = np.round((last.episodes.at - BEGAN.timestamp()) / 60).astype(np.int64)
     truth = {(n, change.unit): change.adds for n, told in bank.changes.items() for change in told if bank.truth}
     least, likely, near = shown_from(last.episodes), likely_from(last.episodes), _near(bank, last)
-    counts, made = np.bincount(every.group, minlength=every.groups), dict[str, Unit]()
-    for unit in np.flatnonzero(counts >= _FEW):
-        own, name = every.of(int(unit)), last.episodes.units[unit]
+    made = dict[str, Unit]()
+    for unit in map(int, few(every, _FEW)):
+        own, name = every[unit], last.episodes.units[unit]
         when = task[own.row]
         one = _said(own, when, likely[unit], least[unit]) if near[unit] else Unit(draws=len(own))
         if bank.truth:
             adds = np.array([truth[n, name] for n in when])
-            one = replace(one, **_compared(own, when, adds, bank, int(unit)))
+            one = replace(one, **_compared(own, when, adds, bank, unit))
         made[name] = one
     return {
         name: _with_reviews(made.get(name, Unit(draws=0)), name, bank) for name in {*made, *(n for n, _ in bank.said)}
@@ -135,7 +131,7 @@ def _near(bank: Pure, last: Looked) -> Flags:
     for look in bank.reviews:
         known = len(look.episodes.units)
         most[:known] = np.maximum(most[:known], np.maximum(look.found.log_help, look.found.log_harm))
-    return most > _COVER / 3
+    return most > COVER / 3
 
 
 def _looks(task: Ints) -> Ints:
@@ -144,25 +140,25 @@ def _looks(task: Ints) -> Ints:
     return at[at > 0]
 
 
-def _said(own: Scores, task: Ints, likely: float, least: float) -> Unit:
+def _said(own: Told, task: Ints, likely: float, least: float) -> Unit:
     at = _looks(task)
     when, (helps, harms) = task[at - 1], both(own, at)
-    enough = np.minimum(np.cumsum(own.shown), np.cumsum(~own.shown))[at - 1] >= ENOUGH
-    helping = enough & (harms < likely)
+    said = enough(own, at)
+    helping = said & (harms < likely)
     return Unit(
         draws=len(own),
-        likely=(_first(when, helping & (helps >= likely)), _first(when, enough & (harms >= likely))),
-        firm=(_first(when, helping & (helps >= least)), _first(when, enough & (harms >= least))),
+        likely=(_first(when, helping & (helps >= likely)), _first(when, said & (harms >= likely))),
+        firm=(_first(when, helping & (helps >= least)), _first(when, said & (harms >= least))),
     )
 
 
-def _compared(own: Scores, task: Ints, adds: Floats, bank: Pure, unit: int) -> dict[str, Any]:
+def _compared(own: Told, task: Ints, adds: Floats, bank: Pure, unit: int) -> dict[str, Any]:
     last = bank.reviews[-1]
     effects, begun = last.found.effects, last.found.begun[unit]
     since = task >= _task(begun) if np.isfinite(begun) else np.ones(len(task), bool)
     true = float(np.average(adds[since], weights=own.scale[since]))
     return {
-        "held": _held(own, _looks(task), adds) and _printed(bank, unit, task, adds, own.scale),
+        "held": held(own, _looks(task), adds) and _printed(bank, unit, task, adds, own.scale),
         "value": float(effects.estimate[unit]),
         "true": true,
         "covers": bool(effects.low[unit] <= true <= effects.high[unit]),
@@ -197,51 +193,13 @@ def _first(when: Ints, said: np.ndarray) -> int:
     return int(when[hits[0]]) + 1 if len(hits) else NEVER
 
 
-def both(own: Scores, at: Ints, /) -> tuple[Floats, Floats]:
-    """The logs of the evidence that a unit helps, and that it harms from some start on, after its first `at` scores."""
-    won, lost = _sums(own)
-    helps = _total(won[at] + own.log_prior[0], np.minimum.accumulate(own.lowest)[at - 1])
-    harms = np.full(len(at), -np.inf)
-    for start, share in zip(STARTS, LOG_STARTS, strict=True):
-        later = at > start
-        if not later.any():
-            break
-        worst = -np.maximum.accumulate(own.highest[start:])[at[later] - 1 - start]
-        said = _total(lost[at[later]] - lost[start] + own.log_prior[0], worst) + share
-        harms[later] = np.logaddexp(harms[later], said)
-    return helps, harms
-
-
-def _held(own: Scores, at: Ints, adds: Floats) -> bool:
-    """Whether the interval at 95 % held the true average so far at every look: it is cut where evidence reaches 40."""
-    won, lost = _sums(own)
-    moved = np.cumsum(own.scale * adds)[at - 1][:, None] * STAKES
-    above = _total(won[at] + own.log_prior[0] - moved, np.minimum.accumulate(own.lowest)[at - 1])
-    below = _total(lost[at] + own.log_prior[0] + moved, -np.maximum.accumulate(own.highest)[at - 1])
-    return bool(max(above.max(), below.max()) < _COVER)
-
-
-def _sums(own: Scores) -> tuple[Floats, Floats]:
-    """(n + 1, stakes), twice: the logs of what was won by betting on help, and on harm."""
-    bets = own.score[:, None] * STAKES
-    none = np.zeros((1, len(STAKES)))
-    won, lost = (np.cumsum(np.log(np.maximum(1 + side * bets, 1 - _SAFE)), axis=0) for side in (1.0, -1.0))
-    return np.concatenate([none, won]), np.concatenate([none, lost])
-
-
-def _total(logs: Floats, worst: Floats) -> Floats:
-    logs = np.where(STAKES * -np.minimum(worst, 0)[:, None] <= _SAFE, logs, -np.inf)
-    top = logs.max(axis=1)
-    return top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
-
-
 def _off(bank: Pure, last: Looked) -> float:
     """By how much the logarithms made here differ from those of the reviews, at most, on a few of each."""
-    every, worst = scores(last.episodes, outcomes(last.episodes)), 0.0
+    every, worst = told_by_unit(last.episodes), 0.0
     for look in bank.reviews[len(bank.reviews) // 3 :: max(1, len(bank.reviews) // 3)]:
         rows = int(look.episodes.known.sum())
-        for unit in np.flatnonzero(np.bincount(every.group, minlength=every.groups) >= _FEW)[:3]:
-            own = every.of(int(unit))
+        for unit in map(int, few(every, _FEW)[:3]):
+            own = every[unit]
             n = int(np.searchsorted(own.row, rows))
             if n and unit < len(look.episodes.units) and look.found.basis == last.found.basis:
                 helps, harms = both(own, np.array([n]))
