@@ -51,7 +51,7 @@ def bank_file(request: pytest.FixtureRequest, filled: Path, tmp_path: Path) -> P
     if getattr(request, "param", "file") == "file":
         return Path(shutil.copy(filled, tmp_path / "bank.db"))
     pytest.importorskip("psycopg", reason="pip install 'lessonbank[postgres]'")
-    address: str = request.getfixturevalue("postgres")()
+    address: str = request.getfixturevalue("postgres_bank")()
     seed(address, tasks=20)
     return address
 
