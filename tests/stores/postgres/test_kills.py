@@ -45,7 +45,9 @@ async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Cal
     await store.close()
 
 
-async def test_sessions_that_the_server_ends_are_replaced(postgres_bank: Callable[..., str], postgres_server: str) -> None:
+async def test_sessions_that_the_server_ends_are_replaced(
+    postgres_bank: Callable[..., str], postgres_server: str
+) -> None:
     store = await PostgresStore.open(postgres_bank(2), partitions=2)
     known = experience()
     await added(store, known)

@@ -57,7 +57,9 @@ async def _all_of(store: Store) -> dict[str, Any]:
     return told
 
 
-async def test_a_bank_goes_into_a_database_and_back_unchanged(postgres_bank: Callable[..., str], tmp_path: Path) -> None:
+async def test_a_bank_goes_into_a_database_and_back_unchanged(
+    postgres_bank: Callable[..., str], tmp_path: Path
+) -> None:
     source, back = await SqliteStore.open(tmp_path / "bank.db"), await SqliteStore.open(tmp_path / "back.db")
     database = await PostgresStore.open(postgres_bank(2), partitions=2)
     try:

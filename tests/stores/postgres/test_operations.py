@@ -60,7 +60,7 @@ class Servers:
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[Servers]:
-    folder = Path(tempfile.mkdtemp(prefix="lb-"))
+    folder = Path(tempfile.mkdtemp(prefix="lb-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     folder.chmod(0o777)  # root has the servers run as somebody else, who makes the archive
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path))  # the servers' package warns where there is none
     started = Servers(folder)
