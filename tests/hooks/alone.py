@@ -17,8 +17,8 @@ from .programs import PROGRAMS
 
 HERE = Path(__file__).parent
 INSTALLED = Path(os.environ.get("LESSONBANK_HOSTS", HERE.parents[1] / ".hosts"))
-OFTEN = ("codex", "gemini-cli")
-"""What `bash .ci/hosts` installs when nothing is said. The others take longer: `just test-hosts` and `just release`."""
+OFTEN = ("codex",)
+"""The quickest, which `bash .ci/hosts` installs. The others run by `just test-hosts` and in `just release`."""
 
 
 def agents(names: Iterable[str] = PROGRAMS) -> list[Any]:

