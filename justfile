@@ -22,7 +22,7 @@ format-check:
 lint:
     {{bin}}/ruff check src tests examples bench .ci
 
-# are the types right? (basedpyright strict for all, mypy strict for what a user writes)
+# are the types right? (basedpyright strict for all, mypy strict for what a user writes) The longest gate, so CI runs it by itself
 types:
     {{bin}}/pytest -n 0 -m release tests/architecture/test_types.py
 
@@ -35,7 +35,7 @@ imports:
 test *args:
     {{bin}}/pytest {{args}}
 
-# every test but the longest, those of the experiments among them, in some twenty minutes
+# every test but the longest, those of the experiments among them, in some ten minutes on two cores
 test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest {{args}}
@@ -46,7 +46,7 @@ test-all *args:
 pictures:
     {{bin}}/python tests/reviewing/pictures.py docs/images
 
-# what takes long: soaks, hundreds of kills, every formerly released format
+# what takes long: soaks, hundreds of kills, all six coding agents (as `just test-hosts`), every formerly released format
 release *args:
     {{bin}}/pip install -q -e bench
     LESSONBANK_SOAK=20 {{bin}}/pytest --timeout 0 -m 'not models' tests bench/tests {{args}}

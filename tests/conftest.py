@@ -17,6 +17,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -67,7 +68,7 @@ _numbers = count(1)
 
 
 @pytest.fixture(scope="session")
-def filled_template(postgres_server: str) -> Callable[[int], str]:
+def bank_template(postgres_server: str) -> Callable[[int], str]:
     """The name of a database with the tables of an empty bank, in so many partitions: a copy of it is quickly made."""
     from lessonbank.stores.postgres import PostgresStore
 
@@ -93,10 +94,27 @@ def postgres(postgres_server: str) -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture
-def postgres_bank(postgres_server: str, filled_template: Callable[[int], str]) -> Iterator[Callable[..., str]]:
+def postgres_bank(postgres_server: str, bank_template: Callable[[int], str]) -> Iterator[Callable[..., str]]:
     """The same, each with an empty bank in it, as the first who opens one makes it."""
     with _dropping(postgres_server) as made:
-        yield lambda partitions=16: address_of(postgres_server, database=made(of=filled_template(partitions)))
+        yield lambda partitions=16: address_of(postgres_server, database=made(of=bank_template(partitions)))
+
+
+@pytest.fixture(scope="session")
+def lasting_postgres_bank(postgres_server: str, bank_template: Callable[[int], str]) -> Callable[[], str]:
+    """Makes databases with an empty bank that stay to the end: once one is filled, `postgres_copy` copies it."""
+
+    def make() -> str:
+        return _copied(postgres_server, f"bank{next(_numbers)}", of=bank_template(16))
+
+    return lambda: address_of(postgres_server, database=make())
+
+
+@pytest.fixture
+def postgres_copy(postgres_server: str) -> Iterator[Callable[[str], str]]:
+    """The address of a copy of the database at an address, which nobody uses meanwhile. Dropped after the test."""
+    with _dropping(postgres_server) as made:
+        yield lambda address: address_of(postgres_server, database=made(of=urlsplit(address).path[1:]))
 
 
 @contextmanager
@@ -120,6 +138,8 @@ def _copied(server: str, name: str, *, of: str) -> str:
     import psycopg
 
     with psycopg.connect(server, autocommit=True) as connection:
+        # A session that was closed just now may still be there, and no other may be while a database is copied.
+        connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", (of,))
         connection.execute(f"CREATE DATABASE {name} OWNER keeper TEMPLATE {of} STRATEGY file_copy".encode())
     return name
 
