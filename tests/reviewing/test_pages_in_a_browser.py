@@ -316,6 +316,16 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
+def test_axe_sees_what_is_wrong_in_the_dark_alone(browser: Browser) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    dim = "@media (prefers-color-scheme: dark) { p { color: #222; background: #111 } }"
+    page.set_content(f"<html lang=en><title>t</title><style>{dim}</style><main><h1>t</h1><p>words</p></main></html>")
+    found = violations(page)
+    context.close()
+    assert [one.partition(": <")[0] for one in found] == ["dark: color-contrast"]
+
+
 def _answers(task: str, memory: str) -> Trajectory:
     return Trajectory(task=task, instructions=memory, answer="done" if memory else "no")
 
