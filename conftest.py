@@ -32,6 +32,7 @@ _OFFLINE = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
+_LONGEST = {"test_types.py", "test_chaos.py", "test_failing_memory.py", "test_two_sessions.py", "test_long_lessons.py"}
 _OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
 
 
@@ -115,8 +116,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _usual))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test, which waits for another program, begins first: nothing is to wait for it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_types.py")
+    """The longest tests, which wait for other programs, begin first: nothing is to wait for them at the end."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
 def pytest_collection_finish() -> None:

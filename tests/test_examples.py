@@ -56,17 +56,6 @@ def test_an_edit_of_a_file_is_a_proposal_that_a_person_approves(capsys: pytest.C
 
 
 @pytest.mark.full
-def test_the_ledger_finds_the_planted_lessons_that_help_and_that_harm(capsys: pytest.CaptureFixture[str]) -> None:
-    lift = load("does_it_help").main(600)
-    standing = {lesson.title: (lesson.standing, lesson.retired) for lesson in lift.lessons}
-    assert lift.standing == standing["Check the status line first"][0] == "helps"
-    assert standing["Begin in the archive"][1]
-    assert not any(retired for title, (_, retired) in standing.items() if title != "Begin in the archive")
-    said = capsys.readouterr().out.splitlines()
-    assert [line.split(",")[0].rpartition(" ")[2] for line in said] == ["trust", "retire"]
-
-
-@pytest.mark.full
 def test_a_trial_tells_a_lesson_that_helps_from_one_that_harms() -> None:
     found = load("trial").main()
     standing = {"memory": "helps", "Weigh the parcel": "helps", "Pick the label early": "harms"}

@@ -103,7 +103,7 @@ def test_the_name_of_a_topic_is_inert_and_short() -> None:
 
 @pytest.mark.parametrize("place", [":memory:", "postgres"])
 def test_a_topic_is_named_by_what_is_done_and_never_after_somebody(place: str, request: pytest.FixtureRequest) -> None:
-    where = request.getfixturevalue("postgres")() if place == "postgres" else place
+    where = request.getfixturevalue("postgres_bank")() if place == "postgres" else place
     tasks = (
         "You are Noah Muller (user id is noah_muller_9847). You want to change the date of a flight.",
         "You want to remove passenger Sophia from the reservation of mia.li@example.com.",

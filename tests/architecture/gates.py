@@ -309,7 +309,7 @@ def decision_records(root: Path) -> list[str]:
 
 
 def commands(root: Path) -> list[str]:
-    """README, CONTRIBUTING, .ci/run and the workflow have one test command; .ci/run also runs `just test-all`."""
+    """README, CONTRIBUTING, .ci/run and the workflow have one test command; .ci/run is `just test-all` and `types`."""
     run = next((line for line in _read(root / ".ci" / "run").splitlines() if "/pytest" in line), "")
     if not run:
         return [".ci/run: runs no pytest"]
@@ -324,11 +324,13 @@ def commands(root: Path) -> list[str]:
         for command in (run, "bash .ci/run")
         if f"- run: {command}" not in workflow
     ]
-    recipe = re.search(r"^test-all .*\n((?: .*\n)+)", _read(root / "justfile"), re.MULTILINE)
-    asked = re.findall(r"/pytest (.*?) *\{\{args", recipe[1]) if recipe else []
+    recipes = re.findall(r"^(test-all|types)\b.*\n((?: .*\n)+)", _read(root / "justfile"), re.MULTILINE)
+    asked = [
+        (name, what) for name, lines in recipes for what in re.findall(r"/pytest (.*?) *(?:\{\{args|$)", lines, re.M)
+    ]
     problems += [
-        f".ci/run: does not run what `just test-all` does: pytest {what}"
-        for what in asked
+        f".ci/run: does not run what `just {name}` does: pytest {what}"
+        for name, what in asked
         if what not in _read(root / ".ci" / "run")
     ]
     if not os.access(root / ".ci" / "run", os.X_OK):

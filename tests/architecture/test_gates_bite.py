@@ -256,8 +256,10 @@ def test_a_build_that_runs_another_command_than_the_readme_is_caught(tmp_path: P
 def test_a_build_that_leaves_out_what_the_full_recipe_runs_is_caught(tmp_path: Path) -> None:
     (tmp_path / ".ci").mkdir()
     (tmp_path / ".ci" / "run").write_text(".venv/bin/pytest\n", encoding="utf-8")
-    (tmp_path / "justfile").write_text("test-all *args:\n    {{bin}}/pytest -m '' tests {{args}}\n", encoding="utf-8")
+    recipes = "types:\n    {{bin}}/pytest types.py\n\ntest-all *args:\n    {{bin}}/pytest -m '' tests {{args}}\n"
+    (tmp_path / "justfile").write_text(recipes, encoding="utf-8")
     check(gates.commands, tmp_path, "just test-all", "pytest -m '' tests")
+    check(gates.commands, tmp_path, "just types", "pytest types.py")
 
 
 # --- the network -----------------------------------------------------------------------------------------------------

@@ -20,9 +20,12 @@ KNOWN = Path(tempfile.gettempdir()) / "lessonbank-tests-types"
 """One empty file for each state of the project, and of what is installed beside it, that the checker found sound."""
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_the_strict_type_check_finds_what_it_should_and_nothing_else() -> None:
-    """It takes longer than any other: what it found sound is not read again, but with `LESSONBANK_SOAK`."""
+    """It takes longer than any other, so `just types` and CI run it by itself, and the release.
+
+    What it found sound is not read again, but with `LESSONBANK_SOAK`.
+    """
     sound = KNOWN / fingerprint(gates.ROOT)
     if sound.exists() and "LESSONBANK_SOAK" not in os.environ:
         return
@@ -57,7 +60,7 @@ def read_by_the_checker(root: Path) -> Iterator[bytes]:
                 yield path.read_bytes()
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_whatever_the_checker_would_read_is_part_of_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     seen = {fingerprint(tmp_path)}
@@ -76,7 +79,7 @@ def test_whatever_the_checker_would_read_is_part_of_the_fingerprint(tmp_path: Pa
     assert len(seen) == 1 + 6 * 2
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_mypy_sees_the_public_api_as_a_user_needs_it() -> None:
     problems = gates.user_types(gates.ROOT)
     assert not problems, "\n".join(problems)

@@ -80,8 +80,8 @@ async def test_a_new_lesson_costs_one_search_in_a_file(tmp_path: Path, retriever
 
 
 @pytest.mark.full
-async def test_a_new_lesson_costs_one_search_in_postgresql(postgres: Callable[[], str]) -> None:
-    async with await lessonbank.connect_async(postgres(), scope="t", embedder="lexical") as bank:
+async def test_a_new_lesson_costs_one_search_in_postgresql(postgres_bank: Callable[..., str]) -> None:
+    async with await lessonbank.connect_async(postgres_bank(), scope="t", embedder="lexical") as bank:
         assert [task for task, _ in await learned(bank, words_only)] == ["Ship parcel 9 abroad"]
 
 
@@ -107,8 +107,8 @@ async def test_one_look_tells_what_a_file_would(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-async def test_one_look_tells_what_postgresql_would(postgres: Callable[[], str]) -> None:
-    async with await filled(postgres()) as bank:
+async def test_one_look_tells_what_postgresql_would(postgres_bank: Callable[..., str]) -> None:
+    async with await filled(postgres_bank()) as bank:
         await places(bank.store)
 
 

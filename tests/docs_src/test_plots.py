@@ -7,6 +7,7 @@ from pathlib import Path
 import pages
 import pytest
 import tutorials
+from examples_of import load
 
 IMAGES = pages.ROOT / "docs" / "images"
 
@@ -18,10 +19,18 @@ def test_the_picture_of_learning_is_what_its_command_draws() -> None:
 
 
 @pytest.mark.full
-def test_the_readme_and_its_picture_of_lift_show_what_the_example_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ledger_finds_the_planted_lessons_and_the_readme_and_its_picture_show_what_it_finds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One run of the example, which takes long, for all that hangs on it."""
+    found = load("does_it_help").main()
+    standing = {lesson.title: (lesson.standing, lesson.retired) for lesson in found.lessons}
+    assert found.standing == standing["Check the status line first"][0] == "helps"
+    assert standing["Begin in the archive"][1]
+    assert not any(retired for title, (_, retired) in standing.items() if title != "Begin in the archive")
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split(",")[0].rpartition(" ")[2] for line in told] == ["trust", "retire"]
     plots = pytest.importorskip("lessonbank_bench.plots")
-    monkeypatch.chdir(pages.ROOT)
-    found = plots.planted()
     assert plots.lift(found) == (IMAGES / "lift.svg").read_text(encoding="utf-8"), "run: just plots"
     said = str(found).splitlines()
     readme = (pages.ROOT / "README.md").read_text(encoding="utf-8")

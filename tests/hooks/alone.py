@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,13 @@ from .programs import PROGRAMS
 
 HERE = Path(__file__).parent
 INSTALLED = Path(os.environ.get("LESSONBANK_HOSTS", HERE.parents[1] / ".hosts"))
+OFTEN = ("codex",)
+"""The quickest, which `bash .ci/hosts` installs. The others run by `just test-hosts` and in `just release`."""
+
+
+def agents(names: Iterable[str] = PROGRAMS) -> list[Any]:
+    """The programs as parameters of a test: those that do not run often carry the mark `release`."""
+    return [pytest.param(name, marks=() if name in OFTEN else pytest.mark.release) for name in names]
 
 
 def driven(driver: str, host: str, folder: Path) -> dict[str, Any]:

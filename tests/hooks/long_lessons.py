@@ -14,6 +14,8 @@ from stage import Stage, repeated
 from two_sessions import PROMPT, shows_lessons
 from writings import WRITINGS
 
+from lessonbank import connect
+
 
 def main(host: str, program: str, folder: Path) -> None:
     stage = Stage(host, program, folder)
@@ -23,9 +25,10 @@ def main(host: str, program: str, folder: Path) -> None:
         result["install"] = stage.lessonbank("install", host, *where, "--holdout", "0", "--within", "2")
         stage.log_in()
         content = "".join(words * 5 for words in WRITINGS.values())
-        for number in range(9):
-            told = ["--task", f"{PROMPT} {number}", "--title", f"Lesson {number}", "--content", f"{number} {content}"]
-            stage.lessonbank("lessons", "add", *told, *where, "--by", "Ana")
+        with connect(folder / "bank.db", scope="team") as bank:
+            for number in range(9):
+                told = {"task": f"{PROMPT} {number}", "title": f"Lesson {number}", "content": f"{number} {content}"}
+                bank.lessons.add(**told, by="Ana")
         result["session"], _ = repeated(lambda: stage.session(PROMPT, {"text": "Done."}), until=shows_lessons)
         stage.lessonbank("hook", "stop")
     finally:

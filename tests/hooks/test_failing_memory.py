@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .alone import driven
+from .alone import agents, driven
 from .programs import PROGRAMS, texts
 
 pytestmark = pytest.mark.full
@@ -20,7 +20,7 @@ def turns(session: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("host", PROGRAMS)
+@pytest.mark.parametrize("host", agents())
 def test_a_program_whose_memory_fails_works_as_without_it(tmp_path: Path, host: str) -> None:
     told = driven("failing_memory.py", host, tmp_path / "w")
     ways = {"a broken bank", "a missing file"} | (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .alone import driven
+from .alone import agents, driven
 from .programs import OPENING, texts
 from .writings import WRITINGS
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.full
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("host", ["claude-code", "codex"])
+@pytest.mark.parametrize("host", agents(["claude-code", "codex"]))
 def test_long_lessons_in_any_writing_reach_the_model_whole(tmp_path: Path, host: str) -> None:
     session = driven("long_lessons.py", host, tmp_path / "w")["session"]
     assert session["code"] == 0, session["err"]

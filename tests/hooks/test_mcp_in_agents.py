@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .alone import driven
+from .alone import agents, driven
 from .programs import OPENING, PROGRAMS, texts
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
@@ -20,7 +20,7 @@ def words(request: dict[str, Any]) -> str:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("host", PROGRAMS)
+@pytest.mark.parametrize("host", agents())
 def test_a_model_recalls_and_records_inside_the_agent(tmp_path: Path, host: str) -> None:
     told = driven("mcp_session.py", host, tmp_path / "w")
     session = told["session"]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from .alone import driven
-from .programs import OPENING, PROGRAMS, texts
+from .alone import agents, driven
+from .programs import OPENING, texts
 
 pytestmark = pytest.mark.full
 CLOSING = "<<<end lessons "
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("host", PROGRAMS)
+@pytest.mark.parametrize("host", agents())
 def test_the_lesson_of_the_first_session_is_in_the_request_of_the_second(tmp_path: Path, host: str) -> None:
     told = driven("two_sessions.py", host, tmp_path / "w")
     first, second = told["sessions"]

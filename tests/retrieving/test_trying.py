@@ -32,7 +32,7 @@ def bank(request: pytest.FixtureRequest) -> Iterator[ReasoningBank]:
     where = ":memory:"
     if request.param == "postgres":
         pytest.importorskip("psycopg", reason="pip install 'lessonbank[postgres]'")
-        make: Callable[[], str] = request.getfixturevalue("postgres")
+        make: Callable[[], str] = request.getfixturevalue("postgres_bank")
         where = make()
     settings: dict[str, Any] = {"embedder": "hashing", "evidence": 0.9, "parts": Parts(extractor=extract)}
     with lessonbank.connect(where, scope="t", **settings) as made:

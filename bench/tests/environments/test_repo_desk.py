@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import shutil
 import subprocess
 import sys
@@ -286,16 +287,17 @@ def test_equal_agents_do_equal_work_and_another_draw_does_not() -> None:
 def test_an_experiment_runs_and_nobody_beats_the_truth(tmp_path: Path) -> None:
     arms = [{"name": name} for name in ("none", "lessonbank", "oracle")]
     told = {"environment": "repo-desk", "seeds": [21], "tasks": 10, "arms": arms, "leave_out": []}
-    desk = RepoDeskEnvironment()
+    desk, before = RepoDeskEnvironment(), os.times()
     ran = run(made(told, source="test"), desk, tmp_path / "out")
     desk.close()
+    took = sum(os.times()[:4]) - sum(before[:4])  # of processors, its commands among them: the clock is others' too
     _, rows = read_rows(tmp_path / "out")
     assert ran.complete
     assert not any(row.error for row in rows)
     wins = {arm["name"]: sum(bool(row.success) for row in rows if row.arm == arm["name"]) for arm in arms}
     # Lessons name no organisation or repository, so ten tasks are too few to see the scripted agent gain from them.
     assert wins["none"] <= wins["lessonbank"] < wins["oracle"] == 10
-    assert min(row.seconds for row in rows) < 1.0
+    assert took / len(rows) < 1.0
 
 
 @needs_mini

@@ -16,8 +16,8 @@ from lessonbank.testing import StoreContract
 @pytest.mark.anyio
 class TestPostgresStore(StoreContract):
     @pytest.fixture(autouse=True)
-    def _place(self, postgres: Callable[[], str]) -> None:
-        self.address = postgres()
+    def _place(self, postgres_bank: Callable[..., str]) -> None:
+        self.address = postgres_bank(2)
 
     async def make(self) -> Store:
         return await PostgresStore.open(self.address, partitions=2)

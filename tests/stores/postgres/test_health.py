@@ -24,8 +24,8 @@ async def test_a_sound_database_asks_for_nothing(postgres: Callable[[], str]) ->
     assert (told["dead rows"], told["long transactions"]) == ("few", "none")
 
 
-async def test_what_is_missing_or_not_safe_is_named(postgres: Callable[[], str]) -> None:
-    address = postgres()
+async def test_what_is_missing_or_not_safe_is_named(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank(2)
     store = await PostgresStore.open(address, partitions=2)
     await added(store, experience())
     assert await store.verify() == []
@@ -40,11 +40,11 @@ async def test_what_is_missing_or_not_safe_is_named(postgres: Callable[[], str])
 
 
 async def test_dead_rows_and_transactions_left_open_are_named(
-    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    postgres_bank: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_health, "_MANY", 10)
     monkeypatch.setattr(_health, "_LONG", 0)
-    address = postgres()
+    address = postgres_bank(2)
     store = await PostgresStore.open(address, partitions=2)
     await added(store, *[experience() for _ in range(40)])
     with psycopg.connect(address) as forgotten, psycopg.connect(address, autocommit=True) as raw:
@@ -59,10 +59,10 @@ async def test_dead_rows_and_transactions_left_open_are_named(
 
 
 async def test_a_large_scope_gets_an_index_that_finds_what_comparing_all_finds(
-    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    postgres_bank: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_vectors, "LARGE", 20)
-    store = await PostgresStore.open(postgres(), partitions=2)
+    store = await PostgresStore.open(postgres_bank(2), partitions=2)
     try:
         known = [experience(minute=n) for n in range(60)]
         await added(store, *known, along=[towards(n % 8, tilt=n / 100) for n in range(60)])
@@ -76,8 +76,8 @@ async def test_a_large_scope_gets_an_index_that_finds_what_comparing_all_finds(
         await store.close()
 
 
-async def test_nothing_stays_in_a_session_so_that_a_pooler_may_stand_between(postgres: Callable[[], str]) -> None:
-    address = postgres()
+async def test_nothing_stays_in_a_session_so_that_a_pooler_may_stand_between(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank(2)
     store = await PostgresStore.open(address, partitions=2)
     for _ in range(12):  # more often than the driver waits before it prepares a statement
         await added(store, experience(), along=[towards(0)])

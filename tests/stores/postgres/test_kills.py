@@ -26,8 +26,8 @@ DIES_AT_A_VECTOR = (
 """The session that writes a vector, when half of its write is done, is ended by the server."""
 
 
-async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres: Callable[[], str]) -> None:
-    address, said = postgres(), list[str]()
+async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Callable[..., str]) -> None:
+    address, said = postgres_bank(2), list[str]()
     store = await PostgresStore.open(address, partitions=2)
     for _ in range(3):
         command = [sys.executable, str(Path(__file__).with_name("writer.py")), address]
@@ -45,8 +45,10 @@ async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres: Callable
     await store.close()
 
 
-async def test_sessions_that_the_server_ends_are_replaced(postgres: Callable[[], str], postgres_server: str) -> None:
-    store = await PostgresStore.open(postgres(), partitions=2)
+async def test_sessions_that_the_server_ends_are_replaced(
+    postgres_bank: Callable[..., str], postgres_server: str
+) -> None:
+    store = await PostgresStore.open(postgres_bank(2), partitions=2)
     known = experience()
     await added(store, known)
     scan = store.scan(scope=MINE)
@@ -61,8 +63,8 @@ async def test_sessions_that_the_server_ends_are_replaced(postgres: Callable[[],
     await store.close()
 
 
-async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(postgres: Callable[[], str]) -> None:
-    store, new = await PostgresStore.open(address := postgres(), partitions=2), experience()
+async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(postgres_bank: Callable[..., str]) -> None:
+    store, new = await PostgresStore.open(address := postgres_bank(2), partitions=2), experience()
     with psycopg.connect(address.replace("keeper@", "postgres@"), autocommit=True) as raw:
         for line in DIES_AT_A_VECTOR:
             raw.execute(line.encode())
@@ -76,7 +78,7 @@ async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(postgr
     await store.close()
 
 
-async def test_a_forked_child_uses_the_bank_that_its_parent_opened(postgres: Callable[[], str]) -> None:
+async def test_a_forked_child_uses_the_bank_that_its_parent_opened(postgres_bank: Callable[..., str]) -> None:
     script = """
 import asyncio, os, sys
 from lessonbank.stores.postgres import PostgresStore
@@ -95,13 +97,13 @@ print(status, asyncio.run(count()))
 asyncio.run(store.close())
 """
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, "-c", script, postgres()]
+    command = [sys.executable, "-c", script, postgres_bank(2)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
     assert done.stdout.split() == ["0", "4"], done.stderr
 
 
-async def test_many_writers_of_one_scope_and_of_others_lose_nothing(postgres: Callable[[], str]) -> None:
-    address = postgres()
+async def test_many_writers_of_one_scope_and_of_others_lose_nothing(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank(2)
     stores = [await PostgresStore.open(address, partitions=2) for _ in range(3)]
     new = [experience(f"Task {n}", scope=f"acme/{n % 4}") for n in range(36)]
 

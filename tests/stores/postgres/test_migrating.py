@@ -57,9 +57,11 @@ async def _all_of(store: Store) -> dict[str, Any]:
     return told
 
 
-async def test_a_bank_goes_into_a_database_and_back_unchanged(postgres: Callable[[], str], tmp_path: Path) -> None:
+async def test_a_bank_goes_into_a_database_and_back_unchanged(
+    postgres_bank: Callable[..., str], tmp_path: Path
+) -> None:
     source, back = await SqliteStore.open(tmp_path / "bank.db"), await SqliteStore.open(tmp_path / "back.db")
-    database = await PostgresStore.open(postgres(), partitions=2)
+    database = await PostgresStore.open(postgres_bank(2), partitions=2)
     try:
         await _fill(source)
         wanted = await _all_of(source)
@@ -96,8 +98,8 @@ class _Broken:
             raise ConnectionError("the cable was cut")
 
 
-async def test_a_copy_that_was_interrupted_goes_on_where_it_was(postgres: Callable[[], str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+async def test_a_copy_that_was_interrupted_goes_on_where_it_was(postgres_bank: Callable[..., str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
     try:
         await _fill(source)
         cut: Any = _Broken(database, 3)
@@ -114,8 +116,8 @@ async def test_a_copy_that_was_interrupted_goes_on_where_it_was(postgres: Callab
         await database.close()
 
 
-async def test_a_bank_that_holds_something_is_not_written_over(postgres: Callable[[], str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+async def test_a_bank_that_holds_something_is_not_written_over(postgres_bank: Callable[..., str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
     try:
         await added(source, experience())
         await added(database, experience())
@@ -126,8 +128,8 @@ async def test_a_bank_that_holds_something_is_not_written_over(postgres: Callabl
         await database.close()
 
 
-async def test_a_bank_that_is_written_to_meanwhile_is_not_called_a_copy(postgres: Callable[[], str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+async def test_a_bank_that_is_written_to_meanwhile_is_not_called_a_copy(postgres_bank: Callable[..., str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
 
     class Busy(_Broken):
         async def finish_copy(self, *, scope: str) -> None:
@@ -162,8 +164,8 @@ def test_exports_before_and_after_are_the_same_file(postgres: Callable[[], str],
     assert len(exported) == 1
 
 
-async def test_receipts_stay_signed(postgres: Callable[[], str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+async def test_receipts_stay_signed(postgres_bank: Callable[..., str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
     try:
         copied: Copyable = database
         await copy_bank(source, copied, name="bank")

@@ -60,7 +60,7 @@ class Servers:
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[Servers]:
-    folder = Path(tempfile.mkdtemp(prefix="lb-"))
+    folder = Path(tempfile.mkdtemp(prefix="lb-", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
     folder.chmod(0o777)  # root has the servers run as somebody else, who makes the archive
     os.environ.setdefault("XDG_RUNTIME_DIR", str(tmp_path))  # the servers' package warns where there is none
     started = Servers(folder)
@@ -167,8 +167,8 @@ def pooler(postgres_server: str) -> Iterator[str]:
 @pytest.mark.anyio
 class TestThroughAPooler(RecordTests, RankingTests, QueueTests):
     @pytest.fixture(autouse=True)
-    def _place(self, postgres: Callable[[], str], pooler: str) -> None:
-        self.address = f"{postgres().partition('?')[0]}?host={pooler}&port=6432"
+    def _place(self, postgres_bank: Callable[..., str], pooler: str) -> None:
+        self.address = f"{postgres_bank(2).partition('?')[0]}?host={pooler}&port=6432"
 
     async def make(self) -> Store:
         return await PostgresStore.open(self.address, partitions=2)

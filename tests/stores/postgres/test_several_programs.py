@@ -32,8 +32,8 @@ def a_run(task: str) -> Trajectory:
     return Trajectory(task=task, steps=(Step(action="open it", observation="opened"),))
 
 
-def test_a_retrieve_does_not_wait_for_a_lock_and_learn_keeps_its_receipt(postgres: Callable[[], str]) -> None:
-    address = postgres()
+def test_a_retrieve_does_not_wait_for_a_lock_and_learn_keeps_its_receipt(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank()
     with connect(address) as bank:
         bank.learn(a_run(TASK), outcome="success")
         with psycopg.connect(address) as other:
@@ -49,8 +49,8 @@ def test_a_retrieve_does_not_wait_for_a_lock_and_learn_keeps_its_receipt(postgre
         assert bank.recalls.explain(recalls[0].id).outcome == "failure"
 
 
-def test_connections_that_teach_the_same_at_once_leave_one_lesson(postgres: Callable[[], str]) -> None:
-    address = postgres()
+def test_connections_that_teach_the_same_at_once_leave_one_lesson(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank()
     connect(address).close()
     banks = [connect(address) for _ in range(AT_ONCE)]
     start = threading.Barrier(AT_ONCE)

@@ -30,8 +30,8 @@ def packing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("packing")
 class TestPackedWords(RankingTests, RewindingTests, PurgingTests, EditingTests):
     @pytest.fixture(autouse=True)
-    def _place(self, postgres: Callable[[], str]) -> None:
-        self.address = postgres()
+    def _place(self, postgres_bank: Callable[..., str]) -> None:
+        self.address = postgres_bank(2)
 
     async def make(self) -> Store:
         return await PostgresStore.open(self.address, partitions=2)
@@ -39,9 +39,9 @@ class TestPackedWords(RankingTests, RewindingTests, PurgingTests, EditingTests):
 
 @pytest.mark.usefixtures("packing")
 async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with_the_records(
-    postgres: Callable[[], str],
+    postgres_bank: Callable[..., str],
 ) -> None:
-    address = postgres()
+    address = postgres_bank(2)
     store = await PostgresStore.open(address, partitions=2)
     known = [experience(f"Cancel order {n % 3} of {n}", minute=n) for n in range(12)]
     for n in range(0, 12, 4):
@@ -64,9 +64,9 @@ async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with
 
 
 async def test_marks_that_hide_an_experience_or_its_vector_from_searches_are_verified(
-    postgres: Callable[[], str],
+    postgres_bank: Callable[..., str],
 ) -> None:
-    address = postgres()
+    address = postgres_bank(2)
     store = await PostgresStore.open(address, partitions=2)
     one, other = (experience(f"Cancel order {n}", minute=n) for n in range(2))
     await added(store, one, other)
@@ -92,9 +92,9 @@ async def agrees(store: PostgresStore, query: str, /) -> None:
 
 
 async def test_lessons_with_a_rare_word_are_found_without_reading_the_others(
-    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    postgres_bank: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, read = await PostgresStore.open(postgres(), partitions=2), list[int]()
+    store, read = await PostgresStore.open(postgres_bank(2), partitions=2), list[int]()
     every = [experience(f"Task {n}", lessons=(lesson(f"Lesson number{n}"),), minute=n) for n in range(400)]
     await added(store, *every)
 
