@@ -168,27 +168,13 @@ _LATIN = re.compile("[A-Za-z\u00c0-\u024f]+")
 
 
 _BODIES: Final = frozenset(
-    [
-        "inc",
-        "ltd",
-        "llc",
-        "corp",
-        "corporation",
-        "gmbh",
-        "plc",
-        "league",
-        "university",
-        "institute",
-        "foundation",
-        "federation",
-        "association",
-        "airlines",
-        "airways",
-        "energy",
-        "framework",
-        "technologies",
-        "industries",
-    ]
+    form
+    for word in re.findall(
+        r"\w+",
+        "Inc Ltd LLC Corp Corporation GmbH PLC League University Institute Foundation Federation Association Council "
+        "Airlines Airways Energy Framework Technologies Industries",
+    )
+    for form in (word, word.upper(), word.capitalize())
 )
 """What ends the name of a company, a body or a program: it and the words before it name no person."""
 
@@ -293,12 +279,15 @@ def _capitalised(text: str) -> Iterator[LookAlike]:
 def _names_in(text: str, start: int, end: int) -> Iterator[LookAlike]:
     row: list[re.Match[str]] = []
     for found in _CAPITALISED.finditer(text, start, end):
+        is_body = found[0] in _BODIES
+        if not is_body and not _is_capitalised(found[0]):
+            continue
         if row and not _in_a_row(text, row[-1], found):
             yield from _row(row)
             row = []
-        if found[0].lower() in _BODIES:
+        if is_body:
             row = []
-        elif _is_capitalised(found[0]):
+        else:
             row.append(found)
     if row:
         yield from _row(row)

@@ -324,8 +324,8 @@ class RunValues:
 
     def _keep_parts(self, text: str, value: Value) -> None:
         for token in words(text):
-            nobodys = is_ordinary(token) or is_thing(token) or token in self.vocabulary
-            if len(token) > 2 and token.isalpha() and not nobodys:
+            telling = len(token) > 2 and token.isalpha() and not is_ordinary(token) and token not in self.vocabulary
+            if telling and not is_thing(token):
                 self._keep(token, value)
 
     def _keep(self, joined: str, value: Value) -> None:
