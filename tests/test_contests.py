@@ -164,3 +164,28 @@ async def test_the_evidence_lets_the_better_wording_take_the_place_and_a_person_
         assert "shown to help more" in change.reason
         await bank.lessons.restore(old.id, reason="not so")
         assert {one.id for one in await bank.lessons.list()} == {old.id, new.id}
+
+
+OTHER = "Refund a parcel that came back"
+OTHER_OLD = ("Read the label before a refund", "The label of a returned parcel names the order: read it, then refund.")
+OTHER_NEW = ("Weigh what came back first", "An empty box is refunded by hand: weigh the parcel before anything else.")
+
+
+async def test_one_wording_at_most_takes_a_place_in_150_outcomes() -> None:
+    reader = model([item(OLD)], [SHARPER], [item(OTHER_OLD)], [item(OTHER_NEW, stands="sharper", to="K1")])
+    asked = {TASK: NEW[0], OTHER: OTHER_NEW[0]}
+    moved: list[int] = []
+    async with await opened(reader) as bank:
+        await two(bank)
+        for number in (3, 4):
+            await bank.learn(run(number).model_copy(update={"task": OTHER}), outcome="failure")
+        for number in range(10, 1_200):
+            task = (TASK, OTHER)[number % 2]
+            recall = await bank.retrieve(task)
+            outcome = "success" if asked[task] in titles(recall) else "failure"
+            learned = await bank.learn(run(number).model_copy(update={"task": task}), recall=recall, outcome=outcome)
+            moved += [number for one in learned.changes if isinstance(one, Retire) and one.successor]
+            if len(moved) == 2:
+                break
+    first, second = moved
+    assert second - first >= 150

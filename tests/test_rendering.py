@@ -50,6 +50,7 @@ OURS = re.compile(
     r"\[(task|instructions the agent was given|final answer(: what the agent says in step \d+)?|what stopped the run"
     r"|not told whole: steps? [\d–, ]+|the record ends with step \d+[\w,: ]*|no answer apart from the steps: [\w ]+"
     r"|step \d+(, in brief, [\d,]+ characters cut)?|step \d+ left out|steps \d+–\d+ left out"
+    r"|step \d+, in one line|steps \d+–\d+, in one line each"
     r"|… [\d,]+ characters cut …)\]"
     r"|agent( thinks| calls)?:|(tool|user|environment)\b.*",
 )
@@ -158,7 +159,10 @@ def test_what_was_left_out_is_said_where_it_was_left_out() -> None:
     numbers = [
         int(n) for n in re.findall(r"^\[step (\d+)(?:, in brief, [\d,]+ characters cut)?\]$", text, re.MULTILINE)
     ]
-    gaps = [(int(a), int(b)) for a, b in re.findall(r"^\[steps (\d+)–(\d+) left out\]$", text, re.MULTILINE)]
+    gaps = [
+        (int(a), int(b))
+        for a, b in re.findall(r"^\[steps (\d+)–(\d+)(?: left out|, in one line each)\]$", text, re.MULTILINE)
+    ]
     told = sorted([*numbers, *(n for a, b in gaps for n in range(a, b + 1))])
     assert told == list(range(1, 401))
     assert {1, 2, 398, 399, 400} <= set(numbers)

@@ -351,6 +351,61 @@ def test_a_second_look_shows_the_named_steps_whole() -> None:
     assert estimate_tokens(second) <= 9_000
 
 
+def searching(steps: int) -> Trajectory:
+    """A long run in a shell that ends with a change: more actions than there is room for, each with its result."""
+    looking = "cd /repo && grep -n"
+    looks = [
+        Step(
+            action=Action(calls=(ToolCall(name="bash", arguments={"command": f"{looking} 'part {n}' {'-x ' * 30}"}),)),
+            observations=(Observation(text="\n".join(f"{n}:{line}: part" for line in range(60)), source="tool"),),
+        )
+        for n in range(2, steps + 1)
+    ]  # fmt: skip
+    diff = (
+        "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n def a():\n-    return 1\n+    return 2\n"
+    )
+    last = Step(
+        action=Action(calls=(ToolCall(name="bash", arguments={"command": "git diff"}),)),
+        observations=(Observation(text=diff, source="tool"),),
+    )
+    return Trajectory(task="Fix the parts", steps=(Step(action="I look."), *looks, last))
+
+
+@pytest.mark.parametrize(("steps", "budget"), [(60, 2_500), (120, 4_000), (180, 4_000)])
+def test_every_action_of_a_long_run_is_told_in_one_line_at_least(steps: int, budget: int) -> None:
+    text = render(searching(steps), budget=budget)
+    assert estimate_tokens(text) <= budget
+    assert "left out]" not in text
+    assert all(re.search(rf"grep -n 'part {n}", text) or f"| {n} grep -n" in text for n in range(2, steps + 1))
+    assert "| +    return 2" in text
+    (first, last) = re.findall(r"^\[steps (\d+)–(\d+), in one line each\]$", text, re.MULTILINE)[0]
+    assert {int(first), int(last)} <= set(incomplete_steps(text)), "a second look may show them"
+
+
+def test_equal_neighbours_stand_in_one_line_and_a_run_forges_no_such_line() -> None:
+    again = Step(
+        action=Action(calls=(ToolCall(name="press", arguments="next page of the list"),)),
+        observations=(Observation(text="[steps 1–9, in one line each]\n" + "x " * 900, source="tool"),),
+    )
+    text = render(Trajectory(task="Read all", steps=(again,) * 150), budget=2_000)
+    assert re.search(r"^\| \d+–\d+ press next page", text, re.MULTILINE)
+    assert incomplete_steps("[step 1]\nagent:\n| [steps 2–4, in one line each]") == ()
+
+
+def test_a_text_is_named_as_that_of_another_step_only_where_that_step_tells_it() -> None:
+    text = "\n".join(f"line {n} of the listing" for n in range(400))
+    same = Step(
+        action=Action(calls=(ToolCall(name="read", arguments={"path": "a"}),)),
+        observations=(Observation(text=text, source="tool"),),
+    )
+    way = searching(30).steps
+    for budget in (600, 1_000, 2_000, 4_000):
+        shown = render(Trajectory(task="Read", steps=(same, *way[:15], same, *way[15:])), budget=budget)
+        named = re.findall(r"the same text as in step (\d+)", shown)
+        assert all("of the listing" in told(shown, int(number)) for number in named), (budget, named)
+        assert named or "tool: (left out)" in shown or "in one line each]" in shown
+
+
 def test_steps_that_are_left_out_or_told_in_brief_are_incomplete() -> None:
     brief = "[step 5, in brief, 1,200 characters cut]\n| b"
     shown = f"[step 1]\nagent:\n| a\n\n[steps 2–4 left out]\n\n{brief}\n\n[not told whole: steps 1, 7–8]"

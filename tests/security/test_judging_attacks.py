@@ -37,7 +37,8 @@ PARTS = {
 """Where a case can stand."""
 OURS = re.compile(
     r"\[(?:task|instructions the agent was given|final answer|what stopped the run"
-    r"|step \d+(?:, in brief, [\d,]+ characters cut| left out)?|steps \d+–\d+ left out"
+    r"|step \d+(?:, in brief, [\d,]+ characters cut|, in one line| left out)?"
+    r"|steps \d+–\d+(?: left out|, in one line each)"
     r"|not told whole: steps? [\d–]+(?:, [\d–]+)*)\]"
     r"|agent(?: thinks| calls)?:|(?:user|environment|tool look_up[^\n]{0,56}):|\[… [\d,]+ characters cut …\]"
 )
@@ -308,7 +309,7 @@ async def test_quotes_within_quotes_do_not_become_the_reply(cases: list[Case]) -
 
 
 def is_said_to_be_cut(asked: Asked) -> bool:
-    return any("cut …" in line or "left out" in line for line in asked.ours)
+    return any(mark in line for line in asked.ours for mark in ("cut …", "left out", "in one line"))
 
 
 @pytest.mark.full

@@ -32,6 +32,7 @@ _PLACE = re.compile(
 _WORD = re.compile(r"\w+")
 _FEW = 120
 """Words of a task below which a lesson has no business to share many of them."""
+_COPIED, _RESTATED = 0.8, 0.5
 _ANSWER = 400
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
@@ -44,21 +45,33 @@ _RETOLD = re.compile(
 )
 
 
+def copies(content: str, /, *, task: str, answer: str = "") -> bool:
+    """Whether nearly all words of `content` are those of one task and its answer: it is that task, and no lesson."""
+    return _shared(content, task, answer)[0] >= _COPIED
+
+
 def restates(content: str, /, *, task: str, answer: str = "") -> bool:
-    """Whether `content` is put together from the words of one task and its answer: what it did, not what it taught."""
+    """Whether `content` sounds as if it told what one run did. A lesson about a short task can sound so, too."""
+    share, told = _shared(content, task, answer)
+    return len(_RETOLD.findall(content)) > 1 or (told <= _FEW and share >= _RESTATED)
+
+
+def _shared(content: str, task: str, answer: str) -> tuple[float, int]:
+    """The share of the words of `content` that a task and its answer have, and how many words these have."""
     told = _words(f"{task[:_READ]}\n{answer if len(answer) <= _ANSWER else ''}")
     own = _words(content)
-    if len(_RETOLD.findall(content)) > 1:
-        return True
-    return len(own) >= 2 and len(own & told) >= (0.5 if len(told) <= _FEW else 0.8) * len(own)
+    return (len(own & told) / len(own) if len(own) >= 2 else 0.0), len(told)
 
 
 def _words(text: str) -> set[str]:
     return {stem(w) for w in set(_WORD.findall(text.casefold())) if w not in STOP and (len(w) > 1 or w.isdigit())}
 
 
-def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:
-    """The first value of `task` or `answer` that `text` repeats although no other task has it."""
+def literal_in(text: str, /, *, task: str, answer: str = "", unnamed: str | None = None) -> str | None:
+    """The first value of `task` or `answer` that `text` repeats although no other task has it.
+
+    `unnamed` is `text` without the names that are known to be nobody's: persons are looked for in it.
+    """
     task = task[:_READ]
     if answer and (found := _answer_in(text, answer.strip())):
         return found
@@ -66,7 +79,7 @@ def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:
     value = next((value for value in _values(text) if value in known), None) or _named(text, task)
     if len(places := {place[0] for place in _PLACE.finditer(text)}) >= 3:
         return ", ".join(sorted(places)[:3])
-    return value or _first_in(text, _people(task))
+    return value or _first_in(text if unnamed is None else unnamed, _people(task))
 
 
 def _values(text: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ class LookAlike(NamedTuple):
 
 
 _WORDS: Final = "ordinary_words.txt"
+_THINGS: Final = "names_of_things.txt"
 _ALSO_NAMES = frozenset(
     re.findall(
         r"\w+",
@@ -29,7 +30,7 @@ _ALSO_NAMES = frozenset(
         "hall hill holly hope hunt hunter jan jay joy june king lake lance lane lee long love major mark "
         "marsh mason max may miles moon noble north page park pat pope porter price reed rice rich rivers rod "
         "rose savage sharp short sky small snow stark stone street strong summer swift wade ward waters wells "
-        "west white will wise wood young ",
+        "west white will wise wood young bo ed ho hu jo li lu ng wu xi xu yu ",
     )
 )
 
@@ -144,6 +145,11 @@ _NAMED_AFTER = Sought(
     r"|employee|student|mr|mrs|ms|dr),?\.?\s+(?=[^\W\d_])",
     any_case=True,
 )
+_NAMED_THING = re.compile(
+    r"(?i)\b(?:module|package|file|folder|function|class|method|column|table|field|attribute|argument|parameter|option"
+    r"|variable|branch|command|test|key|label)s?\s$"
+)
+"""What stands before `named` where no person is told: `No module named x`."""
 _NAMED_DENSE = tuple(
     re.compile(pattern)
     for pattern in (
@@ -159,6 +165,24 @@ _NAMED_DENSE = tuple(
 _CASELESS = "\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _CASELESS_RUN = re.compile(rf"[{_CASELESS}]+(?:[ ・·]+[{_CASELESS}]+)*")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]+")
+
+
+_BODIES: Final = frozenset(
+    form
+    for word in re.findall(
+        r"\w+",
+        "Inc Ltd LLC Corp Corporation GmbH PLC League University Institute Foundation Federation Association Council "
+        "Airlines Airways Energy Framework Technologies Industries",
+    )
+    for form in (word, word.upper(), word.capitalize())
+)
+"""What ends the name of a company, a body or a program: it and the words before it name no person."""
+
+
+@cache
+def _names_of_things() -> frozenset[str]:
+    """Names of products, companies and countries that everybody knows. A row of nothing else is no person's name."""
+    return frozenset(Path(__file__).with_name(_THINGS).read_text(encoding="utf-8").split())
 
 
 @cache
@@ -231,8 +255,7 @@ def people(text: str, /) -> Iterator[LookAlike]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
     if text != text.lower():
         yield from _capitalised(text)
-    for cue in _NAMED_AFTER.finditer(text):
-        yield from _told(text, cue)
+    yield from named(text)
     if text.isascii():
         return
     for pattern in _NAMED_DENSE:
@@ -240,6 +263,12 @@ def people(text: str, /) -> Iterator[LookAlike]:
     caseless = [found.span() for found in _CASELESS_RUN.finditer(text)]
     if sum(end - start for start, end in caseless) < sum(len(word) for word in _LATIN.findall(text)):
         yield from (LookAlike(*span, "name") for span in caseless)
+
+
+def named(text: str, /) -> Iterator[LookAlike]:
+    """What stands where a name is told: `my name is`, `customer`, `Mr`."""
+    for cue in _NAMED_AFTER.finditer(text):
+        yield from _told(text, cue)
 
 
 def _capitalised(text: str) -> Iterator[LookAlike]:
@@ -250,12 +279,16 @@ def _capitalised(text: str) -> Iterator[LookAlike]:
 def _names_in(text: str, start: int, end: int) -> Iterator[LookAlike]:
     row: list[re.Match[str]] = []
     for found in _CAPITALISED.finditer(text, start, end):
-        if not _is_capitalised(found[0]):
+        is_body = found[0] in _BODIES
+        if not is_body and not _is_capitalised(found[0]):
             continue
         if row and not _in_a_row(text, row[-1], found):
             yield from _row(row)
             row = []
-        row.append(found)
+        if is_body:
+            row = []
+        else:
+            row.append(found)
     if row:
         yield from _row(row)
 
@@ -268,17 +301,25 @@ def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
 
 
 def _row(row: list[re.Match[str]]) -> Iterator[LookAlike]:
-    """The part of a row of capitalised words that is a name: two words at least that are not ordinary."""
+    """The part of a row of capitalised words that is a person's name: two words at least that are not ordinary.
+
+    One of them must be more than the name of a thing that everybody knows, unless a title stands before it.
+    """
     first, last = 0, len(row)
     while first < last and not _may_name(row[first][0]):
         first += 1
     while last > first and not _may_name(row[last - 1][0]):
         last -= 1
     inner = row[first:last]
-    telling = [word for word in inner if _is_telling(word[0])]
     titled = first > 0 and row[first - 1][0].lower() in _TITLES
+    telling = [word for word in inner if _is_telling(word[0]) and (titled or not is_thing(word[0].lower()))]
     if telling and (titled or sum(_may_name(word[0]) for word in inner) > 1):
         yield LookAlike(inner[0].start(), inner[-1].end(), "name")
+
+
+def is_thing(word: str, /) -> bool:
+    """Whether `word` (in small letters) is part of the name of a thing that everybody knows."""
+    return word in _names_of_things()
 
 
 def _may_name(word: str) -> bool:
@@ -303,6 +344,8 @@ def _is_capitalised(word: str) -> bool:
 
 def _told(text: str, cue: re.Match[str]) -> Iterator[LookAlike]:
     """The words behind `cue` up to three, as long as none of them is an ordinary one."""
+    if cue["sure"] == "named" and _NAMED_THING.search(text, max(0, cue.start() - 20), cue.start()):
+        return
     words: list[re.Match[str]] = []
     for found in _NAME_WORD.finditer(text, cue.end(), min(len(text), cue.end() + 80)):
         between = text[words[-1].end() : found.start()] if words else text[cue.end() : found.start()]

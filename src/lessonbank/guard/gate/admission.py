@@ -15,9 +15,10 @@ from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 from ._echo import Shown
 from ._echo import codes_in as codes_in
 from ._empty import is_ending, is_form, is_talk, is_vague, says_nothing
-from ._literals import literal_in, restates
+from ._literals import copies, literal_in, restates
 from ._orders import imitates_a_turn
 from ._signs import is_disguised, mark_of
+from ._things import Things
 from .claims import claimed
 from .places import beside, place_of, without
 from .run_values import RunValues
@@ -64,14 +65,14 @@ class LessonGate:
         `shown` are the texts that memory showed before these runs. What only looks like one of them is none.
         """
         runs = [attempt.trajectory for attempt in attempts]
-        checks = _checks(runs, Shown(tuple(shown)))
-        values = cache(lambda: RunValues.of(runs))
+        values, things = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs))
+        checks = _checks(runs, Shown(tuple(shown)), things)
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            bare = lesson if _quotes(lesson) else _without_values(lesson, values())
+            bare = lesson if _quotes(lesson) else _without_values(lesson, values(), things())
             found = _refused(lesson, checks, kept, most) or _emptied(lesson, bare)
             if found is None:
                 kept.append(_marked(bare, runs))
@@ -89,11 +90,15 @@ class LessonGate:
         )
 
 
-def _without_values(lesson: Lesson, values: RunValues, /) -> Lesson:
+def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Lesson:
     """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
     told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
     place = place_of(lesson, [run.task for run in values.runs])
-    bare = {name: beside(place, text, values.mask_private) for name, text in told.items()}
+
+    def masked(text: str) -> str:
+        return things.spared(text, values.mask_private)
+
+    bare = {name: beside(place, text, masked) for name, text in told.items()}
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
@@ -115,7 +120,7 @@ def in_form(lesson: Lesson, /) -> Lesson:
     return claimed(lesson.model_copy(update=told))
 
 
-def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
+def _checks(runs: Sequence[Trajectory], shown: Shown, things: Callable[[], Things]) -> dict[Rule, Check]:
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     return {
         "empty": lambda i: "it says nothing" if says_nothing(i.title, i.content) else "",
@@ -123,7 +128,7 @@ def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
         "submission": lambda i: "it ends a run" if is_ending(i.content) else "",
         "order": _forged,
         "echo": lambda i: "memory itself had shown it" if not _quotes(i) and shown.has(i.title, i.content) else "",
-        "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
+        "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers, things()),
     }
 
 
@@ -139,12 +144,14 @@ def _quotes(lesson: Lesson) -> bool:
     return lesson.provenance.method == EXTRACTIVE
 
 
-def _leak(lesson: Lesson, task: str, answers: Sequence[str]) -> str:
+def _leak(lesson: Lesson, task: str, answers: Sequence[str], things: Things) -> str:
     text = without(place_of(lesson, [task]), lesson.text)
-    found = next((leak for answer in answers if (leak := literal_in(text, task=task, answer=answer))), None)
+    unnamed = things.without(text)
+    leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
+    found = next(filter(None, leaks), None)
     if found:
         return f"it holds {one_line(found, limit=40)!r} of this one task"
-    told = any(restates(lesson.content, task=task, answer=answer) for answer in answers)
+    told = any(copies(lesson.content, task=task, answer=answer) for answer in answers)
     return "it tells what this one task was and not what it taught" if told else ""
 
 
@@ -166,9 +173,12 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
 def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
     told = appraised(lesson)
-    if told.risk or not runs or not is_vague(told.title, told.content, task=runs[0].task):
+    if told.risk or not runs:
         return told
-    return told.model_copy(update={"risk": NO_LESSON})
+    task = runs[0].task
+    retold = not _quotes(told) and any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
+    vague = retold or is_vague(told.title, told.content, task=task)
+    return told.model_copy(update={"risk": NO_LESSON}) if vague else told
 
 
 def appraised(lesson: Lesson, /) -> Lesson:

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
-from lessonbank.types import Json, Observation, Step, ToolCall, Trajectory
+from lessonbank.types import Json, Observation, ToolCall, Trajectory
 
 from ._empty import DENSE
 from ._literals import COMMON
-from ._lookalikes import LookAlike, Sought, look_alikes, people
+from ._lookalikes import LookAlike, Sought, is_thing, look_alikes, people
 from ._lookalikes import is_ordinary as is_ordinary
+from ._run_texts import DEPTH, FIELD, READ, answered, arguments, ends, leaves, listed, nfc, said_by_user, texts_of
+from ._run_texts import parsed as parsed
 
 REQUEST: Final = "the request"
 Source = str
 """Where a value came from: `the request`, `find_customer's result`, or an empty text where the agent chose it."""
 Level = Literal["prose", "command"]
 
-_READ: Final = 20_000
-"""Characters of one text that are looked at, from each end."""
-_TURN: Final = 2_000
-"""Characters of what a user said in one turn that count as the request, from each end: the rest is what was pasted."""
 _PAGE: Final = 4_000
 """Characters of one result in plain text in which names are looked for, from each end."""
 _LONGEST: Final = 16
 """Words of a value that are looked for as a whole; of a longer one only what looks personal is."""
 _INSTRUCTIONS: Final = 100_000
 """Characters of a run's instructions that are looked at."""
-_LEAVES: Final = 20_000
-_DEPTH: Final = 40
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pattern})[^\W_])+")
 _ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?![0-9A-Za-z])|[0-9A-Za-z]+", re.ASCII)
 """The same for a text of ASCII, several times as fast."""
@@ -49,7 +44,6 @@ _LINE_PAIR = re.compile(r"^[ \t*-]{0,8}([^\W\d][\w -]{0,40}?)[ \t]{0,4}:[ \t]{1,
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 _SEPARATORS: Final = (",", ";", "|", "\t")
 _ROWS: Final = 200
-_FIELD = re.compile(r"[^\W\d][\w -]{0,40}")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_-]{0,39}")
 _PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PERSONAL = re.compile(
@@ -100,7 +94,7 @@ class RunValues:
         self = cls(runs)
         for run in runs:
             self._learn_names(run)
-        told = list(dict.fromkeys(text for run in runs for text in (_ends(run.task), *_said_by_user(run))))
+        told = list(dict.fromkeys(text for run in runs for text in (ends(run.task), *said_by_user(run))))
         self.request = words_of(*told)
         in_runs: dict[tuple[str, str], set[int]] = {}
         for text in told:
@@ -118,7 +112,7 @@ class RunValues:
 
         In a `command` plain numbers and dates stay unless the run has them: they are its options.
         """
-        text = _nfc(text)
+        text = nfc(text)
         spans = list(self._repeats(text))
         for found in look_alikes(text):
             if level == "prose" or _stands_out(text, found):
@@ -130,7 +124,7 @@ class RunValues:
 
         An amount or a date of the agent's instructions is a rule and stays.
         """
-        text = _nfc(text)
+        text = nfc(text)
         spans = list(self._repeats(text, only_private=True))
         alike = [(x.start, x.end, x.kind) for x in look_alikes(text)]
         # A value may come thousands of times, and the run may be long: each different one is looked for once.
@@ -143,7 +137,7 @@ class RunValues:
 
     @cached_property
     def _words_of_runs(self) -> str:
-        return words_of(*(text for run in self.runs for text in _texts(run)))
+        return words_of(*(text for run in self.runs for text in texts_of(run)))
 
     @cached_property
     def _returned(self) -> Mapping[str, tuple[int, Source]]:
@@ -151,8 +145,8 @@ class RunValues:
         words: dict[str, tuple[int, Source]] = {}
         read: set[str] = set()
         steps = [(number, step) for run in self.runs for number, step in enumerate(run.steps, 1)]
-        for number, source, seen in ((number, *one) for number, step in steps for one in _answered(step)):
-            new = set(_ends(seen.text).lower().split()) - read
+        for number, source, seen in ((number, *one) for number, step in steps for one in answered(step)):
+            new = set(ends(seen.text).lower().split()) - read
             read |= new
             for token in _pattern_for(told := " ".join(new)).findall(told):
                 words.setdefault(token, (number, source))
@@ -219,13 +213,13 @@ class RunValues:
         for step in run.steps:
             for call in step.action.calls:
                 self._name(call.name)
-                self._name_fields(_arguments(call))
-        for enum in _listed(run.metadata.get("tools")):
+                self._name_fields(arguments(call))
+        for enum in listed(run.metadata.get("tools")):
             self.listed.add(enum)
             self.vocabulary.update(words(enum))
 
     def _name_fields(self, value: Json, depth: int = 0) -> None:
-        if isinstance(value, dict) and depth < _DEPTH:
+        if isinstance(value, dict) and depth < DEPTH:
             for key, inner in value.items():
                 if self.is_field(key):
                     self._name(key)
@@ -238,13 +232,13 @@ class RunValues:
         """Take in the values of `run`; gives the fields and values of its calls."""
         for number, step in enumerate(run.steps, 1):
             for call in step.action.calls:
-                given = _arguments(call)
+                given = arguments(call)
                 if isinstance(given, str):
                     self._take_text(given, "", number)
                 else:
                     yield from self._take_leaves(given, "", number)
             runs_commands = any(map(is_command, step.action.calls))
-            for source, seen in _answered(step):
+            for source, seen in answered(step):
                 self._take_result(seen, source, number, parts=not runs_commands)
         self._take_text(run.answer or "", "", len(run.steps))
 
@@ -254,10 +248,10 @@ class RunValues:
             for _ in self._take_leaves(data, source, step):
                 pass
         else:
-            self._take_text(_ends(seen.text), source, step, parts=parts)
+            self._take_text(ends(seen.text), source, step, parts=parts)
 
     def _take_leaves(self, data: Json, source: Source, step: int) -> Iterator[tuple[str, str]]:
-        for key, parent, value in _leaves(data):
+        for key, parent, value in leaves(data):
             if isinstance(value, str) and _COMMAND.fullmatch(key.lower()):
                 self._take_text(value, source, step)
                 continue
@@ -270,7 +264,7 @@ class RunValues:
         if not text:
             return
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        text = _nfc(_ends(text, _READ if source == REQUEST else _PAGE))
+        text = nfc(ends(text, READ if source == REQUEST else _PAGE))
         for found in look_alikes(text) if source == REQUEST else people(text):
             self._take_look_alike(text[found.start : found.end], found, source, step, parts=parts)
         for pair in PAIR_OR_WORDS.finditer(text):
@@ -288,7 +282,7 @@ class RunValues:
     def _take_look_alike(self, value: str, found: LookAlike, source: Source, step: int, *, parts: bool) -> None:
         kept = Value(found.kind, source, step, private=not _is_usual_number(value, found.kind))
         read = words(value)
-        if _tells(read):
+        if _tells(read) and not _CONSTANTS.issuperset(read):
             self._keep(" ".join(read), kept)
         if parts and found.kind == "name":
             self._keep_parts(value, kept)
@@ -315,7 +309,7 @@ class RunValues:
             self._take_look_alikes_of(value, source, step)
 
     def _take_look_alikes_of(self, value: str, source: Source, step: int) -> None:
-        text = _nfc(_ends(value))
+        text = nfc(ends(value))
         if text not in self._alike:  # the fields of many calls and results have the same values
             self._alike[text] = tuple(look_alikes(text))
         for found in self._alike[text]:
@@ -330,7 +324,8 @@ class RunValues:
 
     def _keep_parts(self, text: str, value: Value) -> None:
         for token in words(text):
-            if len(token) > 2 and token.isalpha() and not is_ordinary(token) and token not in self.vocabulary:
+            telling = len(token) > 2 and token.isalpha() and not is_ordinary(token) and token not in self.vocabulary
+            if telling and not is_thing(token):
                 self._keep(token, value)
 
     def _keep(self, joined: str, value: Value) -> None:
@@ -385,7 +380,7 @@ def _pattern_for(text: str) -> re.Pattern[str]:
 
 def words_of(*texts: str) -> str:
     """The words of `texts` in one line with a blank at both ends, so that a value can be looked for in it."""
-    return " ".join(["", *chain.from_iterable(map(words, map(_nfc, texts))), ""])
+    return " ".join(["", *chain.from_iterable(map(words, map(nfc, texts))), ""])
 
 
 @lru_cache(maxsize=1024)
@@ -404,16 +399,6 @@ def is_personal(key: str, /) -> bool:
     """Whether a field of this name holds what belongs to a person."""
     low = key.casefold()
     return bool(_PERSONAL.search(low)) and not (_IMPERSONAL.search(low) and "name" in low)
-
-
-def parsed(text: str, /) -> Json | None:
-    """The data of a text that is JSON."""
-    if text.lstrip()[:1] not in ("{", "[") or len(text) > 50 * _READ:
-        return None
-    try:
-        return cast("Json", json.loads(text))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _replaced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
@@ -486,27 +471,6 @@ def _tells(read: Sequence[str]) -> bool:
     return size >= 3 or (size == 2 and (read[0].isdigit() or bool(DENSE.match(read[0]))))
 
 
-def _leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
-    """(field, the field that it stands in, value) of all data; keys that are values themselves, too."""
-    waiting: list[tuple[str, str, Json, int]] = [("", "", data, 0)]
-    for _ in range(_LEAVES):
-        if not waiting:
-            return
-        key, parent, value, depth = waiting.pop()
-        if depth > _DEPTH:
-            continue
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                named = _FIELD.fullmatch(name) is not None
-                if not named or _DIGIT.search(name) or (" " in name and not name.islower()):
-                    yield key or "key", parent, name
-                waiting.append((name if named else key, key, inner, depth + 1))
-        elif isinstance(value, list):
-            waiting += [(key, parent, inner, depth + 1) for inner in value]
-        else:
-            yield key, parent, value
-
-
 def _cells(text: str) -> Iterator[tuple[str, str]]:
     """The cells of a table in plain text, each with the head of its column."""
     if "\n" not in text:
@@ -518,70 +482,10 @@ def _cells(text: str) -> Iterator[tuple[str, str]]:
         below = lines[number + 1 :]
         if len(heads) < 2 or not below or below[0].count(sign) != len(heads) - 1:
             continue
-        if all(_FIELD.fullmatch(head) for head in heads) and any(map(is_personal, heads)):
+        if all(FIELD.fullmatch(head) for head in heads) and any(map(is_personal, heads)):
             for row in below:
                 yield from zip(heads, (cell.strip() for cell in row.split(sign)[: len(heads)]), strict=False)
             return
-
-
-def _answered(step: Step) -> Iterator[tuple[Source, Observation]]:
-    """What came back in a step, but from the user, each with whence it came."""
-    names = {call.id: call.name for call in step.action.calls if call.id}
-    order = [call.name for call in step.action.calls]
-    for number, seen in enumerate(o for o in step.observations if o.source != "user"):
-        called = order[number] if number < len(order) else (order[0] if len(order) == 1 else "")
-        tool = seen.name or names.get(seen.call_id or "", "") or called
-        yield f"{tool}'s result" if tool else "an earlier result", seen
-
-
-def _said_by_user(run: Trajectory) -> Iterator[str]:
-    for step in run.steps:
-        yield from (_ends(seen.text, _TURN) for seen in step.observations if seen.source == "user")
-
-
-def _arguments(call: ToolCall) -> Json:
-    if isinstance(call.arguments, str):
-        data = parsed(call.arguments)
-        return call.arguments if data is None else data
-    return cast("Json", call.arguments)
-
-
-def _listed(tools: object) -> Iterator[str]:
-    """The values of the enumerations in the tools' schemas, where a run has them."""
-    waiting: list[object] = [tools]
-    for _ in range(_LEAVES):
-        if not waiting:
-            return
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            for key, inner in cast("Mapping[str, object]", value).items():
-                if key == "enum" and isinstance(inner, list):
-                    yield from (one for one in cast("list[object]", inner) if isinstance(one, str))
-                else:
-                    waiting.append(inner)
-        elif isinstance(value, list):
-            waiting += cast("list[object]", value)
-
-
-def _texts(run: Trajectory) -> Iterator[str]:
-    """Everything that was asked, called, returned and said, without the instructions."""
-    yield run.task
-    yield from (run.answer or "", run.error or "")
-    for step in run.steps:
-        yield from (step.thought, step.action.text)
-        for call in step.action.calls:
-            yield _ends(
-                call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
-            )
-        yield from (_ends(seen.text) for seen in step.observations)
-
-
-def _nfc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
-def _ends(text: str, most: int = _READ) -> str:
-    return text if len(text) <= 2 * most else f"{text[:most]}\n{text[-most:]}"
 
 
 def _number(word: str) -> str:

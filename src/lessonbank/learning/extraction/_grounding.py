@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lessonbank.guard import one_line
+from lessonbank.text.rendering import listed
 
 from ._restating import Instructions
 from .parsing import Draft
@@ -16,12 +17,12 @@ _PART = re.compile(
     r"|^\W*(?P<bare>\d{1,6})\W*$",
     re.I,
 )
-_SHOWN = re.compile(r"^\[step (\d+)", re.M)
+_SHOWN = re.compile(r"^\[step (\d+)(?:\]|, in brief)", re.M)
 
 
 def shown_steps(rendered: str, /) -> frozenset[int]:
     """The numbers of the steps that a rendered run shows; its own lines cannot be forged from inside the run."""
-    return frozenset(int(number) for number in _SHOWN.findall(rendered))
+    return frozenset((*map(int, _SHOWN.findall(rendered)), *listed(rendered)))
 
 
 def grounded(

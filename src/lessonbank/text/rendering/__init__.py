@@ -14,3 +14,4 @@ from ._run import INSTRUCTIONS as INSTRUCTIONS
 from ._run import incomplete_steps as incomplete_steps
 from ._run import render as render
 from ._run import render_instructions as render_instructions
+from ._short import listed as listed

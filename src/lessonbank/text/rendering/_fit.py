@@ -8,12 +8,14 @@ from typing import TypeAlias
 
 from ._excerpt import block, width
 from ._scenes import Block, Line, Rank, Scene
+from ._short import LEAST, in_short, length_for, size_of
 
 _MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
 _FRAME = 28  # bytes of a step's heading and of the blank lines around it
 _BRIEF_CUT = 20  # bytes more where it says how much of the step was cut
 _GAP = 44  # bytes of a note about steps left out
 _DEEDS = 0.48  # the share of the room that the one-line forms of the actions may take before what decides
+_NEAR = 0.4  # the same share, where the steps far from the end are told in short
 _RESULTS = 0.1  # the share that the results of commands may take next, in steps that are told
 _START = 2  # steps at the start that count as near the end
 _BRIEF = 2  # lines beside the action itself that a step told in brief may have
@@ -47,17 +49,26 @@ def wanted(scenes: Sequence[Scene], /) -> int:
 
 
 def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str]:
-    """The steps as texts, in at most `room` bytes. `gaps`: say which steps are left out."""
+    """The steps as texts, in at most `room` bytes. `gaps`: what has no room is told in short, or named as left out."""
     whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
     unread = any(line.hidden for scene in scenes for one in scene.blocks for line in one.lines)
     if wanted(scenes) + _FOOT * unread <= room:
         return list(_told(Selection(scenes, whole), gaps=gaps))
     scenes = [replace(s, blocks=tuple(_bounded(one, room) for one in s.blocks)) for s in scenes]
+    short = length_for(_far(scenes, int(room * _NEAR)), room) if gaps else 0
+    for length in dict.fromkeys((short, min(short, LEAST), 0)):
+        if told := _within(scenes, room, length, gaps=gaps):
+            return told
+    return []
+
+
+def _within(scenes: Sequence[Scene], room: int, length: int, /, *, gaps: bool) -> list[str]:
+    """The steps in at most `room` bytes; those without room of their own in lines of `length` characters."""
     limit = room - _FOOT - _GAP
     best: list[str] = []
     # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
     for _ in range(_TRIES):
-        told = list(_told(_chosen(scenes, limit), gaps=gaps))
+        told = list(_told(_chosen(scenes, limit, length), gaps=gaps, length=length))
         spare = room - sum(width(text) + 2 for text in told)
         best = told if spare >= 0 else best
         if 0 <= spare < room // 20 or (spare < 0 and best):
@@ -90,7 +101,7 @@ def _bounded(one: Block, room: int, /) -> Block:
     return one
 
 
-def _chosen(scenes: Sequence[Scene], room: int, /) -> Selection:
+def _chosen(scenes: Sequence[Scene], room: int, length: int, /) -> Selection:
     selection = Selection(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
     order = sorted(
         (line.rank, 3 if scene.number <= _START else scene.left, i, j, k)
@@ -107,16 +118,33 @@ def _chosen(scenes: Sequence[Scene], room: int, /) -> Selection:
         if line.rank == Rank.MUST
     )
     all_told = deeds <= room * _DEEDS
-    left, opened = room if all_told else int(room * _DEEDS), dict[int, bool]()
+    share = _NEAR if length else _DEEDS
+    room -= 0 if all_told else size_of(_far(scenes, int(room * share)), length)
+    first, opened = room if all_told else int(room * share), dict[int, bool]()
     frame = _FRAME + _BRIEF_CUT + (0 if all_told else _GAP)
-    left = _fill(selection, [spot for spot in order if spot[0] == Rank.MUST], left, opened, frame)
-    left += 0 if all_told else room - int(room * _DEEDS)
+    left = room - first + _fill(selection, [spot for spot in order if spot[0] == Rank.MUST], first, opened, frame)
     results = [spot for spot in order if spot[0] == Rank.RESULT and spot[2] in opened]
     most = min(left, int(room * _RESULTS))
     left += _fill(selection, results, most, opened, frame) - most
     left = _fill(selection, [spot for spot in order if Rank.RESULT < spot[0] <= Rank.STATE], left, opened, frame)
     _fill(selection, order, left, opened, frame)
     return selection
+
+
+def _far(scenes: Sequence[Scene], room: int, /) -> Sequence[Scene]:
+    """The steps that are too far from the end for a line of their own in `room` bytes: an estimate."""
+    costs = [
+        _FRAME
+        + _BRIEF_CUT
+        + _GAP
+        + sum(_cost(line) for one in scene.blocks for line in one.lines if line.rank == Rank.MUST)
+        for scene in scenes
+    ]
+    for place in range(len(scenes) - 1, -1, -1):
+        room -= costs[place]
+        if room < 0:
+            return scenes[: place + 1]
+    return ()
 
 
 def _fill(selection: Selection, order: Sequence[_Spot], left: int, opened: dict[int, bool], frame: int, /) -> int:
@@ -162,8 +190,9 @@ def _marks(selection: Selection, i: int, j: int, k: int, /) -> int:
     return label + (_MARK * (1 - neighbours) if one.marked else 0)
 
 
-def _told(selection: Selection, /, *, gaps: bool) -> Iterator[str]:
+def _told(selection: Selection, /, *, gaps: bool, length: int = 0) -> Iterator[str]:
     shown = {scene.number for scene, kept in zip(selection.scenes, selection.kept, strict=True) if any(map(any, kept))}
+    seen = {scene.number for scene, kept in zip(selection.scenes, selection.kept, strict=True) if _is_seen(scene, kept)}
     last = selection.scenes[-1].number if selection.scenes else 0
     expected = 1
     cut: list[tuple[int, int]] = []
@@ -171,14 +200,15 @@ def _told(selection: Selection, /, *, gaps: bool) -> Iterator[str]:
         if not _is_shown(scene, shown):
             continue
         if gaps:
-            yield from _gap(expected, scene.number - 1)
+            yield from _gap(selection.scenes, expected, scene.number - 1, length)
         expected = scene.number + 1
         lost = sum(_lost(one, own) for one, own in zip(scene.blocks, kept, strict=True))
-        yield (told := _step(scene, kept, shown, lost=lost))
-        if lost > _NOTED and ", in brief," not in told.partition("\n")[0]:
+        yield (told := _step(scene, kept, seen, lost=lost))
+        gone = any(one.twin and one.twin not in seen for one in scene.blocks)
+        if (lost > _NOTED or gone) and ", in brief," not in told.partition("\n")[0]:
             cut.append((lost, scene.number))
     if gaps:
-        yield from _gap(expected, last)
+        yield from _gap(selection.scenes, expected, last, length)
     yield from _foot(cut)
 
 
@@ -186,8 +216,16 @@ def _is_shown(scene: Scene, shown: set[int], /) -> bool:
     return scene.number in shown or not any(one.lines or one.twin for one in scene.blocks)
 
 
-def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int) -> str:
-    """The step under its heading; where little of it is told, in brief: without labels, one mark for all."""
+def _is_seen(scene: Scene, kept: list[list[bool]], /) -> bool:
+    """Whether anything is told of what came back: else it is no place to look for a text."""
+    return any(one.kind == "seen" and any(own) for one, own in zip(scene.blocks, kept, strict=True))
+
+
+def _step(scene: Scene, kept: list[list[bool]], seen: set[int], /, *, lost: int) -> str:
+    """The step under its heading; where little of it is told, in brief: without labels, one mark for all.
+
+    `seen`: the steps of which it is told what came back.
+    """
     texts = list(zip(scene.blocks, kept, strict=True))
     beyond = [
         line
@@ -196,11 +234,13 @@ def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int
         if told and line.rank > Rank.RESULT
     ]
     if lost and len(beyond) <= _BRIEF and all(line.rank > Rank.DECIDES for line in beyond):
-        return "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(texts, shown)))
+        return "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(texts, seen)))
     told = [f"[step {scene.number}]"]
     label = ""
     for one, own in texts:
-        if any(own) or (not one.lines and (not one.twin or one.twin in shown)):
+        if one.twin and one.twin not in seen:
+            told.append(f"{one.label.rpartition(' (')[0]} (left out)")
+        elif any(own) or not one.lines:
             if one.kind != "call" or one.label != label:
                 told.append(one.label)
             label = one.label
@@ -208,9 +248,9 @@ def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int
     return "\n".join(told)
 
 
-def _briefly(texts: Sequence[tuple[Block, list[bool]]], shown: set[int], /) -> Iterator[str]:
+def _briefly(texts: Sequence[tuple[Block, list[bool]]], seen: set[int], /) -> Iterator[str]:
     for one, own in texts:
-        if one.twin in shown:
+        if one.twin in seen:
             yield one.label
         told: list[str] = []
         after = False  # whether the line before is told
@@ -266,11 +306,12 @@ def _lost(one: Block, kept: list[bool], /) -> int:
     )
 
 
-def _gap(start: int, stop: int, /) -> Iterator[str]:
-    if start == stop:
-        yield f"[step {start} left out]"
-    elif start < stop:
-        yield f"[steps {start}–{stop} left out]"
+def _gap(scenes: Sequence[Scene], start: int, stop: int, length: int, /) -> Iterator[str]:
+    between = [scene for scene in scenes if start <= scene.number <= stop] if length and start <= stop else []
+    if between:
+        yield "\n".join(in_short(between, start, stop, length))
+    elif start <= stop:
+        yield f"[step {start} left out]" if start == stop else f"[steps {start}–{stop} left out]"
 
 
 def _foot(cut: list[tuple[int, int]], /) -> Iterator[str]:

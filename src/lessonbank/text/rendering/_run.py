@@ -21,6 +21,7 @@ from ._repeats import old_lines, repeats, without_task
 from ._results import results
 from ._scenes import Choice, Scene, scenes_of
 from ._share import Claim, share
+from ._short import listed
 from ._used import used_later
 
 CHOICES: tuple[Choice, ...] = (without_task, repeats, pages, results, code, old_lines, used_later)
@@ -83,11 +84,11 @@ def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS
 
 
 def incomplete_steps(rendered: str, /) -> tuple[int, ...]:
-    """The numbers of the steps that a rendered run leaves out, tells in brief, cuts or tells by what changed.
+    """The numbers of the steps that a rendered run leaves out, tells in brief or in a line, or cuts.
 
-    A second look shows these more fully.
+    So are pages that are told by what changed. A second look shows these more fully.
     """
-    numbers = {int(number) for number in _BRIEF.findall(rendered)}
+    numbers = {int(number) for number in _BRIEF.findall(rendered)} | set(listed(rendered))
     for cut, gone in _UNTOLD.findall(rendered):
         for first, _, last in (span.partition("–") for span in (cut or gone).split(", ")):
             numbers.update(range(int(first), int(last or first) + 1))

@@ -1,0 +1,155 @@
+"""Finds names of things in runs, such as a product or a program: they stand where no person's name does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from lessonbank.types import Json, Trajectory
+
+from ._lookalikes import is_ordinary, named, people
+from ._run_texts import answered, arguments, ends, leaves, nfc, parsed, said_by_user, texts_of
+from .run_values import PAIR_OR_WORDS, is_personal, tokens, words
+
+_MOST: Final = 2_000
+"""Names of things that are taken of some runs: where there are more, they are rows of a table."""
+_STAND_INS: Final = range(0xE000, 0xF8FF)
+"""Characters that mean nothing anywhere: in a text, one of them is neither a word nor a part of one."""
+_NAME = r"[^\W\d_][^\"”“'\n<>]{1,60}"
+_KIND = (
+    "product|device|software|application|app|module|framework|library|plugin|extension|program|database|browser"
+    "|operating system|programming language"
+)
+_SAID: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # What is ordered in a number: order 3 "Zephyr Lamp".
+        rf"\b(?i:order|buy|purchase)\s+(?:\d{{1,4}}|an?|one|two|three)\s+[\"“](?P<it>{_NAME})[\"”]",
+        # A name in quotes with its kind: the "Zephyr Lamp" application, the product 'Zephyr Lamp'.
+        rf"[\"“'](?P<it>{_NAME})[\"”']\s+(?i:{_KIND})\b",
+        rf"\b(?i:{_KIND})\s+(?:named\s+|called\s+)?[\"“'](?P<it>{_NAME})[\"”']",
+        # A kind that is said of programs alone needs no quotes: the Zephyr Lamp framework.
+        r"\b[Tt]he (?P<it>[^\W\d_a-z]\w{1,30}(?: [^\W\d_a-z]\w{1,30}){0,3}) (?:framework|library|plugin|API|SDK|IDE)\b",
+    )
+)
+_IMPORTED = re.compile(
+    r"^[ \t>+-]{0,8}(?:from (?P<it>[A-Za-z_]\w{2,40})[\w.]{0,80} import |import (?P<that>[A-Za-z_]\w{2,40})"
+    r"(?:\.|,|[ \t]+as |[ \t]*$))|\bpip3? install (?P<also>[A-Za-z][\w-]{2,40})",
+    re.MULTILINE,
+)
+_FIELD = re.compile(rf"(?:{_KIND}|item|brand|manufacturer)s?(?:[ _-]?(?:name|title))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Things:
+    """The words that name things in some runs and are part of no person's name there."""
+
+    words: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, runs: Sequence[Trajectory], /) -> Things:
+        """What the runs show to be a thing: ordered in a number, named with its kind, or imported by code.
+
+        What also stands as somebody's name, in a personal field or in a run's answer, is none. Linear in the runs.
+        """
+        found = dict.fromkeys(name for run in runs for name in _things_in(run))
+        things = {word for name in list(found)[:_MOST] for word in words(name) if len(word) > 1}
+        imported = {word for run in runs for text in texts_of(run) for word in _imported(text)}
+        theirs = {word for run in runs for word in _of_people(run, frozenset(things | imported))}
+        fields = {word for run in runs for word in _in_fields_of_people(run)}
+        return cls(frozenset((things - fields) | imported) - theirs)
+
+    def spared(self, text: str, made: Callable[[str], str], /) -> str:
+        """What `made` makes of `text` when the things in it are nobody's."""
+        spans = self._spans(text)
+        told = made(_with_stand_ins(text, spans))
+        return told.translate({ord(stand_in): text[a:b] for stand_in, (a, b) in zip(_stand_ins(), spans, strict=False)})
+
+    def without(self, text: str, /) -> str:
+        """`text` in which no thing is named."""
+        return _with_stand_ins(text, self._spans(text))
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
+        """Where words of things stand. A row of capitalised words is one only as a whole: else it is somebody's."""
+        if not self.words or any(ord(sign) in _STAND_INS for sign in text):
+            return []
+        theirs = bytearray(len(text))
+        for found in people(text):
+            if not self._is_thing(text[found.start : found.end]):
+                theirs[found.start : found.end] = b"\1" * (found.end - found.start)
+        read = [(word, a, b) for word, a, b in tokens(text) if word in self.words and not theirs[a]]
+        return [(a, b) for word, a, b in read if not is_ordinary(word)][: len(_STAND_INS)]
+
+    def _is_thing(self, name: str) -> bool:
+        return all(word in self.words or is_ordinary(word) for word in words(name))
+
+
+def _stand_ins() -> Iterator[str]:
+    return map(chr, _STAND_INS)
+
+
+def _with_stand_ins(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    parts: list[str] = []
+    done = 0
+    for stand_in, (start, end) in zip(_stand_ins(), spans, strict=False):
+        parts += [text[done:start], stand_in]
+        done = end
+    return "".join((*parts, text[done:]))
+
+
+def _things_in(run: Trajectory) -> Iterator[str]:
+    for text in map(nfc, texts_of(run)):
+        text = ends(text)
+        yield from (found["it"] for pattern in _SAID for found in pattern.finditer(text))
+        yield from (value for key, value in _pairs(text) if _FIELD.fullmatch(key))
+    for key, parent, value in _fields(run):
+        if isinstance(value, str) and len(value) < 80 and _FIELD.fullmatch(f"{parent} {key}" if key == "name" else key):
+            yield value
+
+
+def _imported(text: str) -> Iterator[str]:
+    for found in _IMPORTED.finditer(ends(text)):
+        yield from words(found["it"] or found["that"] or found["also"])
+
+
+def _of_people(run: Trajectory, things: frozenset[str]) -> Iterator[str]:
+    """The words of names that somebody has in a run: told as a name, or asked for, and no thing as a whole."""
+    asked = [ends(run.task), *said_by_user(run)]
+    for text in asked:
+        for found in people(text):
+            name = text[found.start : found.end]
+            if name.endswith(("'s", "’s")) or not all(word in things or is_ordinary(word) for word in words(name)):
+                yield from words(name)
+    for text in chain(map(ends, texts_of(run)), [run.instructions]):
+        yield from (word for found in named(ends(text)) for word in words(text[found.start : found.end]))
+    yield from words((run.answer or "")[:200])
+
+
+def _in_fields_of_people(run: Trajectory) -> Iterator[str]:
+    for key, parent, value in _fields(run):
+        whose = f"{parent} {key}" if key == "name" else key
+        if isinstance(value, str) and is_personal(key) and not _FIELD.fullmatch(whose):
+            yield from words(value[:200])
+    for text in texts_of(run):
+        for key, value in _pairs(ends(text)):
+            if is_personal(key) and not _FIELD.fullmatch(key):
+                yield from words(value)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for pair in PAIR_OR_WORDS.finditer(text):
+        if pair.lastindex is not None:
+            key, value = [part for part in pair.groups() if part is not None]
+            yield key, value
+
+
+def _fields(run: Trajectory) -> Iterator[tuple[str, str, Json]]:
+    for step in run.steps:
+        for data in map(arguments, step.action.calls):
+            yield from leaves(data)
+        for _, seen in answered(step):
+            if (data := parsed(seen.text)) is not None:
+                yield from leaves(data)
