@@ -37,7 +37,7 @@ async def test_what_is_left_unread_changes_no_answer(
 ) -> None:
     monkeypatch.setattr(by_words, "_SHORT", data.draw(st.integers(0, 3)))
     monkeypatch.setattr(by_words, "_SHARE", data.draw(st.sampled_from([1, 8, 1000])))
-    monkeypatch.setattr(by_words, "_TEXTS", data.draw(st.sampled_from([1, 8, 1000])))
+    monkeypatch.setattr(by_words, "_PLACES_PER_TEXT", data.draw(st.sampled_from([1, 8, 1000])))
     monkeypatch.setattr(by_words, "_BATCH", data.draw(st.integers(1, 4)))
     monkeypatch.setattr(by_words, "_MORE", data.draw(st.integers(0, 3)))
     monkeypatch.setattr(_derived, "TAIL", data.draw(st.sampled_from([1, 4, 64])))

@@ -91,5 +91,5 @@ def _span(scope: int, last: int) -> tuple[int, int]:
 
 def _unpacked(packed: bytes) -> Lengths:
     if len(packed) % _LENGTH.itemsize:
-        raise StoreDamaged("the lengths of tasks are not what was written: rebuild the bank")
+        raise StoreDamaged("the lengths of tasks are not what was written")
     return np.frombuffer(packed, _LENGTH)

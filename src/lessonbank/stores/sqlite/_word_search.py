@@ -22,7 +22,7 @@ _SHARE: Final = 8
 """A word that one in so many tasks holds is read last, and only where the others leave open who is best."""
 _SHORT: Final = 4096
 """A word of no more tasks is read at once: asking whether it must be read would cost more."""
-_TEXTS: Final = 200
+_PLACES_PER_TEXT: Final = 200
 """Places of a word that can be read in the time that the words of one text are counted."""
 _MORE: Final = 32
 """Tasks looked at beyond the limit: ties with the last place are among them, or more are looked at."""
@@ -82,7 +82,7 @@ class _Asking:
         """Score, age and number of the tasks that can be among the best."""
         unread, common = sum(self._most.values()), max(_SHORT, self._scope.documents // _SHARE)
         for word in sorted(self._held, key=lambda w: (self._held[w], w)):
-            if self._held[word] > common and self._are_told(unread, self._held[word] // _TEXTS):
+            if self._held[word] > common and self._are_told(unread, self._held[word] // _PLACES_PER_TEXT):
                 break
             at, times = self._tasks.places(word)
             self._sums[at] += self._most[word] * times / (times + self._tasks.drags(at))
