@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -14,14 +14,15 @@ import numpy.typing as npt
 from lessonbank.text.bm25 import K1, B, words
 
 from ._derived import upto
-from ._lengths import lengths_of
+from ._lengths import Numbers, lengths_of
 from ._rows import REPEATED, ScopeRow, term
 
-Numbers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _USUAL: Final = 20_000
 """Characters of a task whose words are kept for a while."""
+_SAMPLE: Final = 16
+"""One task in so many, the first ones, tells which words are common: the index is read from its beginning."""
 _END: Final = chr(ord(REPEATED) + 1)
 _WITH: Final = "FROM word_index WHERE word_index MATCH ?"
 
@@ -39,9 +40,10 @@ class Tasks:
     def __init__(self, connection: sqlite3.Connection, scope: ScopeRow, asked: frozenset[str], /) -> None:
         self._connection, self._scope = connection, scope
         self._tail, waiting = _tail(connection, scope, asked)
-        indexed = lengths_of(connection, scope.number)
-        numbers = np.concatenate((indexed["number"], np.array([*waiting], np.uint32))).astype(np.int64)
-        lengths = np.concatenate((indexed["words"], np.array([*waiting.values()], np.uint32)))
+        numbers, lengths = lengths_of(connection, scope.number)
+        if waiting:
+            numbers = np.concatenate((numbers, np.array([*waiting], np.int64)))
+            lengths = np.concatenate((lengths, np.array([*waiting.values()], np.uint32)))
         hidden = _hidden(connection, scope)
         if len(hidden):
             there = ~np.isin(numbers, hidden)
@@ -49,12 +51,17 @@ class Tasks:
         self.numbers, self._lengths, self._whole = numbers, lengths, not len(hidden)
         self._unbroken = bool(len(numbers)) and int(numbers[-1] - numbers[0]) == len(numbers) - 1
 
-    def holders(self, word: str, /) -> int:
-        """How many tasks hold a word."""
-        if not self._whole:
-            return len(self.places(word).at)
-        (indexed,) = self._connection.execute(f"SELECT count(*) {_WITH}", (self._match(word),)).fetchone()
-        return int(indexed) + len(self._tail.get(word, {}))
+    def common(self, asked: Iterable[str], most: int, /) -> dict[str, int]:
+        """The words that more than `most` tasks hold, as far as a sample tells, and how many hold each.
+
+        None where a rollback took tasks out: the index still counts them.
+        """
+        if len(self.numbers) <= most or not self._whole:
+            return {}
+        first, early, last = (int(self.numbers[at]) for at in (0, len(self.numbers) // _SAMPLE, -1))
+        likely = [word for word in asked if self._count(word, first, early) * _SAMPLE > most]
+        held = {word: self._count(word, first, last) + len(self._tail.get(word, {})) for word in likely}
+        return {word: count for word, count in held.items() if count > most}
 
     def places(self, word: str, /) -> Places:
         """The tasks that hold a word. A place without a record is left out: the index lost touch there."""
@@ -74,6 +81,10 @@ class Tasks:
         """What the length of each of these tasks adds to the denominator of BM25's term saturation."""
         mean = max(self._scope.words, 1) / max(self._scope.documents, 1)
         return K1 * (1 - B) + K1 * B / mean * self._lengths[at].astype(np.float64)
+
+    def _count(self, word: str, first: int, last: int) -> int:
+        sql = f"SELECT count(*) {_WITH} AND rowid BETWEEN ? AND ?"
+        return int(self._connection.execute(sql, (self._match(word), first, last)).fetchone()[0])
 
     def _match(self, word: str) -> str:
         return f'"{term(self._scope.number, word)}"'

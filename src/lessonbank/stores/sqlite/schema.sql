@@ -178,10 +178,11 @@ CREATE VIRTUAL TABLE word_index USING fts5 (
     words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
 );
 CREATE VIRTUAL TABLE word_places USING fts5vocab (word_index, instance);
--- How many words each of those tasks has, of up to 500 tasks of a scope in a row. It follows from `experiences`.
+-- How many words each of those tasks has, of up to 1,000 tasks of a scope in a row. It follows from `experiences`.
 CREATE TABLE lengths (
     number INTEGER PRIMARY KEY,            -- scope * 2^32 + the number of the first experience
-    packed BLOB NOT NULL                   -- of each: its number, and the words of its task; see _lengths.py
+    numbers BLOB,                          -- of each, four bytes; null where they follow one another
+    words BLOB NOT NULL                    -- of each, four bytes
 ) STRICT;
 -- Which experiences hold a word in one of their lessons, taken out or not.
 CREATE VIRTUAL TABLE lesson_index USING fts5 (
