@@ -139,6 +139,23 @@ async def test_a_word_said_ten_thousand_times_is_counted_with_one_more_entry_of_
     assert terms == 2
 
 
+async def test_tasks_without_a_word_of_the_question_cost_nearly_nothing(tmp_path: Path) -> None:
+    taken: list[int] = []
+    for size in (1_000, 4_000):
+        path = tmp_path / f"{size}.db"
+        store = await SqliteStore.open(path)
+        tasks = [f"{'cancel' if n < 600 else 'book'}{f' number{n}' * (1 + n % 60)}" for n in range(size)]
+        await store.apply([Add(experience=e) for e in experiences(tasks)], scope="s", writer="w")
+        await store.close()
+        with closing(sqlite3.connect(path)) as connection:
+            steps = iter(range(10_000_000))
+            connection.set_progress_handler(lambda: next(steps) and 0, 1)  # noqa: B023 - used before the loop goes on
+            found = by_words.search(connection, "cancel", scope="s", limit=5, exclude=())
+        taken.append(next(steps))
+        assert [match.experience.task for match in found] == [f"cancel number{n}" for n in range(540, 299, -60)]
+    assert taken[1] < 1.2 * taken[0], "no row is read of each task of the scope"
+
+
 async def test_whether_a_task_can_be_shown_costs_the_same_however_many_lessons_there_are(tmp_path: Path) -> None:
     taken: list[int] = []
     for size in (30, 300):
