@@ -17,7 +17,7 @@ from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
 from lessonbank.types.repeats import repeats_of
 
 from . import _lengths, _lesson_words
-from ._rows import AMONG_IDS, among_ids, mark, task_terms
+from ._rows import AMONG_IDS, among_ids, mark, replace_terms, task_terms
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 RUN: Final = 1
@@ -147,23 +147,9 @@ def index_tail(
 
 
 def change_words(connection: sqlite3.Connection, scope: int, number: int, before: str, after: str, /) -> None:
-    """Have a task that is in the index found by its new words.
-
-    The index keeps no copy of its text, so the words of `before` must be those put in.
-    """
+    """Have a task that is in the index found by its new words."""
     old, new = words(before), words(after)
-    marked = task_terms(scope, " ".join(old))
-    # Taking out what is not there would damage the counts of the index.
-    there = (
-        old
-        and connection.execute(
-            "SELECT 1 FROM word_index WHERE word_index MATCH ? AND rowid = ?", (f'"{marked.partition(" ")[0]}"', number)
-        ).fetchone()
-    )
-    if there:
-        sql = "INSERT INTO word_index (word_index, rowid, words) VALUES ('delete', ?, ?)"
-        connection.execute(sql, (number, marked))
-    _index(connection, [(number, scope, " ".join(new))])
+    replace_terms(connection, "word_index", number, task_terms(scope, " ".join(old)), task_terms(scope, " ".join(new)))
     _lengths.change(connection, scope, number, len(new))
 
 

@@ -216,3 +216,14 @@ def terms(scope: int, words: str, /) -> str:
     if words and words.isascii() and "_" not in words:
         return f"{scope}x{words.replace(' ', f' {scope}x')}"
     return " ".join(term(scope, word) for word in words.split(" ") if word)
+
+
+def replace_terms(connection: sqlite3.Connection, index: str, number: int, old: str, new: str, /) -> None:
+    """Have a row of an index found by other words. It keeps no copy of its text: `old` must be the text put in."""
+    first = old.partition(" ")[0]
+    # Taking out what is not there would damage the counts of the index.
+    there = f"SELECT 1 FROM {index} WHERE {index} MATCH ? AND rowid = ?"
+    if first and connection.execute(there, (f'"{first}"', number)).fetchone():
+        connection.execute(f"INSERT INTO {index} ({index}, rowid, words) VALUES ('delete', ?, ?)", (number, old))
+    if new:
+        connection.execute(f"INSERT INTO {index} (rowid, words) VALUES (?, ?)", (number, new))
