@@ -231,9 +231,7 @@ class Database:
     def _look_over(self) -> None:
         """Read the whole file once: damage that no call has read yet must not be written on."""
         try:
-            with self._noticing(), self._lease([], keep=False) as connection, closing(connection):
-                said = self._looked_at(connection, _quickly_checked)
-                self._say_damaged("" if said == "ok" else said)
+            self._look(_quickly_checked)
         finally:
             self._looked.set()
 
@@ -241,9 +239,8 @@ class Database:
         """The same with the bytes inside the rows, at which SQLite does not look. Then changes are let in."""
         self._looked.wait()
         try:
-            with self._noticing(), self._lease([], keep=False) as connection, closing(connection):
-                record, vector = self._looked_at(connection, check_rows)
-                self._say_damaged(record)
+            vector = self._look(check_rows)
+            if vector is not None:
                 self._bad_vector, self._is_checked = bool(vector), not vector
         finally:
             self._let_changes_in()
@@ -302,6 +299,17 @@ class Database:
         self._origin.check()  # who put another file in its place hears of that, and not of damage
         self.damaged(" ".join(said.split()))
         log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
+
+    def _look(self, at: Callable[[sqlite3.Connection], tuple[str, str]]) -> str | None:
+        """What is wrong with a vector, see `check_rows`; `None` where the look did not come to its end.
+
+        Other damage is remembered.
+        """
+        with self._noticing(), self._lease([], keep=False) as connection, closing(connection):
+            record, vector = self._looked_at(connection, at)
+            self._say_damaged(record)
+            return vector
+        return None
 
     def _looked_at(self, connection: sqlite3.Connection, look: Callable[[sqlite3.Connection], T]) -> T:
         """What `look` finds. Raises StoreUnavailable where it was called off."""
@@ -560,8 +568,9 @@ class Database:
         self._begin_afresh()
 
 
-def _quickly_checked(connection: sqlite3.Connection) -> str:
-    return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+def _quickly_checked(connection: sqlite3.Connection) -> tuple[str, str]:
+    said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    return "" if said == "ok" else said, ""
 
 
 def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseException | None]:

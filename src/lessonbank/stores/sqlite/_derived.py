@@ -16,8 +16,8 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
 from lessonbank.types.repeats import repeats_of
 
-from . import _lesson_words
-from ._rows import AMONG_IDS, among_ids, mark, term, terms
+from . import _lengths, _lesson_words
+from ._rows import AMONG_IDS, among_ids, mark, replace_terms, task_terms
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 RUN: Final = 1
@@ -140,30 +140,17 @@ def index_tail(
     rows = connection.execute(f"{TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
     waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
     _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
+    _lengths.catch_up(connection, done, last)
     _lesson_words.catch_up(connection, [n for n, *_ in rows])
     _lesson_words.put(connection, scope, {n: e for n, e in written.items() if n > max(before, done)})
     connection.execute("UPDATE indexed SET upto = ?", (last,))
 
 
-def index_words(connection: sqlite3.Connection, scope: int, number: int, task: str, /) -> None:
-    """Make a task findable by its words, if it is not among those that wait."""
-    if number <= upto(connection):
-        _index(connection, [(number, scope, " ".join(words(task)))])
-
-
-def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task: str, /) -> None:
-    """Take a task out again. The index keeps no copy of its text, so the words must be those put in."""
-    marked = [term(scope, word) for word in words(task)]
-    if not marked or number > upto(connection):
-        return
-    # Taking out what is not there would damage the counts of the index.
-    there = connection.execute(
-        "SELECT 1 FROM word_index WHERE word_index MATCH ? AND rowid = ?", (f'"{marked[0]}"', number)
-    ).fetchone()
-    if there is not None:
-        connection.execute(
-            "INSERT INTO word_index (word_index, rowid, words) VALUES ('delete', ?, ?)", (number, " ".join(marked))
-        )
+def change_words(connection: sqlite3.Connection, scope: int, number: int, before: str, after: str, /) -> None:
+    """Have a task that is in the index found by its new words."""
+    old, new = words(before), words(after)
+    replace_terms(connection, "word_index", number, task_terms(scope, " ".join(old)), task_terms(scope, " ".join(new)))
+    _lengths.change(connection, scope, number, len(new))
 
 
 def reindex_words(connection: sqlite3.Connection, /) -> None:
@@ -171,6 +158,7 @@ def reindex_words(connection: sqlite3.Connection, /) -> None:
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
     rows = connection.execute(TASKS)
     _index(connection, ((number, scope, " ".join(words(task))) for number, scope, task in rows))
+    _lengths.make_anew(connection)
     connection.execute("DELETE FROM indexed")
     connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")
 
@@ -179,7 +167,7 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]])
     """Index tasks: number, scope, and the words with a blank between each two."""
     connection.executemany(
         "INSERT INTO word_index (rowid, words) VALUES (?, ?)",
-        ((number, terms(scope, said)) for number, scope, said in rows if said),
+        ((number, task_terms(scope, said)) for number, scope, said in rows if said),
     )
 
 

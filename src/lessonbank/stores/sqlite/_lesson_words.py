@@ -12,7 +12,7 @@ from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import words
 from lessonbank.types import Experience
 
-from ._rows import experience_of, packed_at, term, terms
+from ._rows import experience_of, packed_at, replace_terms, term, terms
 
 _ASKED: Final = 16
 """Words that are looked up. What is asked for beyond them is looked for in the records that are found."""
@@ -42,25 +42,10 @@ def put(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Ex
 def change(
     connection: sqlite3.Connection, scope: int, number: int, before: Experience, after: Experience | None, /
 ) -> None:
-    """Have an experience that is in the index found by other words; by none where it is gone.
-
-    The index keeps no copy of its text, so the words must be those put in.
-    """
+    """Have an experience that is in the index found by other words; by none where it is gone."""
     old, new = said(before), said(after) if after else ""
-    if old == new:
-        return
-    # Taking out what is not there would damage the index.
-    there = (
-        old
-        and connection.execute(
-            "SELECT 1 FROM lesson_index WHERE lesson_index MATCH ? AND rowid = ?",
-            (f'"{term(scope, old.partition(" ")[0])}"', number),
-        ).fetchone()
-    )
-    if there:
-        sql = "INSERT INTO lesson_index (lesson_index, rowid, words) VALUES ('delete', ?, ?)"
-        connection.execute(sql, (number, terms(scope, old)))
-    _put(connection, [(number, scope, new)])
+    if old != new:
+        replace_terms(connection, "lesson_index", number, terms(scope, old), terms(scope, new))
 
 
 def catch_up(connection: sqlite3.Connection, numbers: Iterable[int], /) -> None:

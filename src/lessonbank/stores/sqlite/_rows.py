@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -197,8 +198,32 @@ def term(scope: int, word: str, /) -> str:
     return f"{scope}z{word.encode().hex()}"
 
 
+REPEATED: Final = "\u00d7"
+"""Stands between a word and how often a task holds it, where that is more than once. No word has it."""
+
+
+def task_terms(scope: int, words: str, /) -> str:
+    """The words of one task, with a blank between each two, as the indexed text; those it repeats with how often."""
+    every = words.split(" ")
+    if len(every) == len(held := Counter(every)):
+        return terms(scope, words)
+    again = (f"{term(scope, word)}{REPEATED}{times}" for word, times in held.items() if times > 1)
+    return " ".join((terms(scope, " ".join(held)), *again))
+
+
 def terms(scope: int, words: str, /) -> str:
-    """The words of one task, with a blank between each two, as the indexed text."""
+    """Different words, with a blank between each two, as the indexed text."""
     if words and words.isascii() and "_" not in words:
         return f"{scope}x{words.replace(' ', f' {scope}x')}"
     return " ".join(term(scope, word) for word in words.split(" ") if word)
+
+
+def replace_terms(connection: sqlite3.Connection, index: str, number: int, old: str, new: str, /) -> None:
+    """Have a row of an index found by other words. It keeps no copy of its text: `old` must be the text put in."""
+    first = old.partition(" ")[0]
+    # Taking out what is not there would damage the counts of the index.
+    there = f"SELECT 1 FROM {index} WHERE {index} MATCH ? AND rowid = ?"
+    if first and connection.execute(there, (f'"{first}"', number)).fetchone():
+        connection.execute(f"INSERT INTO {index} ({index}, rowid, words) VALUES ('delete', ?, ?)", (number, old))
+    if new:
+        connection.execute(f"INSERT INTO {index} (rowid, words) VALUES (?, ?)", (number, new))

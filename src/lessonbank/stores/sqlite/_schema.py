@@ -18,12 +18,12 @@ from ._origin import first_count, format_of
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 9
+FORMAT: Final = 10
 """The format this release writes."""
-OLDEST: Final = 9
+OLDEST: Final = 10
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
 MIGRATIONS: Final[Mapping[int, str]] = {}
-"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{9: "0010_what_changed.sql"}`."""
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{10: "0011_what_changed.sql"}`."""
 _OLDEST_SQLITE: Final = (3, 37)
 """The first one that knows STRICT tables."""
 

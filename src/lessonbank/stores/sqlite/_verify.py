@@ -24,8 +24,9 @@ from lessonbank.types.timeline import Entry, live
 from . import _lesson_words
 from ._checks import VECTORS, checksum
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, listed, upto
+from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
-from ._rows import PARTS, experience_of, mark, sequence_of, terms
+from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
 from ._vector_blocks import last_places
 
 SQLITE_SAYS: Final = "SQLite says: "
@@ -129,6 +130,7 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 
 def _counts_of_records(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield "experiences are not in the word index with their words", _unlike_words(connection)
+    yield "experiences are not in the word index with their length", _unlike_lengths(connection)
     for what, table, said in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
         rows = connection.execute(f"SELECT s.name, x.* FROM {table} x JOIN scopes s ON s.number = x.scope")
         rows.row_factory = sqlite3.Row
@@ -147,11 +149,19 @@ def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
 
 def _unlike_words(connection: sqlite3.Connection) -> int:
     """How many tasks the index has not as they are, or has too early."""
-    places = connection.execute("SELECT doc, term FROM word_places ORDER BY doc, offset")
+    places = connection.execute("SELECT doc, term FROM word_places ORDER BY doc, term")
     there = {doc: checksum(*(term for _, term in terms)) for doc, terms in groupby(places, lambda row: row[0])}
     tasks = connection.execute(f"{TASKS} WHERE e.number <= ?", (upto(connection),))
-    said = ((number, terms(scope, " ".join(words(task))).split()) for number, scope, task in tasks)
+    said = ((number, sorted(task_terms(scope, " ".join(words(task))).split())) for number, scope, task in tasks)
     return len(_unlike(there, {number: checksum(*those) for number, those in said if those}))
+
+
+def _unlike_lengths(connection: sqlite3.Connection) -> int:
+    """Of how many tasks the index has another length, or none, or one too early."""
+    there = Counter(every_length(connection))
+    sql = "SELECT abs(scope), number, words FROM experiences WHERE number <= ?"
+    wanted = Counter(connection.execute(sql, (upto(connection),)))
+    return ((there - wanted) + (wanted - there)).total()
 
 
 def _said_of_run(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:

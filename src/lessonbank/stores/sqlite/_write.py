@@ -31,7 +31,7 @@ from lessonbank.types.queue import IN_HAND
 
 from . import _lesson_words
 from ._checks import checksum
-from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
+from ._derived import RUN, change_words, derive, index_tail, note_shown, settle_pending, tag, underive
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
     AMONG_IDS,
@@ -406,8 +406,8 @@ def _change_words(
     """Words and vectors of a task that is another now are of no use, nor are those of changed lessons."""
     moved = {id: row for id, row in old.items() if row.experience.task != written.experiences[id].task}
     for id, row in moved.items():
-        unindex_words(connection, scope.number, row.number, row.experience.task)
-        index_words(connection, scope.number, row.number, written.experiences[id].task)
+        if row.number <= indexed:
+            change_words(connection, scope.number, row.number, row.experience.task, written.experiences[id].task)
     stale = {row.number * PARTS for row in moved.values()}
     for id, row in old.items():
         stale |= stale_lessons(row.number, row.experience.lessons, written.experiences[id].lessons)

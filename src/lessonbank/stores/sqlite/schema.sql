@@ -172,16 +172,24 @@ CREATE TABLE blocks (
 ) STRICT;
 CREATE INDEX blocks_by_space ON blocks (space);
 
--- Every word carries the number of its scope, so that no statistic of another scope can be read off it.
-CREATE VIRTUAL TABLE word_index USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
+-- Every word carries the number of its scope, so that no statistic of another scope can be read off it. A word that a
+-- task holds again and again is put in once, and once more with how often that is: see `task_terms` in _rows.py.
+CREATE VIRTUAL TABLE word_index USING fts5 (
+    words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
+);
 CREATE VIRTUAL TABLE word_places USING fts5vocab (word_index, instance);
-CREATE VIRTUAL TABLE word_counts USING fts5vocab (word_index, row);
+-- How many words each of those tasks has, of up to 1,000 tasks of a scope in a row. It follows from `experiences`.
+CREATE TABLE lengths (
+    number INTEGER PRIMARY KEY,            -- scope * 2^32 + the number of the first experience
+    numbers BLOB,                          -- of each, four bytes; null where they follow one another
+    words BLOB NOT NULL                    -- of each, four bytes
+) STRICT;
 -- Which experiences hold a word in one of their lessons, taken out or not.
 CREATE VIRTUAL TABLE lesson_index USING fts5 (
     words, content = '', columnsize = 0, detail = none, tokenize = 'ascii'
 );
 CREATE VIRTUAL TABLE lesson_counts USING fts5vocab (lesson_index, row);
--- Tasks and lessons of experiences above this number are in neither index yet: they are few, and read one by one.
+-- Tasks and lessons of experiences above this number are in no index yet: they are few, and read one by one.
 CREATE TABLE indexed (upto INTEGER NOT NULL) STRICT;
 INSERT INTO indexed (upto) VALUES (0);
 

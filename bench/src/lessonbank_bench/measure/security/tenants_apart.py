@@ -23,6 +23,7 @@ _BOUNDARIES = {
     "sqlite._vector_blocks._BLOCK": 6,
     "sqlite._derived.TAIL": 3,
     "sqlite._word_search._SHORT": 1,
+    "sqlite._lengths._FULL": 3,
     "_matrix._EXACT": 5,
     "_matrix._SAMPLE": 3,
     "_signs._BLOCK": 4,
