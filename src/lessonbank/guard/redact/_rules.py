@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,7 @@ class Rule:
 
     def __call__(self, page: Page, /) -> Iterator[Span]:
         """What the rule finds."""
-        for word in self.words:
-            if word in (page.keys if self.typed else page.said):
-                yield from self.at(word, page)
+        return chain.from_iterable(self.at(word, page) for word in self.words)
 
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
@@ -78,9 +77,11 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
 
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
-    for table in ("keys", "places", "options"):
+    for table, said in (("keys", page.keys), ("places", page.said), ("options", page.said)):
         for rule in rules(table):
-            yield from rule(page)
+            for word in rule.words:
+                if word in said:
+                    yield from rule.at(word, page)
 
 
 @cache
