@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar, TypeVarTuple, cast
 
 import anyio
+from anyio import to_thread
 
 from .errors import NotFound, StoreError
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 BRIEFLY: Final = 0.25
 """Seconds that a reader waits for a write it can do without."""
 
@@ -27,6 +29,11 @@ async def if_there(found: Awaitable[T], /) -> T | None:
         return await found
     except NotFound:
         return None
+
+
+async def aside(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
+    """`work(*args)`: here where it is brief, else in a thread, whose start takes longer than brief work."""
+    return work(*args) if brief else await to_thread.run_sync(work, *args)
 
 
 async def briefly(write: Awaitable[object], /) -> str | None:

@@ -151,3 +151,9 @@ def test_one_embedder_serves_one_event_loop_after_another() -> None:
 def test_an_embedder_that_cannot_be_used_is_refused_at_once_in_one_sentence(name: str, kind: type, said: str) -> None:
     with pytest.raises(kind, match=said):
         PydanticAIEmbedder(name)
+
+
+def test_a_key_that_is_set_and_blank_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    with pytest.raises(UsageError, match="OPENAI_API_KEY is set but blank"):
+        PydanticAIEmbedder("openai:text-embedding-3-small")

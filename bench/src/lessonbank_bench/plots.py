@@ -17,10 +17,10 @@ from lessonbank.demo.curves import moving_rate
 from lessonbank.evidence.lift import Lift
 from lessonbank.reports.forest import forest
 from lessonbank.reports.plots import bar, named
-from lessonbank.reports.standalone import standalone
 from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
 
 from .recording import recording
+from .standalone import standalone
 
 WORLDS: Final = range(100, 111)
 """Those that `lessonbank demo` plays."""

@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 
 from anyio import to_thread
 
+from lessonbank._concurrency import aside
 from lessonbank.arguments import check_data
 from lessonbank.protocols import Admission, Redactor
 from lessonbank.types import Change, Experience, Extraction, Record, Run, Trajectory, Verdict
@@ -20,7 +21,6 @@ from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
 from .redact import Redacting, checked, redacted, redacted_together, whole
 
-T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
 """Characters that the built-in redactor reads faster than a thread starts."""
@@ -42,24 +42,19 @@ class IntakeFilter:
 
     async def task(self, task: str, /) -> str:
         """Redact a task in the same way as the runs of that task."""
-        if self.redactor is None or (isinstance(self.redactor, Redacting) and len(task) <= _QUICK):
-            return _task(task, self.redactor)
-        return await to_thread.run_sync(_task, task, self.redactor)
+        if self.redactor is None:
+            return task
+        return await aside(_task, task, self.redactor, brief=self._is_built_in and len(task) <= _QUICK)
 
     async def runs(self, runs: Iterable[Trajectory], /) -> list[Trajectory]:
         """Redact runs before they are kept, judged and learned from."""
         every = list(runs)
         for run in every:
             check_data(data_of(run), "a run")
-        if (
-            isinstance(self.redactor, Redacting)
-            and all(is_brief(run, most=_QUICK) for run in every[:2])
-            and len(every) < 3
-        ):
-            return redacted_together(every, self.redactor)
         if self.redactor is None:
             return every
-        return await to_thread.run_sync(redacted_together, every, self.redactor)
+        is_quick = self._is_built_in and len(every) < 3 and all(is_brief(run, most=_QUICK) for run in every)
+        return await aside(redacted_together, every, self.redactor, brief=is_quick)
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
         """Redact the runs of attempts, and the verdicts on them with the placeholders of the runs."""
@@ -76,9 +71,8 @@ class IntakeFilter:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
         if self.redactor is None or (isinstance(told, Verdict) and not told.reason):
             return told
-        if isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK:
-            return redacted(told, self.redactor)
-        return await to_thread.run_sync(redacted, told, self.redactor)
+        is_quick = self._is_built_in and len(whole(told)) <= 2 * _QUICK
+        return await aside(redacted, told, self.redactor, brief=is_quick)
 
     async def sentence(self, told: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
@@ -100,19 +94,24 @@ class IntakeFilter:
     async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], shown: Sequence[str]) -> Extraction:
         if self.admission is None:
             return drawn
-        if isinstance(self.admission, LessonGate) and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts):
-            return self.admission(drawn, attempts, shown=shown)
-        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=shown))
+        is_built_in = isinstance(self.admission, LessonGate)
+        is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
+        return await aside(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""
         check_data([experience.metadata], "an experience")
-        known = (await _each([experience], redacted, self.redactor))[0]
+        known = experience
+        if self.redactor is not None:
+            known = await to_thread.run_sync(redacted, experience, self.redactor)
         if self.admission is None:
             return known
-        if sum(len(lesson.text) for lesson in known.lessons) <= _QUICK:
-            return _appraised(known)
-        return await to_thread.run_sync(_appraised, known)
+        return await aside(_appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _QUICK)
+
+    @property
+    def _is_built_in(self) -> bool:
+        """Whether the redactor is the one whose time is known: a custom one can be slow."""
+        return isinstance(self.redactor, Redacting)
 
 
 def _appraised(experience: Experience) -> Experience:
@@ -125,12 +124,5 @@ def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
     return len(attempts) == 1 and text <= _QUICK and is_brief(attempts[0].trajectory, most=_QUICK)
 
 
-def _task(task: str, redactor: Redactor | None) -> str:
-    return task if redactor is None else checked(redactor(task)).strip() or "[removed]"
-
-
-async def _each(things: Iterable[T], through: Callable[[T, Redactor], T], redactor: Redactor | None) -> list[T]:
-    """Redact in a thread, because a run can be long and a custom redactor slow."""
-    if redactor is None:
-        return list(things)
-    return [await to_thread.run_sync(through, thing, redactor) for thing in things]
+def _task(task: str, redactor: Redactor) -> str:
+    return checked(redactor(task)).strip() or "[removed]"

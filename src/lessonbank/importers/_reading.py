@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from lessonbank.errors import FormatError
 from lessonbank.guard.quote import quoted
@@ -19,6 +20,11 @@ from lessonbank.types import Json, Outcome, Trajectory, Usage, Verdict
 from ._files import Skipped, Source
 
 Data: TypeAlias = dict[str, Json]
+SHELL_TRAILER = re.compile(
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
+    r"Process Group PGID: [^\n]*))+\s*\Z"
+)
+"""What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,52 @@ class Format:
     read: Callable[[Source], Iterator[Entry]]
 
 
+class Session(Protocol):
+    """A run that is put together from the lines of a file."""
+
+    def add(self, line: Data, /) -> None:
+        """Take a line in."""
+        ...
+
+
+S = TypeVar("S", bound=Session)
+
+
+def entries(
+    name: str,
+    description: str,
+    matches: Callable[[Json, str], bool],
+    build: Callable[[Json, Source, int], Run],
+    /,
+    *,
+    split: Callable[[Json], Iterable[Json]] = lambda value: [value],
+) -> Format:
+    """A format of which each value of a file is an entry, or holds those that `split` finds; `build` reads one."""
+    return Format(name, description, matches, lambda source: each(source, format=name, split=split, build=build))
+
+
+def sessions(
+    name: str,
+    description: str,
+    matches: Callable[[Json, str], bool],
+    begin: Callable[[str], S],
+    build: Callable[[S], Run],
+    /,
+) -> Format:
+    """A format of which each file is one session, begun with the file's name; `build` reads what its lines came to."""
+
+    def read(source: Source) -> Iterator[Entry]:
+        session = begin(source.stem)
+        for row in source.rows():
+            if isinstance(row, Skipped):
+                yield row
+            else:
+                session.add(mapping(row.value))
+        yield attempt(source, 1, name, lambda: build(session))
+
+    return Format(name, description, matches, read)
+
+
 def each(
     source: Source,
     /,
@@ -84,16 +136,13 @@ def each(
             yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n))
 
 
-def one_run(
-    source: Source, /, *, format: str, add: Callable[[Data], None], build: Callable[[], Run]
-) -> Iterator[Entry]:
-    """The run of a file that is one session: `add` takes each line in, `build` reads what they came to."""
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            add(mapping(row.value))
-    yield attempt(source, 1, format, build)
+def spent_on(requests: Sequence[Data], sent: str, back: str, /) -> Usage:
+    """The tokens of requests, each of which has the counts of both directions under these names."""
+    return Usage(
+        requests=len(requests),
+        input_tokens=sum(count(one.get(sent)) for one in requests),
+        output_tokens=sum(count(one.get(back)) for one in requests),
+    )
 
 
 def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from lessonbank.types import Json, Usage
+from lessonbank.types import Json
 
 from ._files import Source
-from ._reading import Data, Entry, Format, Run, at, count, each, listing, mapping, words
+from ._reading import Data, Run, at, entries, listing, mapping, spent_on, words
 
 NAME = "cline"
 _INPUT = re.compile(r"\A\s*<user_input[^>]*>(.*)</user_input>\s*\Z", re.DOTALL)
@@ -43,22 +42,13 @@ def _run(value: Json, source: Source, line: int) -> Run:
     messages = listing(at(value, "messages"))
     spent = [mapping(at(message, "metrics")) for message in messages if at(message, "metrics")]
     models = [words(at(message, "modelInfo", "id")) for message in messages if at(message, "modelInfo", "id")]
-    usage = Usage(
-        requests=len(spent),
-        input_tokens=sum(count(tokens.get("inputTokens")) for tokens in spent),
-        output_tokens=sum(count(tokens.get("outputTokens")) for tokens in spent),
-    )
     return Run(
         messages=[_message(message) for message in messages],
         source="cline",
         run_id=words(at(value, "sessionId")) or source.stem,
         model=models[-1] if models else None,
-        usage=usage,
+        usage=spent_on(spent, "inputTokens", "outputTokens"),
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=lambda value: [value], build=_run)
-
-
-FORMAT = Format(NAME, "Cline sessions (`*.messages.json`)", _matches, _read)
+FORMAT = entries(NAME, "Cline sessions (`*.messages.json`)", _matches, _run)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.types import Json, Usage
 
-from ._files import Source
-from ._reading import Data, Entry, Format, Run, at, count, listing, mapping, one_run, tool_call, words
+from ._reading import Data, Run, at, count, listing, mapping, sessions, tool_call, words
 
 NAME = "codex"
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
@@ -97,9 +95,4 @@ def _run(session: _Session) -> Run:
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    session = _Session(source.stem)
-    return one_run(source, format=NAME, add=session.add, build=lambda: _run(session))
-
-
-FORMAT = Format(NAME, "Codex sessions (`rollout-*.jsonl`)", _matches, _read)
+FORMAT = sessions(NAME, "Codex sessions (`rollout-*.jsonl`)", _matches, _Session, _run)

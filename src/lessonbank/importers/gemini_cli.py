@@ -6,18 +6,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json, Usage
+from lessonbank.types import Json
 
-from ._files import Source
-from ._reading import Data, Entry, Format, Run, at, count, listing, mapping, one_run, tool_call, words
+from ._reading import (
+    SHELL_TRAILER,
+    Data,
+    Run,
+    at,
+    listing,
+    mapping,
+    sessions,
+    spent_on,
+    tool_call,
+    words,
+)
 
 NAME = "gemini_cli"
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
-_TRAILER = re.compile(
-    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
-    r"Process Group PGID: [^\n]*))+\s*\Z"
-)
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
 
 
@@ -71,7 +77,7 @@ def _result(call: Data) -> Data:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
     text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
     wrapped = _WRAPPER.match(text)
-    text = _TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
+    text = SHELL_TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
     failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
     return {
         "role": "tool",
@@ -85,23 +91,13 @@ def _run(chat: _Chat) -> Run:
     said = list(chat.messages.values())
     spent = [mapping(message.get("tokens")) for message in said if "tokens" in message]
     models = [words(message.get("model")) for message in said if message.get("model")]
-    usage = Usage(
-        requests=len(spent),
-        input_tokens=sum(count(tokens.get("input")) for tokens in spent),
-        output_tokens=sum(count(tokens.get("output")) for tokens in spent),
-    )
     return Run(
         messages=list(chat.turns()),
         source="gemini-cli",
         run_id=chat.run_id,
         model=models[-1] if models else None,
-        usage=usage,
+        usage=spent_on(spent, "input", "output"),
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    chat = _Chat(source.stem)
-    return one_run(source, format=NAME, add=chat.add, build=lambda: _run(chat))
-
-
-FORMAT = Format(NAME, "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _read)
+FORMAT = sessions(NAME, "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _Chat, _run)

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lessonbank.errors import FormatError
-from lessonbank.types import Json, Usage, Verdict
+from lessonbank.types import Json, Verdict
 
 from ._files import Source
-from ._reading import Data, Entry, Format, Run, at, count, each, listing, mapping, number, truth, words
+from ._reading import (
+    Data,
+    Run,
+    at,
+    entries,
+    listing,
+    mapping,
+    number,
+    spent_on,
+    truth,
+    words,
+)
 
 NAME = "inspect"
 _SCORES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
@@ -46,11 +57,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         verdict=_verdict(mapping(sample.get("scores")), source.success_at),
         error=_stopped(sample) or None,
         answer=words(at(sample, "output", "completion")) or None,
-        usage=Usage(
-            requests=len(spent),
-            input_tokens=sum(count(used.get("input_tokens")) for used in spent),
-            output_tokens=sum(count(used.get("output_tokens")) for used in spent),
-        ),
+        usage=spent_on(spent, "input_tokens", "output_tokens"),
     )
 
 
@@ -100,8 +107,4 @@ def _stopped(sample: Data) -> str:
     return words(at(sample, "error", "message")) or (f"limit reached: {limit}" if limit else "")
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    yield from each(source, format=NAME, split=_split, build=_build)
-
-
-FORMAT = Format(NAME, "Inspect logs: `.eval` archives and `.json`", _matches, _read)
+FORMAT = entries(NAME, "Inspect logs: `.eval` archives and `.json`", _matches, _build, split=_split)

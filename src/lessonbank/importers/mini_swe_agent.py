@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lessonbank.types import Json, Usage
 
 from ._files import Source
 from ._reading import (
     Data,
-    Entry,
-    Format,
     Run,
     at,
     count,
-    each,
+    entries,
     environment_after_agent,
     issue_in,
     listing,
@@ -78,14 +74,10 @@ def _submission(info: dict[str, Json], messages: list[Json]) -> str | None:
     return patch if patch.strip() and patch.strip() not in last else None
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=_split, build=_build)
-
-
 def _split(value: Json) -> list[Json]:
     """A list of whole trajectories is unusual but plain; a list of messages is one trajectory."""
     several = listing(value)
     return several if several and isinstance(at(several[0], "messages"), list) else [value]
 
 
-FORMAT = Format(NAME, "mini-swe-agent `.traj.json`", _matches, _read)
+FORMAT = entries(NAME, "mini-swe-agent `.traj.json`", _matches, _build, split=_split)

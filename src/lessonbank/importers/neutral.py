@@ -18,12 +18,10 @@ Other fields are ignored. In `meta`, `env_error` and an `exit_status` other than
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lessonbank.types import Json
 
 from ._files import Source
-from ._reading import Entry, Format, Run, at, each, mapping, messages_of, truth, words
+from ._reading import Run, at, entries, mapping, messages_of, truth, words
 
 NAME = "neutral"
 
@@ -59,8 +57,4 @@ def _error(row: dict[str, Json]) -> str | None:
     return stopped or (status if status.lower() != "submitted" else "") or None
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=lambda value: [value], build=_build)
-
-
-FORMAT = Format(NAME, "one run per line: messages, task, and optionally success or reward", _matches, _read)
+FORMAT = entries(NAME, "one run per line: messages, task, and optionally success or reward", _matches, _build)

@@ -10,10 +10,10 @@ from typing import Final
 
 from lessonbank._opening import has_table, open_database
 from lessonbank.errors import FormatError
-from lessonbank.types import Json, Usage
+from lessonbank.types import Json
 
 from ._files import RECORD_LIMIT, Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempt, count, mapping, tool_call, words
+from ._reading import Data, Entry, Format, Run, at, attempt, mapping, spent_on, tool_call, words
 
 NAME = "opencode"
 _FILE: Final = "opencode.db"
@@ -45,18 +45,13 @@ def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
     spent = [mapping(told.get("tokens")) for told in said.values() if "tokens" in told]
     models = [words(told.get("modelID")) for told in said.values() if told.get("modelID")]
     errors = [words(at(told, "error", "name")) for told in said.values() if told.get("error")]
-    usage = Usage(
-        requests=len(spent),
-        input_tokens=sum(count(tokens.get("input")) for tokens in spent),
-        output_tokens=sum(count(tokens.get("output")) for tokens in spent),
-    )
     return Run(
         messages=turns,
         source="opencode",
         run_id=f"{parent}/{session}" if parent else session,
         model=models[-1] if models else None,
         error=errors[-1] if errors and errors[-1] != "MessageAbortedError" else None,
-        usage=usage,
+        usage=spent_on(spent, "input", "output"),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage, Verdict
@@ -11,12 +10,10 @@ from lessonbank.types import Json, Usage, Verdict
 from ._files import Source
 from ._reading import (
     Data,
-    Entry,
-    Format,
     Run,
     at,
     count,
-    each,
+    entries,
     issue_in,
     listing,
     mapping,
@@ -186,8 +183,6 @@ def _content(value: Json) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=_split, build=_build)
-
-
-FORMAT = Format(NAME, "OpenHands `output.jsonl`, `resolver_output.jsonl` or a JSON list of events", _matches, _read)
+FORMAT = entries(
+    NAME, "OpenHands `output.jsonl`, `resolver_output.jsonl` or a JSON list of events", _matches, _build, split=_split
+)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from lessonbank.errors import FormatError
 from lessonbank.text.bounded_json import parse
-from lessonbank.types import Json, Usage
+from lessonbank.types import Json
 
 from ._conversation import Conversation
 from ._files import Skipped, Source
 from ._openinference import as_gen_ai
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
 
 NAME = "otel"
 _TOOL = "execute_tool"
@@ -266,11 +266,7 @@ def _run(thread: _Thread) -> Run:
         task_id=thread.conversation,
         model=next(filter(None, models), None),
         error=thread.error or None,
-        usage=Usage(
-            requests=len(thread.spent),
-            input_tokens=sum(count(one.get("gen_ai.usage.input_tokens")) for one in thread.spent),
-            output_tokens=sum(count(one.get("gen_ai.usage.output_tokens")) for one in thread.spent),
-        ),
+        usage=spent_on(thread.spent, "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
     )
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json, Usage
+from lessonbank.types import Json
 
-from ._files import Source
-from ._reading import Data, Entry, Format, Run, at, count, listing, mapping, one_run, tool_call, words
+from ._reading import (
+    SHELL_TRAILER,
+    Data,
+    Run,
+    at,
+    listing,
+    mapping,
+    sessions,
+    spent_on,
+    tool_call,
+    words,
+)
 
 NAME = "qwen_code"
-_TRAILER = re.compile(
-    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
-    r"Process Group PGID: [^\n]*))+\s*\Z"
-)
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
 
@@ -63,29 +68,19 @@ def _result(told: Data) -> Data:
     text = words(response.get("output")) or words(response.get("error"))
     failed = "error" in response or bool(_FAILED.search(text))
     _, marked, output = text.partition("\nOutput: ")
-    output = _TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
+    output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
     content = "" if output == "(empty)" else output
     return {"role": "tool", "tool_call_id": words(told.get("id")), "content": content, "is_error": failed}
 
 
 def _run(chat: _Chat) -> Run:
-    usage = Usage(
-        requests=len(chat.spent),
-        input_tokens=sum(count(tokens.get("promptTokenCount")) for tokens in chat.spent),
-        output_tokens=sum(count(tokens.get("candidatesTokenCount")) for tokens in chat.spent),
-    )
     return Run(
         messages=chat.messages,
         source="qwen-code",
         run_id=chat.run_id,
         model=chat.model or None,
-        usage=usage,
+        usage=spent_on(chat.spent, "promptTokenCount", "candidatesTokenCount"),
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    chat = _Chat(source.stem)
-    return one_run(source, format=NAME, add=chat.add, build=lambda: _run(chat))
-
-
-FORMAT = Format(NAME, "Qwen Code chats (`chats/*.jsonl`)", _matches, _read)
+FORMAT = sessions(NAME, "Qwen Code chats (`chats/*.jsonl`)", _matches, _Chat, _run)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage
 
 from ._files import Source
 from ._reading import (
     Data,
-    Entry,
-    Format,
     Run,
     at,
     count,
-    each,
+    entries,
     environment_after_agent,
     issue_in,
     listing,
@@ -106,8 +102,4 @@ def _task(messages: list[Json]) -> str | None:
     return None
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=lambda value: [value], build=_build)
-
-
-FORMAT = Format(NAME, "SWE-agent `.traj`: `trajectory`, `history` or both", _matches, _read)
+FORMAT = entries(NAME, "SWE-agent `.traj`: `trajectory`, `history` or both", _matches, _build)

@@ -8,12 +8,10 @@ from lessonbank.types import Json, Usage
 
 from ._files import Source
 from ._reading import (
-    Entry,
-    Format,
     Run,
     at,
     count,
-    each,
+    entries,
     listing,
     mapping,
     messages_of,
@@ -77,8 +75,6 @@ def _usage(run: dict[str, Json]) -> Usage:
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=_split, build=_build)
-
-
-FORMAT = Format(NAME, "tau2-bench results: one JSON object with `tasks` and `simulations`", _matches, _read)
+FORMAT = entries(
+    NAME, "tau2-bench results: one JSON object with `tasks` and `simulations`", _matches, _build, split=_split
+)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from lessonbank.types import Json, Verdict
 
 from ._files import Source
-from ._reading import Data, Entry, Format, Run, at, each, listing, mapping, truth, without, words
+from ._reading import Data, Run, at, entries, listing, mapping, truth, without, words
 
 NAME = "tau_bench"
 
@@ -41,8 +39,6 @@ def _verdict(row: Data, source: Source) -> Verdict | None:
     return truth(reward=row.get("reward"), reason=reason, success_at=source.success_at)
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    return each(source, format=NAME, split=_split, build=_build)
-
-
-FORMAT = Format(NAME, "tau-bench results: a JSON list of episodes with `traj` and `reward`", _matches, _read)
+FORMAT = entries(
+    NAME, "tau-bench results: a JSON list of episodes with `traj` and `reward`", _matches, _build, split=_split
+)

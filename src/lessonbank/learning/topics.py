@@ -10,9 +10,9 @@ from math import sqrt
 from typing import Final, NamedTuple, Protocol, cast
 
 import json_repair
-from anyio import to_thread
 from pydantic import BaseModel
 
+from lessonbank._concurrency import aside
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical_line, fence, nonce
@@ -100,7 +100,7 @@ class TopicsByWords:
         """The best of the topics around, and how like its tasks this one is."""
         found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
         around = [match.experience for match in found if match.experience.id != experience.id]
-        private = await _private_of(experience.task[:_READ])
+        private = await aside(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
         mine, said = _said(experience.task), [_said(one.task) for one in around]
         held = Counter(word for task in (mine, *said) for word in task)
         recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]
@@ -230,10 +230,6 @@ def _name(said: Iterable[str], private: frozenset[str] = frozenset()) -> str:
     """At most four of these, and nothing but letters, digits, blanks and hyphens."""
     told = [word for word in said if word not in private]
     return " ".join(_OTHER.sub(" ", canonical_line(" ".join(told[:_NAMED]))).split())[:_LONGEST].strip()
-
-
-async def _private_of(task: str) -> frozenset[str]:
-    return _private(task) if len(task) <= _QUICK else await to_thread.run_sync(_private, task)
 
 
 def _private(task: str) -> frozenset[str]:

@@ -32,17 +32,24 @@ def standard(
     return Limited(Retrying(paced, attempts=attempts), concurrency=concurrency)
 
 
-class Clipped:
-    """A model whose replies end after `characters`: nothing that follows reads megabytes of rubbish."""
+class _Around:
+    """A model around another, under whose name it answers."""
 
-    def __init__(self, model: LanguageModel, /, *, characters: int = 200_000) -> None:
+    def __init__(self, model: LanguageModel, /) -> None:
         self._model = model
-        self._characters = characters
 
     @property
     def name(self) -> str:
         """The wrapped model's name."""
         return self._model.name
+
+
+class Clipped(_Around):
+    """A model whose replies end after `characters`: nothing that follows reads megabytes of rubbish."""
+
+    def __init__(self, model: LanguageModel, /, *, characters: int = 200_000) -> None:
+        super().__init__(model)
+        self._characters = characters
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
@@ -54,17 +61,12 @@ class Clipped:
         return completion.model_copy(update={"text": completion.text[: self._characters]})
 
 
-class TimeLimited:
+class TimeLimited(_Around):
     """A model that answers within `seconds` or not at all."""
 
     def __init__(self, model: LanguageModel, /, *, seconds: float) -> None:
-        self._model = model
+        super().__init__(model)
         self._seconds = seconds
-
-    @property
-    def name(self) -> str:
-        """The wrapped model's name."""
-        return self._model.name
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
@@ -79,21 +81,16 @@ class TimeLimited:
         raise ModelTimeout(f"{self.name} gave no answer within {self._seconds:g} s")
 
 
-class Limited:
+class Limited(_Around):
     """A model that works on at most `concurrency` requests at once; the others wait their turn."""
 
     def __init__(self, model: LanguageModel, /, *, concurrency: int) -> None:
         if concurrency < 1:
             raise UsageError(f"a model needs a concurrency of at least 1, got {concurrency}")
-        self._model = model
+        super().__init__(model)
         self._concurrency = concurrency
         # One set of slots per event loop: a semaphore belongs to the loop (and the process) it was first used in.
         self._slots: RunVar[anyio.Semaphore] = RunVar("slots")
-
-    @property
-    def name(self) -> str:
-        """The wrapped model's name."""
-        return self._model.name
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
@@ -111,20 +108,16 @@ class Limited:
             return slots
 
 
-class Paced:
+class Paced(_Around):
     """A model that is asked at most `rate` times a minute: requests begin evenly spaced."""
 
     def __init__(
         self, model: LanguageModel, /, *, rate: float, sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     ) -> None:
-        self._model, self._space, self._sleep = model, 60.0 / rate, sleep
+        super().__init__(model)
+        self._space, self._sleep = 60.0 / rate, sleep
         self._free = 0.0
         """When the next request may begin, on the clock of `time.monotonic`."""
-
-    @property
-    def name(self) -> str:
-        """The wrapped model's name."""
-        return self._model.name
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
@@ -136,7 +129,7 @@ class Paced:
         return await self._model.generate(messages, temperature=temperature, schema=schema)
 
 
-class Retrying:
+class Retrying(_Around):
     """A model that is asked again after a failure that may pass.
 
     Only `TransientModelError` is tried again: after `first_wait` seconds, doubling, with jitter, at most
@@ -167,18 +160,13 @@ class Retrying:
     ) -> None:
         if attempts < 1:
             raise UsageError(f"a request needs at least 1 attempt, got {attempts}")
-        self._model = model
+        super().__init__(model)
         self._attempts = attempts
         self._timeouts = timeouts
         self._first_wait = first_wait
         self._longest_wait = longest_wait
         self._sleep = sleep
         self._chance = chance
-
-    @property
-    def name(self) -> str:
-        """The wrapped model's name."""
-        return self._model.name
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from anyio import to_thread
-
+from lessonbank._concurrency import aside
 from lessonbank.guard.trust import TrustPolicy, showable
 from lessonbank.types import Found, Lesson, Match
 
@@ -41,7 +40,7 @@ class Trusted(Around):
         while True:
             found = await self.inner(task, scope=scope, limit=asked)
             if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
-                words = await _words_of(task)
+                words = await aside(task_words, task, brief=len(task) <= _QUICK)
             kept = [m for match in found.matches if (m := _shown(match, self.policy, words))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break
@@ -57,10 +56,6 @@ class Trusted(Around):
 def task_words(text: str, /) -> frozenset[str]:
     """The words of a task without case, and without numbers."""
     return frozenset(word for word in {*_WORD.findall(text.casefold())} if not any(map(str.isdigit, word)))
-
-
-async def _words_of(task: str) -> frozenset[str]:
-    return task_words(task) if len(task) <= _QUICK else await to_thread.run_sync(task_words, task)
 
 
 def is_for(lesson: Lesson, words: frozenset[str], /) -> bool:

@@ -46,7 +46,7 @@ from lessonbank.types import (
 from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
-from .proposals import accepting, compared, proposed
+from .proposals import accepting, compared, edit_to, proposed
 
 _LONGEST: Final = 200
 """Characters of what names a task."""
@@ -253,16 +253,8 @@ class AsyncLessons:
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
         safe = _lesson(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
-        change = Edit(
-            lesson_id=id,
-            title=safe.title,
-            description=safe.description,
-            content=safe.content,
-            only=lesson.only,
-            by=writer,
-            reason=a_text(reason, "reason="),
-        )
-        return await self._edited(change, owner, lesson.model_copy(update=_words(safe)))
+        now = lesson.model_copy(update=_words(safe))
+        return await self._edited(edit_to(now, by=writer, reason=a_text(reason, "reason=")), owner, now)
 
     async def narrow(self, id: str, /, *, to: str | Sequence[str], by: str, reason: str = "") -> Lesson:
         """Keep a lesson for the tasks it helps: those that hold all words of one of `to`. `to=()`: for every task.
@@ -275,15 +267,7 @@ class AsyncLessons:
         writer, owner = person(by), await self.experience(id)
         lesson = _lesson(owner, id)
         only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
-        change = Edit(
-            lesson_id=id,
-            title=lesson.title,
-            description=lesson.description,
-            content=lesson.content,
-            only=only,
-            by=writer,
-            reason=a_text(reason, "reason="),
-        )
+        change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
 
     async def _edited(self, change: Edit, owner: Experience, lesson: Lesson) -> Lesson:

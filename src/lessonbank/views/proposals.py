@@ -122,13 +122,19 @@ async def accepting(
     vectors, _ = await of.index([changed.model_copy(update={"lessons": (worded,)})])
     # Its text is what that person vouches for.
     vouched = Trust(lesson_ids=(target,), state="active", by="person", reason=reason)
-    edit = Edit(
-        lesson_id=target,
-        title=worded.title,
-        description=worded.description,
-        content=worded.content,
-        only=now.only,
+    return (done, edit_to(worded, by=by, reason=reason), vouched), {
+        key: vector for key, vector in vectors.items() if key == target
+    }
+
+
+def edit_to(lesson: Lesson, /, *, by: str, reason: str) -> Edit:
+    """The change that gives a lesson these words, and keeps it for these tasks."""
+    return Edit(
+        lesson_id=lesson.id,
+        title=lesson.title,
+        description=lesson.description,
+        content=lesson.content,
+        only=lesson.only,
         by=by,
         reason=reason,
     )
-    return (done, edit, vouched), {key: vector for key, vector in vectors.items() if key == target}

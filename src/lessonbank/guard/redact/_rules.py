@@ -12,19 +12,15 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from string import ascii_letters, digits
 from typing import Any
 
 from ._spans import Page, Span, compiled, places
 from ._words import expression, harmless, random_looking, unspeakable, wilful
 
-_SIGNS = (":", "://")
-"""Words of rules that cannot overlap themselves, and have no letters of either case."""
 _LINE = 160
 """Characters before an option in which its command is looked for."""
-_HEAD = 3
-_BEGINS = re.compile(f"([A-Za-z0-9]{{1,{_HEAD}}})[A-Za-z0-9]*")
 _SESSION = re.compile(r"(?i)sess|sid|auth|token|jwt|csrf|xsrf|login|user|uid|\bid\b|key|secret|remember|account")
 _DATABASE = re.compile(r"(?i:postgres(?:ql)?|mysql|mongodb|amqps?|rediss?|mssql|sqlserver)(?:\+[a-z0-9]{1,16})?\Z")
 
@@ -44,25 +40,14 @@ class Rule:
 
     def __call__(self, page: Page, /) -> Iterator[Span]:
         """What the rule finds."""
-        for word in self.words:
-            if word in (page.keys if self.typed else page.low):
-                yield from self.at(word, page)
-
-    def may_find(self, word: str, page: Page, /) -> bool:
-        """Whether it can find something behind `word`, by the words of the text without what stands between them."""
-        if self.commands:
-            return f" {word}" in page.said and any(command in page.said for command in self.commands)
-        return not self.typed or "\\s" in self.rest or bool(self._behind(word).search(page.keys))
-
-    def _behind(self, word: str) -> re.Pattern[str]:
-        return compiled(f"{re.escape(word)}(?:{self.rest})")
+        return chain.from_iterable(self.at(word, page) for word in self.words)
 
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
         text, rest = page.text, compiled(self.rest)
         group = rest.groupindex.get("secret", 0)
         glued, done = word[0].isalnum() and not self.before, 0
-        for at in self._tried(word, page):
+        for at in places(text if self.typed else page.low, word):
             if at < done or (glued and at and text[at - 1].isascii() and text[at - 1].isalnum()):
                 continue
             found = rest.match(text, at + len(word))
@@ -70,12 +55,6 @@ class Rule:
             if found and (not self.check or _CHECKS[self.check](found, at)) and self._is_asked(page, at):
                 start = found.start(group) if group else at - self.before
                 yield Span(start, found.end(group), self.kind, text[start : found.end(group)], self.typed)
-
-    def _tried(self, word: str, page: Page) -> Iterator[int]:
-        """Where `word` stands, and for a sign that stands everywhere only where the rest follows it, too."""
-        if word in _SIGNS:
-            return (found.start() for found in self._behind(word).finditer(page.text))
-        return places(page.text if self.typed else page.low, word)
 
     def _is_asked(self, page: Page, at: int) -> bool:
         """Whether one of the commands stands before it in the line. `docker -p` is an option for ports."""
@@ -96,41 +75,12 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
     return Rule(kind, tuple(words.split()), rest, named, before, tuple(commands.split()), table == "keys")
 
 
-@cache
-def _by_head() -> dict[str, list[tuple[str, Rule]]]:
-    """The rules for keys by how their words begin: at most three letters and digits, or the first sign; by `""` those
-    to be looked for one by one."""
-    heads: dict[str, list[tuple[str, Rule]]] = {}
-    for rule in rules("keys"):
-        for word in rule.words:
-            stands_first = len(word) >= _HEAD and word[0].isalnum() and not rule.before
-            head = _BEGINS.findall(word)[0] if stands_first else word[0].strip(ascii_letters + digits)
-            heads.setdefault(head, []).append((word, rule))
-    return heads
-
-
-@cache
-def _by_word() -> dict[str, list[tuple[str, Rule]]]:
-    """The other rules by the shortest of their words that each word contains: where it is not, no longer one is."""
-    every = [(word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words]
-    roots: dict[str, list[tuple[str, Rule]]] = {}
-    for word, rule in every:
-        roots.setdefault(min((part for part, _ in every if part in word), key=len), []).append((word, rule))
-    return roots
-
-
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
-    begun = set(_BEGINS.findall(page.keys))
-    for head, longer in _by_head().items():
-        if head in begun or (not head.isalnum() and head in page.keys):
-            for word, rule in longer:
-                if word in page.keys and rule.may_find(word, page):
-                    yield from rule.at(word, page)
-    for root, longer in _by_word().items():
-        if root in page.said:
-            for word, rule in longer:
-                if word in page.said and rule.may_find(word, page):
+    for table, said in (("keys", page.keys), ("places", page.said), ("options", page.said)):
+        for rule in rules(table):
+            for word in rule.words:
+                if word in said:
                     yield from rule.at(word, page)
 
 

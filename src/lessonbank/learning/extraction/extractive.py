@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from anyio import to_thread
-
+from lessonbank._concurrency import aside
 from lessonbank._version import VERSION
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import EXTRACTIVE
@@ -88,9 +87,8 @@ class ExtractiveExtractor:
         self._max_contrast_lessons = max_contrast_lessons
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        if all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts):
-            return self._drawn(attempts)
-        return await to_thread.run_sync(self._drawn, attempts)
+        is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
+        return await aside(self._drawn, attempts, brief=is_quick)
 
     def _drawn(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
