@@ -957,6 +957,8 @@ class AsyncReasoningBank:
         return await bank.learn(runs, **told)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
+        if not self._hooks:
+            return ()
         return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))
 
     def _labelled(self, labels: bool | None) -> tuple[Self, list[str]]:
