@@ -41,13 +41,17 @@ _TIGHT_COLON = re.compile(r":(?=\S)")
 _TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
 _TURNS = (("<[]", _TURN), ("<", _TAGGED_USER), (":", _SPEAKER), (":", _CORRECT))
 """Patterns, each with the signs one of which all of its matches have."""
+_MARKS = (*_TURNS, ("<", _INNER))
 
 
-def turns(seen: str, /) -> list[int]:
-    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening."""
+def turns(seen: str, /, *, or_inner: bool = False) -> list[int]:
+    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening.
+
+    `or_inner`: those of `inner`, too.
+    """
     return [
         found.end()
-        for signs, pattern in _TURNS
+        for signs, pattern in (_MARKS if or_inner else _TURNS)
         if any(map(seen.__contains__, signs))
         for found in pattern.finditer(seen)
     ]

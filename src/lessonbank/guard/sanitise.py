@@ -73,7 +73,7 @@ def _inert(text: str, *, keep_code: bool) -> str:
     if active and keep_code:
         edges = [edge for span in marked_code(text) for edge in span]
         active = [place for place in active if bisect_left(edges, place) % 2 == 0]  # odd: inside a span
-    return with_blanks(text, [*turns(seen), *inner(seen), *active])
+    return with_blanks(text, [*turns(seen, or_inner=True), *active])
 
 
 def _folded_outside(text: str, code: list[tuple[int, int]]) -> str:

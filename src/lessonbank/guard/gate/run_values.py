@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import Final, Literal, cast
 
@@ -23,6 +24,7 @@ Source = str
 """Where a value came from: `the request`, `find_customer's result`, or an empty text where the agent chose it."""
 Level = Literal["prose", "command"]
 
+_nfc = partial(unicodedata.normalize, "NFC")
 _READ: Final = 20_000
 """Characters of one text that are looked at, from each end."""
 _TURN: Final = 2_000
@@ -98,17 +100,15 @@ class RunValues:
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
         """The values of `runs`. Linear in their size."""
         self = cls(runs)
-        for run in runs:
-            self._learn_names(run)
+        self._learn_names()
         told = list(dict.fromkeys(text for run in runs for text in (_ends(run.task), *_said_by_user(run))))
         self.request = words_of(*told)
-        in_runs: dict[tuple[str, str], set[int]] = {}
         for text in told:
             self._take_text(text, REQUEST, 0, parts=True)
-        for number, run in enumerate(runs):
-            for pair in self._take_run(run):
-                in_runs.setdefault(pair, set()).add(number)
-        self.repeated = {pair for pair, seen in in_runs.items() if len(seen) > 1}
+        in_runs = Counter[tuple[str, str]]()
+        for run in runs:
+            in_runs.update(self._take_run(run))
+        self.repeated = {pair for pair, seen in in_runs.items() if seen > 1}
         return self
 
     # --- what a lesson may say ---------------------------------------------------------------------------------------
@@ -164,10 +164,11 @@ class RunValues:
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
-        found = self.known.get(words_of(value).strip())
+        asked = words_of(value)
+        found = self.known.get(asked.strip())
         noun = noun_of(key) or "value"
         returned = found is not None and bool(found.source) and 0 < found.step < step
-        if self.in_request(value) and not (returned and found is not None and found.noun == noun):
+        if asked.strip() and asked in self.request and not (returned and found is not None and found.noun == noun):
             return f"<{noun} from {REQUEST}>"
         if returned and found is not None:
             return f"<{found.noun} from {found.source}>"
@@ -190,14 +191,14 @@ class RunValues:
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
         parts = _PARTS_OF_NAME.findall(name) if _PLAIN_NAME.fullmatch(name) else []
-        known = self.known.get(words_of(name).strip()) if parts else None
+        known = self.known.get(" ".join(words(name))) if parts else None
         usual = name[:1].islower() or all(map(is_ordinary, map(str.lower, parts)))
         return bool(parts) and usual and not (known and known.private)
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
-        joined = words_of(value).strip()
-        return bool(joined) and f" {joined} " in self.request
+        joined = words_of(value)
+        return bool(joined.strip()) and joined in self.request
 
     def _repeats(self, text: str, *, only_private: bool = False) -> Iterator[tuple[int, int, str]]:
         """Where `text` repeats a known value: the longest first, each word once."""
@@ -215,55 +216,50 @@ class RunValues:
 
     # --- what a run has ----------------------------------------------------------------------------------------------
 
-    def _learn_names(self, run: Trajectory) -> None:
-        for step in run.steps:
-            for call in step.action.calls:
-                self._name(call.name)
-                self._name_fields(_arguments(call))
-        for enum in _listed(run.metadata.get("tools")):
-            self.listed.add(enum)
-            self.vocabulary.update(words(enum))
+    def _learn_names(self) -> None:
+        """Put the words of tools and fields into the vocabulary. Most calls have the same names: each is read once."""
+        calls = [call for run in self.runs for step in run.steps for call in step.action.calls]
+        fields = set[str]().union(*[_keys(_arguments(call)) for call in calls])
+        for name in {call.name for call in calls} | set(filter(self.is_field, fields)):
+            for part in _PARTS_OF_NAME.findall(name):
+                if len(part) > 1:
+                    self.vocabulary.add(part.lower())
+        for run in self.runs:
+            for enum in _listed(run.metadata.get("tools")):
+                self.listed.add(enum)
+                self.vocabulary.update(words(enum))
 
-    def _name_fields(self, value: Json, depth: int = 0) -> None:
-        if isinstance(value, dict) and depth < _DEPTH:
-            for key, inner in value.items():
-                if self.is_field(key):
-                    self._name(key)
-                self._name_fields(inner, depth + 1)
-
-    def _name(self, name: str) -> None:
-        self.vocabulary |= {part.lower() for part in _PARTS_OF_NAME.findall(name) if len(part) > 1}
-
-    def _take_run(self, run: Trajectory) -> Iterator[tuple[str, str]]:
+    def _take_run(self, run: Trajectory) -> set[tuple[str, str]]:
         """Take in the values of `run`; gives the fields and values of its calls."""
+        pairs = set[tuple[str, str]]()
         for number, step in enumerate(run.steps, 1):
             for call in step.action.calls:
                 given = _arguments(call)
                 if isinstance(given, str):
                     self._take_text(given, "", number)
                 else:
-                    yield from self._take_leaves(given, "", number)
-            runs_commands = any(map(is_command, step.action.calls))
+                    pairs |= self._take_leaves(given, "", number)
             for source, seen in _answered(step):
-                self._take_result(seen, source, number, parts=not runs_commands)
+                data = parsed(seen.text)
+                if data is not None:
+                    self._take_leaves(data, source, number)
+                else:
+                    runs_commands = any(map(is_command, step.action.calls))
+                    self._take_text(_ends(seen.text), source, number, parts=not runs_commands)
         self._take_text(run.answer or "", "", len(run.steps))
+        return pairs
 
-    def _take_result(self, seen: Observation, source: Source, step: int, *, parts: bool) -> None:
-        data = parsed(seen.text)
-        if data is not None:
-            for _ in self._take_leaves(data, source, step):
-                pass
-        else:
-            self._take_text(_ends(seen.text), source, step, parts=parts)
-
-    def _take_leaves(self, data: Json, source: Source, step: int) -> Iterator[tuple[str, str]]:
+    def _take_leaves(self, data: Json, source: Source, step: int) -> set[tuple[str, str]]:
+        """Take in the values of some data; gives those that are texts, with their fields."""
+        pairs = set[tuple[str, str]]()
         for key, parent, value in _leaves(data):
             if isinstance(value, str) and _COMMAND.fullmatch(key.lower()):
                 self._take_text(value, source, step)
                 continue
             self._take(value, key, parent, source, step)
             if isinstance(value, str):
-                yield key, value
+                pairs.add((key, value))
+        return pairs
 
     def _take_text(self, text: str, source: Source, step: int, *, parts: bool = False) -> None:
         """Take in what looks personal in a text, and what it says field by field."""
@@ -376,7 +372,10 @@ def words(text: str, /) -> list[str]:
     """The words of `text` as `tokens` reads them."""
     if not text.isascii():
         return [token for token, _, _ in tokens(text)]
-    return [_number(word) if "." in word or "," in word else word for word in _ASCII_TOKEN.findall(text.lower())]
+    read = _ASCII_TOKEN.findall(text.lower())
+    if "." not in text and "," not in text:
+        return read
+    return [_number(word) if "." in word or "," in word else word for word in read]
 
 
 def _pattern_for(text: str) -> re.Pattern[str]:
@@ -486,12 +485,26 @@ def _tells(read: Sequence[str]) -> bool:
     return size >= 3 or (size == 2 and (read[0].isdigit() or bool(DENSE.match(read[0]))))
 
 
-def _leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
+def _keys(data: Json) -> set[str]:
+    """The names of the fields of some data."""
+    keys = set[str]()
+    level: list[Json] = [data]
+    for _ in range(_DEPTH):
+        held = [one for one in level if isinstance(one, dict)]
+        if not held:
+            break
+        keys.update(*held)
+        level = [inner for one in held for inner in one.values()]
+    return keys
+
+
+def _leaves(data: Json) -> list[tuple[str, str, Json]]:
     """(field, the field that it stands in, value) of all data; keys that are values themselves, too."""
+    found: list[tuple[str, str, Json]] = []
     waiting: list[tuple[str, str, Json, int]] = [("", "", data, 0)]
     for _ in range(_LEAVES):
         if not waiting:
-            return
+            break
         key, parent, value, depth = waiting.pop()
         if depth > _DEPTH:
             continue
@@ -499,12 +512,13 @@ def _leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
             for name, inner in value.items():
                 named = _FIELD.fullmatch(name) is not None
                 if not named or _DIGIT.search(name) or (" " in name and not name.islower()):
-                    yield key or "key", parent, name
+                    found.append((key or "key", parent, name))
                 waiting.append((name if named else key, key, inner, depth + 1))
         elif isinstance(value, list):
             waiting += [(key, parent, inner, depth + 1) for inner in value]
         else:
-            yield key, parent, value
+            found.append((key, parent, value))
+    return found
 
 
 def _cells(text: str) -> Iterator[tuple[str, str]]:
@@ -524,19 +538,22 @@ def _cells(text: str) -> Iterator[tuple[str, str]]:
             return
 
 
-def _answered(step: Step) -> Iterator[tuple[Source, Observation]]:
+def _answered(step: Step) -> list[tuple[Source, Observation]]:
     """What came back in a step, but from the user, each with whence it came."""
-    names = {call.id: call.name for call in step.action.calls if call.id}
-    order = [call.name for call in step.action.calls]
-    for number, seen in enumerate(o for o in step.observations if o.source != "user"):
-        called = order[number] if number < len(order) else (order[0] if len(order) == 1 else "")
-        tool = seen.name or names.get(seen.call_id or "", "") or called
-        yield f"{tool}'s result" if tool else "an earlier result", seen
+    calls = step.action.calls
+    names = {call.id: call.name for call in calls if call.id}
+    told: list[tuple[Source, Observation]] = []
+    for seen in step.observations:
+        if seen.source == "user":
+            continue
+        called = calls[len(told)] if len(told) < len(calls) else (calls[0] if len(calls) == 1 else None)
+        tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
+        told.append((f"{tool}'s result" if tool else "an earlier result", seen))
+    return told
 
 
-def _said_by_user(run: Trajectory) -> Iterator[str]:
-    for step in run.steps:
-        yield from (_ends(seen.text, _TURN) for seen in step.observations if seen.source == "user")
+def _said_by_user(run: Trajectory) -> list[str]:
+    return [_ends(seen.text, _TURN) for step in run.steps for seen in step.observations if seen.source == "user"]
 
 
 def _arguments(call: ToolCall) -> Json:
@@ -574,10 +591,6 @@ def _texts(run: Trajectory) -> Iterator[str]:
                 call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
             )
         yield from (_ends(seen.text) for seen in step.observations)
-
-
-def _nfc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def _ends(text: str, most: int = _READ) -> str:

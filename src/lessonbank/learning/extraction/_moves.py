@@ -114,7 +114,7 @@ def _ends(text: str) -> str:
 
 
 def _effect(text: str, last: str, *, is_error: bool) -> Effect:
-    if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, (text[:_SHORT], text[-2 * _SHORT :]))):
+    if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, {text[:_SHORT], text[-2 * _SHORT :]})):
         return "error"
     if len(text) <= _SHORT:
         if _ERROR.search(text):
