@@ -841,7 +841,9 @@ class AsyncReasoningBank:
             return changes
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
-            kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
+            new = changed(changes)
+            brought = [lesson for one in new for lesson in one.lessons]
+            kept = {one.id for one in (*new, *brought)}
             settlement = await settle() if settle else None
             _, misfit = await self._handle.apply_embedded(
                 changes,
@@ -853,7 +855,6 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
-            brought = (lesson for one in changed(changes) for lesson in one.lessons)
             await remember(self.store, brought, scope=experience.scope)
             return changes, settlement, (*notes, *sorting, *misfit)
 

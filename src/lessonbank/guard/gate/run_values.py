@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Final, Literal, cast
 
 from lessonbank.types import Json, Observation, Step, ToolCall, Trajectory
@@ -487,14 +487,12 @@ def _tells(read: Sequence[str]) -> bool:
 
 def _keys(data: Json) -> set[str]:
     """The names of the fields of some data."""
-    keys = set[str]()
-    level: list[Json] = [data]
-    for _ in range(_DEPTH):
-        held = [one for one in level if isinstance(one, dict)]
-        if not held:
-            break
-        keys.update(*held)
-        level = [inner for one in held for inner in one.values()]
+    keys, waiting = set[str](), [(data, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, dict) and depth < _DEPTH:
+            keys.update(value)
+            waiting += zip(value.values(), repeat(depth + 1), strict=False)
     return keys
 
 
