@@ -154,7 +154,8 @@ class RunValues:
         for number, source, seen in ((number, *one) for number, step in steps for one in _answered(step)):
             new = set(_ends(seen.text).lower().split()) - read
             read |= new
-            for token in _pattern_for(told := " ".join(new)).findall(told):
+            told = " ".join(new)
+            for token in (_ASCII_TOKEN if told.isascii() else _TOKEN).findall(told):
                 words.setdefault(token, (number, source))
         return words
 
@@ -197,8 +198,7 @@ class RunValues:
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
-        joined = words_of(value)
-        return bool(joined.strip()) and joined in self.request
+        return bool((joined := words_of(value)).strip()) and joined in self.request
 
     def _repeats(self, text: str, *, only_private: bool = False) -> Iterator[tuple[int, int, str]]:
         """Where `text` repeats a known value: the longest first, each word once."""
@@ -220,14 +220,11 @@ class RunValues:
         """Put the words of tools and fields into the vocabulary. Most calls have the same names: each is read once."""
         calls = [call for run in self.runs for step in run.steps for call in step.action.calls]
         fields = set[str]().union(*[_keys(_arguments(call)) for call in calls])
-        for name in {call.name for call in calls} | set(filter(self.is_field, fields)):
-            for part in _PARTS_OF_NAME.findall(name):
-                if len(part) > 1:
-                    self.vocabulary.add(part.lower())
+        names = {call.name for call in calls} | set(filter(self.is_field, fields))
+        self.vocabulary |= {p.lower() for name in names for p in _PARTS_OF_NAME.findall(name) if len(p) > 1}
         for run in self.runs:
-            for enum in _listed(run.metadata.get("tools")):
-                self.listed.add(enum)
-                self.vocabulary.update(words(enum))
+            self.listed.update(_listed(run.metadata.get("tools")))
+        self.vocabulary.update(*map(words, self.listed))
 
     def _take_run(self, run: Trajectory) -> set[tuple[str, str]]:
         """Take in the values of `run`; gives the fields and values of its calls."""
@@ -244,8 +241,8 @@ class RunValues:
                 if data is not None:
                     self._take_leaves(data, source, number)
                 else:
-                    runs_commands = any(map(is_command, step.action.calls))
-                    self._take_text(_ends(seen.text), source, number, parts=not runs_commands)
+                    no_command = not any(map(is_command, step.action.calls))
+                    self._take_text(_ends(seen.text), source, number, parts=no_command)
         self._take_text(run.answer or "", "", len(run.steps))
         return pairs
 
@@ -355,7 +352,7 @@ def is_command_field(name: str, /) -> bool:
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
     read: list[tuple[str, int, int]] = []
-    for found in _pattern_for(text).finditer(text):
+    for found in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
         word = found[0]
         if word[0].isdigit() and not word.isdigit():
             word = _number(word) if "." in word or "," in word else word.casefold()
@@ -376,10 +373,6 @@ def words(text: str, /) -> list[str]:
     if "." not in text and "," not in text:
         return read
     return [_number(word) if "." in word or "," in word else word for word in read]
-
-
-def _pattern_for(text: str) -> re.Pattern[str]:
-    return _ASCII_TOKEN if text.isascii() else _TOKEN
 
 
 def words_of(*texts: str) -> str:

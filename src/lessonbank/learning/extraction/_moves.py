@@ -106,7 +106,7 @@ def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator
 
 def is_command_run(trajectory: Trajectory, /) -> bool:
     """Whether the agent worked with a shell or a program, where words that nobody uses are names of code."""
-    return any(any(map(is_command, step.action.calls)) for step in trajectory.steps)
+    return any(map(is_command, [call for step in trajectory.steps for call in step.action.calls]))
 
 
 def _ends(text: str) -> str:
