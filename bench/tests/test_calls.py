@@ -6,6 +6,9 @@ import re
 import subprocess
 import sys
 
+MOST = 1_650
+"""Calls in a warm learn, a little more than there are: whoever makes the way longer says why here."""
+
 
 def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:
     """In a process of its own: a thread that is there already would not be counted before Python 3.12."""
@@ -13,5 +16,5 @@ def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     totals = {name: int(count.replace(",", "")) for name, count in re.findall(r"(?m)^(\w+): ([\d,]+) calls", said)}
     assert list(totals) == ["retrieve", "learn"]
-    assert 50 < totals["retrieve"] < totals["learn"]
+    assert 50 < totals["retrieve"] < totals["learn"] < MOST
     assert len(re.findall(r"(?m)^ +[\d,]+  \S+\.py:\d+ ", said)) == 6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
@@ -22,12 +22,6 @@ class ScopeLocks:
     def __init__(self) -> None:
         self._locks: RunVar[WeakValueDictionary[str, anyio.Lock]] = RunVar("scope_locks")
 
-    @asynccontextmanager
-    async def of(self, scope: str, /) -> AsyncGenerator[None]:
-        """Hold the lock of `scope`."""
-        async with self._lock(scope):
-            yield
-
     @contextmanager
     def deciding(self, scope: str, /) -> Generator[None]:
         """A consolidator decides for `scope` within. Raises UsageError where it does so already, without end."""
@@ -41,7 +35,8 @@ class ScopeLocks:
         finally:
             _DECIDING.reset(token)
 
-    def _lock(self, scope: str) -> anyio.Lock:
+    def of(self, scope: str, /) -> anyio.Lock:
+        """The lock of `scope`."""
         try:
             locks = self._locks.get()
         except LookupError:

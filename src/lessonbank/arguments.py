@@ -248,7 +248,9 @@ def a_copy(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
 def a_mapping(value: object, /) -> dict[str, Any]:
     """`value` as plain data that JSON can hold and every reader of JSON can read."""
     try:
-        told = dict(cast("Mapping[str, Any]", value or {}))
+        if not value:
+            return {}
+        told = dict(cast("Mapping[str, Any]", value))
         json.dumps(told, allow_nan=False)
         if _levels(told) <= DEEPEST:
             return mended(_METADATA.validate_python(told, strict=True))
@@ -367,11 +369,15 @@ def _levels(value: object) -> int:
     level: list[Any] = [value]
     while level and depth <= DEEPEST:
         depth += 1
-        held = [cast("dict[str, Any]", one).values() if is_a(one, dict) else one for one in level]
-        inside: list[Any] = [one for outer in held for one in outer if type(one) is not str]  # most are
-        if any(_is_endless(one) for one in inside):
-            return DEEPEST + 1
-        level = [one for one in inside if is_a(one, (dict, list, tuple))]
+        outer, level = level, []
+        for one in outer:
+            for inner in cast("dict[str, Any]", one).values() if issubclass(type(one), dict) else one:
+                if type(inner) is str:  # most are
+                    continue
+                if issubclass(type(inner), (dict, list, tuple)):
+                    level.append(inner)
+                elif _is_endless(inner):
+                    return DEEPEST + 1
     return depth
 
 

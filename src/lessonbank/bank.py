@@ -842,7 +842,9 @@ class AsyncReasoningBank:
             return changes
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
-            kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
+            new = changed(changes)
+            brought = [lesson for one in new for lesson in one.lessons]
+            kept = {one.id for one in (*new, *brought)}
             settlement = await settle() if settle else None
             _, misfit = await self._handle.apply_embedded(
                 changes,
@@ -854,7 +856,6 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
-            brought = (lesson for one in changed(changes) for lesson in one.lessons)
             await remember(self.store, brought, scope=experience.scope)
             return changes, settlement, (*notes, *sorting, *misfit)
 
@@ -958,6 +959,8 @@ class AsyncReasoningBank:
         return await bank.learn(runs, **told)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
+        if not self._hooks:
+            return ()
         return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))
 
     def _labelled(self, labels: bool | None) -> tuple[Self, list[str]]:

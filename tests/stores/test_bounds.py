@@ -228,3 +228,11 @@ async def test_a_reading_given_up_as_it_begins_leaves_no_snapshot_open(path: Pat
             await reading.aclose()
         await store.purge("scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way
         assert not store._database._streams
+
+
+async def test_a_reading_whose_first_rows_are_all_holds_no_snapshot_while_they_are_looked_at(path: Path) -> None:
+    async with opened(path) as store:
+        await added(store, experience())
+        reading = store.journal(scope=MINE)
+        await anext(reading)  # and it stays open
+        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way

@@ -39,18 +39,22 @@ _SPEAKER = re.compile(
 _CORRECT = re.compile(r"GPT4 Correct (?:User|Assistant)(?=:)")
 _TIGHT_COLON = re.compile(r":(?=\S)")
 _TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
+_TURNS = (("<[]", _TURN), ("<", _TAGGED_USER), (":", _SPEAKER), (":", _CORRECT))
+"""Patterns, each with the signs one of which all of its matches have."""
+_MARKS = (*_TURNS, ("<", _INNER))
 
 
-def turns(seen: str, /) -> list[int]:
-    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening."""
-    places: list[int] = []
-    if "<" in seen or "[" in seen or "]" in seen:
-        places += [match.end() for match in _TURN.finditer(seen)]
-    if "<" in seen:
-        places += [match.end() for match in _TAGGED_USER.finditer(seen)]
-    if ":" in seen:
-        places += [match.end() for speaker in (_SPEAKER, _CORRECT) for match in speaker.finditer(seen)]
-    return places
+def turns(seen: str, /, *, or_inner: bool = False) -> list[int]:
+    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening.
+
+    `or_inner`: those of `inner`, too.
+    """
+    return [
+        found.end()
+        for signs, pattern in (_MARKS if or_inner else _TURNS)
+        if any(map(seen.__contains__, signs))
+        for found in pattern.finditer(seen)
+    ]
 
 
 def speaks(seen: str, /) -> bool:

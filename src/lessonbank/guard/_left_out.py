@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import is_
+
 from lessonbank.types import Change, Experience, Json, Lesson
 from lessonbank.types.changes import Add
 from lessonbank.types.repeats import REPEATS, repeats_of, taught_again
@@ -19,7 +21,8 @@ def reasons(change: Change, given: Experience, /) -> list[str] | None:
     if not isinstance(change, Add):
         return None
     kept, first = vars(change.experience), vars(given)
-    if any(kept[name] is not first[name] for name in kept.keys() - {"lessons", "metadata"}):
+    names = kept.keys() - {"lessons", "metadata"}
+    if not all(map(is_, map(kept.get, names), map(first.get, names))):
         return None
     if not all(any(_is_one(lesson, one) for one in given.lessons) for lesson in change.experience.lessons):
         return None

@@ -52,7 +52,7 @@ def links(seen: str, /) -> list[int]:
     places = [found.end() for sign, pattern in _ACTIVE if sign in seen for found in pattern.finditer(seen)]
     if "![" in seen and any(sign in seen for sign in ("](", "][", "]:")):
         places += [found.end() for found in _IMAGE.finditer(seen)]
-    return [*places, *_tags_with_attributes(seen)] if "<" in seen else places
+    return [*places, *_tags_with_attributes(seen)] if "<" in seen and "=" in seen else places
 
 
 def _tags_with_attributes(seen: str) -> Iterator[int]:

@@ -22,7 +22,8 @@ def clean(text: str, /, *, limit: int | None = None) -> str:
     still readable, nothing any more. All else stays, so that what follows may still parse it. `limit` (characters)
     cuts the end off and says so. Linear in the length of `text`, and at most half as long again.
     """
-    text = _shortened(text, limit)
+    if limit is not None:
+        text = _shortened(text, limit)
     if is_prose(text):
         return text
     text = plain(text)
@@ -39,9 +40,10 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
     `canonical(canonical(text))` is `canonical(text)`. Linear in the length of `text`, at most six times as long, and
     with `limit` at most `limit` characters and the seven that say that it was cut.
     """
-    size = limit
-    form = _form(_shortened(text, size))
-    while limit is not None and size is not None and len(form) > limit + len(_CUT):
+    if limit is None:
+        return _form(text)
+    size, form = limit, _form(_shortened(text, limit))
+    while len(form) > limit + len(_CUT):
         size = size * limit // len(form)
         form = _form(_shortened(text, size))
     return form
@@ -71,7 +73,7 @@ def _inert(text: str, *, keep_code: bool) -> str:
     if active and keep_code:
         edges = [edge for span in marked_code(text) for edge in span]
         active = [place for place in active if bisect_left(edges, place) % 2 == 0]  # odd: inside a span
-    return with_blanks(text, [*turns(seen), *inner(seen), *active])
+    return with_blanks(text, [*turns(seen, or_inner=True), *active])
 
 
 def _folded_outside(text: str, code: list[tuple[int, int]]) -> str:
@@ -95,8 +97,8 @@ def is_prose(text: str, /) -> bool:
     return not (others and speaks(text)) and "www" not in text.lower()
 
 
-def _shortened(text: str, limit: int | None) -> str:
-    if limit is None or len(text) <= limit or (len(text) <= limit + len(_CUT) and text.endswith(_CUT)):
+def _shortened(text: str, limit: int) -> str:
+    if len(text) <= limit or (len(text) <= limit + len(_CUT) and text.endswith(_CUT)):
         return text
     return text[:limit].rstrip() + _CUT
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from lessonbank.guard.gate import codes_in
@@ -29,9 +29,11 @@ async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
     return next((recall.text for recall in kept if f"\n{code}| " in recall.text), "")
 
 
-def _texts(runs: Sequence[Trajectory]) -> Iterator[str]:
+def _texts(runs: Sequence[Trajectory]) -> list[str]:
+    texts: list[str] = []
     for run in runs:
-        yield run.task
-        yield run.instructions
+        texts += (run.task, run.instructions)
         for step in run.steps:
-            yield from (step.thought, step.action.text, *[seen.text for seen in step.observations])
+            texts += (step.thought, step.action.text)
+            texts += [seen.text for seen in step.observations]
+    return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, JsonValue, model_validator
@@ -118,11 +118,9 @@ class Trajectory(Record):
     """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
 
 
-def data_of(run: Trajectory, /) -> Iterator[object]:
+def data_of(run: Trajectory, /) -> list[object]:
     """What a run holds as data of any form."""
-    yield run.metadata
-    yield run.original
-    yield from (call.arguments for step in run.steps for call in step.action.calls)
+    return [run.metadata, run.original, *[call.arguments for step in run.steps for call in step.action.calls]]
 
 
 def is_brief(run: Trajectory, /, *, most: int) -> bool:
@@ -131,9 +129,9 @@ def is_brief(run: Trajectory, /, *, most: int) -> bool:
         return False
     size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
     for step in run.steps:
-        size += len(step.thought) + len(step.action.text) + sum(len(seen.text) for seen in step.observations)
         if size > most or step.action.calls:
             return False
+        size += len(step.thought) + len(step.action.text) + sum([len(seen.text) for seen in step.observations])
     return size <= most
 
 

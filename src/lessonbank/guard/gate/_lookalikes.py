@@ -138,6 +138,11 @@ _COMMON_FORMS = re.compile(
     r"|[a-z]{3,}_?\d|\d(?:st|nd|rd|th|x|k|d|h|m|s|gb|mb|%)|v\d(?:\.\d)*"
 )
 
+_AMOUNTS_AND_DATES: Final[tuple[tuple[Kind, re.Pattern[str] | Sought], ...]] = (
+    ("amount", _AMOUNT),
+    ("date", _MONTH_DATE),
+    ("date", _DATE_SLASHED),
+)
 _NAMED_AFTER = Sought(
     r"\b(?=[cdeghimnpstuм])"  # what one of the words begins with: most words are passed over at once
     r"(?:(?P<sure>name is|name['’]s|name:|named|call me|signed|sincerely|heiße|m['’]appelle|me llamo|nombre es"
@@ -207,24 +212,18 @@ def _with_names(text: str) -> Sequence[LookAlike]:
     return (*people(text), *_without_names(text))
 
 
-def _without_names(text: str) -> Iterator[LookAlike]:
-    if "@" in text:
-        yield from (LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text))
+def _without_names(text: str) -> list[LookAlike]:
+    alike = [LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text)] if "@" in text else []
     if not _HAS_DIGIT.search(text):
-        return
-    yield from _addresses(text)
-    yield from (LookAlike(*found.span(), "phone") for found in _PHONE.finditer(text) if _is_phone(found[0]))
-    yield from (LookAlike(*found.span(), "amount") for found in _AMOUNT.finditer(text))
-    yield from (LookAlike(*found.span(), "date") for found in _MONTH_DATE.finditer(text))
-    yield from (LookAlike(*found.span(), "date") for found in _DATE_SLASHED.finditer(text))
-    yield from _numbered(text)
-
-
-def _addresses(text: str) -> Iterator[LookAlike]:
+        return alike
     low = text.lower()
     for hints, pattern in _ADDRESSES:
         if hints.search(low):
-            yield from (LookAlike(*found.span(), "address") for found in pattern.finditer(text))
+            alike += [LookAlike(*found.span(), "address") for found in pattern.finditer(text)]
+    alike += [LookAlike(*found.span(), "phone") for found in _PHONE.finditer(text) if _is_phone(found[0])]
+    for kind, pattern in _AMOUNTS_AND_DATES:
+        alike += [LookAlike(*found.span(), kind) for found in pattern.finditer(text)]
+    return [*alike, *_numbered(text)]
 
 
 def _is_phone(found: str) -> bool:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from lessonbank._counting import counted
-from lessonbank.guard.sanitise import canonical, canonical_line, one_line
+from lessonbank.guard.sanitise import canonical, one_line
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import Shown
@@ -112,12 +112,18 @@ def _emptied(lesson: Lesson, bare: Lesson) -> tuple[Rule, str] | None:
 
 def in_form(lesson: Lesson, /) -> Lesson:
     """Put the fields of `lesson` in canonical form and cut them to their length."""
-    # Once more at the end: without the blanks around it, a text can be another one to a reader of code.
-    title = canonical(canonical_line(lesson.title, limit=TITLE))
-    description = canonical(canonical_line(lesson.description, limit=DESCRIPTION))
-    content = canonical(canonical(lesson.content, limit=CONTENT).strip())
+    title = _in_form(lesson.title, limit=TITLE, line=True)
+    description = _in_form(lesson.description, limit=DESCRIPTION, line=True)
+    content = _in_form(lesson.content, limit=CONTENT)
     told = {"title": title or "-", "description": description, "content": content or "-"}
     return claimed(lesson.model_copy(update=told))
+
+
+def _in_form(text: str, *, limit: int, line: bool = False) -> str:
+    form = canonical(text, limit=limit)
+    bare = " ".join(form.split()) if line else form.strip()
+    # Without the blanks around it, a text can be another one to a reader of code.
+    return form if bare == form else canonical(bare)
 
 
 def _checks(runs: Sequence[Trajectory], shown: Shown, things: Callable[[], Things]) -> dict[Rule, Check]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from operator import is_
 from typing import TypeAlias, TypeVar, cast
 
@@ -69,11 +70,9 @@ def redacted(record: R, redactor: Redactor, /) -> R:
 def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
-    fields = set[tuple[str, str]]()
-    if isinstance(fresh, Redaction):
-        same = [_through(record, _noting(fields)) for record in records]
-        if fresh.finds_nothing(fields):
-            return same
+    fields, trimmed = _fields_of(records) if isinstance(fresh, Redaction) else (set[tuple[str, str]](), False)
+    if isinstance(fresh, Redaction) and fresh.finds_nothing(fields):
+        return list(records) if trimmed else [_through(record, _same) for record in records]
     field = _field(fresh)
     for record in records:
         if task := getattr(record, "task", ""):
@@ -92,12 +91,44 @@ def whole(record: Record, /) -> str:
     return str(record.model_dump())
 
 
-def _noting(fields: set[tuple[str, str]]) -> Field:
-    def field(name: str, text: str) -> str:
-        fields.add((name, text))
-        return text
+def _same(_: str, text: str) -> str:
+    return text
 
-    return field
+
+def _fields_of(records: Sequence[Record]) -> tuple[set[tuple[str, str]], bool]:
+    """Every text that `_through` hands to a redactor, and whether all that must not be empty has no blanks around it.
+
+    One pass that makes no record anew: most hold nothing that must go.
+    """
+    fields, trimmed = set[tuple[str, str]](), True
+    waiting: list[tuple[str, object]] = [("", record) for record in records]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, str):
+            fields.add(("" if name in _NEUTRAL else name, value))
+        elif isinstance(value, Record):
+            for field, text in _held(value).items():
+                waiting.append(("", text))
+                trimmed = trimmed and (field not in _NEVER_EMPTY or str(text).strip() == text)
+        elif isinstance(value, tuple | list):
+            waiting += zip(repeat(name), cast("list[object]", value), strict=False)
+        elif isinstance(value, dict):
+            data = cast("dict[str, Json]", value)
+            for key, one in data.items():
+                fields.add(("", key))
+                waiting.append((_beside(data) if key == "value" else key, one))
+        elif isinstance(value, int) and _may_go(value, name):
+            fields.add(("" if name in _NEUTRAL else name, str(value)))
+    return fields, trimmed
+
+
+def _held(record: Record) -> dict[str, object]:
+    """The fields of a record that hold texts, without the empty ones."""
+    held = dict[str, object]()
+    for name in TEXTS[next(filter(TEXTS.__contains__, type(record).__mro__))]:
+        if value := getattr(record, name):
+            held[name] = value
+    return held
 
 
 def _field(redactor: Redactor) -> Field:
@@ -124,9 +155,7 @@ def checked(told: object, /) -> str:
 
 def _through(record: R, field: Field) -> R:
     new = dict[str, object]()
-    for name in TEXTS[next(filter(TEXTS.__contains__, type(record).__mro__))]:
-        if not (value := getattr(record, name)):
-            continue
+    for name, value in _held(record).items():
         told = _told(value, field)
         if name in _NEVER_EMPTY:
             told = str(told).strip() or (_GONE if str(value).strip() else "")
@@ -152,15 +181,15 @@ def _told(value: object, field: Field, name: str = "") -> object:
         return tuple(told) if isinstance(value, tuple) else told
     if isinstance(value, dict):
         return _mapping(cast("dict[str, Json]", value), field)
-    return _number(value, field, name) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(value, int) and _may_go(value, name):
+        told = field("" if name in _NEUTRAL else name, str(value))
+        return value if told == str(value) else told
+    return value
 
 
-def _number(value: int, field: Field, name: str) -> Json:
+def _may_go(value: int, name: str) -> bool:
     """Cards and telephone numbers come as numbers, too; a count or a price is never one."""
-    if abs(value) < _LARGE and kind_of_name(name) != "password":
-        return value
-    told = field("" if name in _NEUTRAL else name, str(value))
-    return value if told == str(value) else told
+    return not isinstance(value, bool) and (abs(value) >= _LARGE or kind_of_name(name) == "password")
 
 
 def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:

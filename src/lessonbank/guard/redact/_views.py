@@ -122,7 +122,9 @@ def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | Non
 
 def plain(text: str, /) -> View | None:
     """With letters of other widths and fonts as plain ones."""
-    alphabet = "" if text.isascii() else "".join(set(text))
+    if text.isascii():
+        return None
+    alphabet = "".join(set(text))
     return None if _plain(alphabet) == alphabet else View(_plain(text))
 
 

@@ -30,25 +30,16 @@ async def retry_on_conflict(
     Raises:
         NotFound, Conflict: the store refused even the appended experience.
     """
-    done, why = await _tried(commit, policy)
-    if done:
-        return done[0], ()
-    note = f"appended without consolidation, because the bank changed during each of {TRIES} decisions: {why}"
-    done, _ = await _tried(commit, last, tries=TRIES - 1)
-    return done[0] if done else await commit(last), (note,)
-
-
-async def _tried(
-    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /, *, tries: int = TRIES
-) -> tuple[tuple[T, ...], str]:
-    """What `commit` gave with the policy, if the store accepted it in time; else why it did not."""
-    why = ""
-    for _ in range(tries):
+    notes: tuple[str, ...] = ()
+    for number in range(1, 2 * TRIES):
         try:
-            return (await commit(policy),), ""
+            return await commit(policy), notes
         except (Conflict, NotFound) as error:
-            why = quoted(error, limit=200)
-    return (), why
+            if number == TRIES:
+                why = quoted(error, limit=200)
+                told = f"the bank changed during each of {TRIES} decisions: {why}"
+                policy, notes = last, (f"appended without consolidation, because {told}",)
+    return await commit(last), notes
 
 
 async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:

@@ -106,7 +106,7 @@ def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator
 
 def is_command_run(trajectory: Trajectory, /) -> bool:
     """Whether the agent worked with a shell or a program, where words that nobody uses are names of code."""
-    return any(any(map(is_command, step.action.calls)) for step in trajectory.steps)
+    return any(map(is_command, [call for step in trajectory.steps for call in step.action.calls]))
 
 
 def _ends(text: str) -> str:
@@ -114,7 +114,7 @@ def _ends(text: str) -> str:
 
 
 def _effect(text: str, last: str, *, is_error: bool) -> Effect:
-    if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, (text[:_SHORT], text[-2 * _SHORT :]))):
+    if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, {text[:_SHORT], text[-2 * _SHORT :]})):
         return "error"
     if len(text) <= _SHORT:
         if _ERROR.search(text):

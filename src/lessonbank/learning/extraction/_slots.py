@@ -135,7 +135,9 @@ class Shown:
         return _without_lone_ids(self._without_words_of_task(self.values.mask(known, level="command")))
 
     def _named(self, text: str) -> str:
-        return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text) if self.names else text
+        if not any(map(text.__contains__, self.names)):
+            return text
+        return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text)
 
     def _quoted(self, match: re.Match[str]) -> str:
         inner = next(group for group in match.groups() if group is not None)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 from lessonbank._concurrency import aside
 from lessonbank._version import VERSION
@@ -114,7 +115,7 @@ def _why_nothing(runs: Sequence[_Run]) -> str:
 def _run(number: int, attempt: Run, values: RunValues) -> _Run:
     made = moves(attempt.trajectory, values)
     moved = [m for m in made if m.effect == "moved"]
-    path = tuple(next(same) for _, same in groupby(moved, key=lambda m: m.label))
+    path = tuple(next(same) for _, same in groupby(moved, key=attrgetter("label")))
     return _Run(number, attempt, made, path, values)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
@@ -476,54 +476,70 @@ class SqliteStore:
         await self._write(_purge.finished, mark)
         return done
 
-    async def _write(self, work: Callable[..., T], *arguments: Any) -> T:
+    def _write(self, work: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         """What `work` returns, once all it wrote is on disk; it is called with a connection before its `arguments`."""
-        return await _result(self._database.write(work, *arguments))
+        return _result(self._database.write(work, *arguments))
 
-    async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+    def _read(self, work: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         """What `work` finds in one snapshot; it is called with a connection before its `arguments`."""
-        return await _result(self._database.read(work, *arguments))
+        return _result(self._database.read(work, *arguments))
 
     async def _rank(self, find: Callable[..., T], vector: Vectors) -> T:
         """What is found with a matrix."""
         return await self._read(partial(find, matrices=self._matrices, query=unit(vector, what="the query")))
 
-    async def _call(self, call: Callable[[], T]) -> T:
+    def _call(self, call: Callable[[], T]) -> Awaitable[T]:
         """The result of a call that takes a while."""
-        return await _result(self._database.call(call))
+        return _result(self._database.call(call))
 
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None]) -> AsyncIterator[R]:
-        opening = self._database.call(self._database.stream, sql, values)
+        opening = self._database.call(lambda: self._batch(self._database.stream(sql, values), _FIRST, parse))
         try:
-            stream = await _result(opening)
+            batch, stream = await _result(opening)
         except BaseException:
             # Whoever asked is gone; a snapshot that nobody closes would keep the log from ever being emptied.
             opening.add_done_callback(self._abandon)
             raise
         size = _FIRST
         try:
-            while size:
-                batch = await self._call(lambda size=size: list(map(parse, stream.take(size))))
+            while True:
                 for record in batch:
                     if record is not None:
                         yield record
-                size = min(8 * size, _BATCH) if len(batch) == size else 0  # fewer than asked for: there are no more
+                if stream is None:
+                    return
+                size = min(8 * size, _BATCH)
+                batch, stream = await self._call(partial(self._batch, stream, size, parse))
         finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._database.done, stream)
+            if stream is not None:
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(self._database.done, stream)
 
-    def _abandon(self, opening: Future[Stream]) -> None:
-        if not opening.cancelled() and opening.exception() is None:
-            self._database.done(opening.result())
+    def _batch(self, stream: Stream, size: int, parse: Callable[[Any], R]) -> tuple[list[R], Stream | None]:
+        """The next records of a stream, and the stream while there may be more: the end gives its snapshot back."""
+        there_may_be_more = False
+        try:
+            rows = stream.take(size)
+            batch = list(map(parse, rows))
+            there_may_be_more = len(rows) == size
+        finally:
+            if not there_may_be_more:
+                self._database.done(stream)
+        return batch, stream if there_may_be_more else None
+
+    def _abandon(self, opening: Future[tuple[list[Any], Stream | None]]) -> None:
+        stream = None if opening.cancelled() or opening.exception() else opening.result()[1]
+        if stream is not None:
+            self._database.done(stream)
 
 
-async def _result(future: Future[T]) -> T:
-    """What a thread returns, waited for in whatever event loop this is."""
+def _result(future: Future[T]) -> Awaitable[T]:
+    """What a thread returns, to be waited for in whatever event loop this is."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return await to_thread.run_sync(future.result)
-    return await asyncio.wrap_future(future)
+        return to_thread.run_sync(future.result)
+    return asyncio.wrap_future(future)
 
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:

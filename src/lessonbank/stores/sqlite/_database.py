@@ -25,7 +25,7 @@ from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
-from ._origin import Origin
+from ._origin import Origin, stat_of
 from ._schema import check_current, check_library, check_version, prepare
 
 T = TypeVar("T")
@@ -296,7 +296,7 @@ class Database:
         # A page that cannot be had now says nothing of the file: memory may be short.
         if not said or _NOT_HAD in said or self._damage:
             return
-        self._origin.check()  # who put another file in its place hears of that, and not of damage
+        self._origin.check(stat_of(self.path))  # who put another file in its place hears of that, and not of damage
         self.damaged(" ".join(said.split()))
         log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
 
@@ -499,18 +499,22 @@ class Database:
     def _enter(self, *, ending: bool) -> None:
         """Begin a call; one that was under way when the store was closed may still end."""
         with self._state:
-            self._state.wait_for(lambda: not self._paused)
+            while self._paused:
+                self._state.wait()
             if not ending:
                 self.check_open()
             self._leased += 1
 
     def _connection(self, idle: list[Connection]) -> Connection:
-        if self._identity not in (None, _identity(self.path)):
+        found = stat_of(self.path)
+        if self._identity is not None and (found is None or self._identity != (found.st_dev, found.st_ino)):
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
-        self._origin.check()
+        self._origin.check(found)
         log = _identity(self._log)
-        if {one.log for one in (*idle[-1:], *self._writers[-1:])} - {None, log}:
-            raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
+        for one in (*idle[-1:], *self._writers[-1:]):
+            if one.log not in (None, log):
+                moved = f"the log {self._log} was moved or deleted while the bank was open: open it again"
+                raise StoreUnavailable(moved)
         try:
             return idle.pop()
         except IndexError:
@@ -588,11 +592,8 @@ def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseExcept
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    found = stat_of(path)
+    return (found.st_dev, found.st_ino) if found else None
 
 
 def is_open_here(path: Path, /) -> bool:

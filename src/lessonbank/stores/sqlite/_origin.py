@@ -14,6 +14,7 @@ this process. The log is read as it is: SQLite holds no locks on it.
 
 from __future__ import annotations
 
+import os
 import random
 import secrets
 import sqlite3
@@ -67,6 +68,14 @@ def move_away(part: Path, /) -> None:
         file.write((count << _FORMAT_BITS | format_of(value)).to_bytes(4))
 
 
+def stat_of(path: Path, /) -> os.stat_result | None:
+    """What the system says of a file; `None` where it is not there."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
 class Origin:
     """What is known of one file: when it was last written to, and how far it had counted then."""
 
@@ -77,14 +86,13 @@ class Origin:
         self._written: tuple[int, int] | None = None
         self._count: int | None = None
 
-    def check(self) -> None:
-        """Look at the file and its log, if somebody has written to the file since the last time.
+    def check(self, found: os.stat_result | None, /) -> None:
+        """Look at the file and its log, if the file's `stat_of` shows that somebody has written to it since last time.
 
         Raises:
             StoreUnavailable: the log is not this file's, or the file is not the one that was there.
         """
-        written = self._last_written()
-        if written is None or written == self._written:
+        if found is None or (written := (found.st_mtime_ns, found.st_size)) == self._written:
             return
         with self._turn:
             count = self._checked()
@@ -112,13 +120,6 @@ class Origin:
             return self._log.stat().st_size // 512 + 1
         except OSError:
             return 1
-
-    def _last_written(self) -> tuple[int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
 
     def _checked(self) -> int | None:
         for _ in range(_TRIES):

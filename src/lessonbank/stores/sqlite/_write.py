@@ -75,6 +75,8 @@ class Present:
         if isinstance(last, str | None):
             # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order too.
             doubtful = [] if last is None else [id for id in ids if id <= last]
+        if not doubtful:
+            return set(ids)
         missing, sql = set(ids), f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
         for some in batches(doubtful):
             rows = self._connection.execute(sql, (self._scope.number, among_ids(some)))
