@@ -511,10 +511,8 @@ class Database:
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
         self._origin.check(found)
         log = _identity(self._log)
-        for one in (*idle[-1:], *self._writers[-1:]):
-            if one.log not in (None, log):
-                moved = f"the log {self._log} was moved or deleted while the bank was open: open it again"
-                raise StoreUnavailable(moved)
+        if any(one.log not in (None, log) for one in (*idle[-1:], *self._writers[-1:])):
+            raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
         try:
             return idle.pop()
         except IndexError:
