@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, File, Lesson, Parts, ReasoningBank, Recall, Retrieval, Step, Trajectory
+from lessonbank import Evidence, Experience, File, Lesson, Parts, ReasoningBank, Recall, Retrieval, Step, Trajectory
 from lessonbank.evidence import Assignment, Holdout, TrialPeriods
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import Members
@@ -18,7 +18,7 @@ from lessonbank.evidence.groups import named, source_of
 from lessonbank.evidence.review import review
 from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.evidence.units import entries
-from lessonbank.types import Candidate, Extraction, GroupDraw, Provenance, Run, Settlement
+from lessonbank.types import Candidate, Extraction, GroupDraw, Kind, Provenance, Run, Settlement
 
 CANCEL, FLIGHT = "Cancel the pending order W17 of Mia", "Book a flight from Boston to Denver"
 
@@ -27,6 +27,10 @@ async def one_lesson(attempts: Sequence[Run]) -> Extraction:
     run = attempts[0].trajectory
     text = f"Look at the state of what {run.id} asks for before you act on it."
     return Extraction(lessons=(Lesson(title=f"Look first ({run.id})", content=text),))
+
+
+async def no_lesson(_attempts: Sequence[Run]) -> Extraction:
+    return Extraction()
 
 
 class TopicsOut:
@@ -97,6 +101,22 @@ def test_every_lesson_says_which_groups_it_belonged_to() -> None:
         assert {len(candidate.groups) for candidate in recall.candidates} == {2}
         assert {candidate.groups[0] for candidate in recall.candidates} == {"source/strategy/told/model"}
         assert named(recall.candidates[0].groups[0]) == "strategies, from runs with a told outcome, written by a model"
+
+
+def test_two_sources_that_are_always_found_together_are_drawn_apart_once_there_are_known_to_be_two() -> None:
+    parts = Parts(extractor=no_lesson)
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=parts) as bank:
+        for number in range(3):
+            kinds: tuple[Kind, ...] = ("strategy", "guardrail")
+            both = [Lesson(title=f"{number}, {kind}", content=f"Keep to {number}.", kind=kind) for kind in kinds]
+            bank.consolidate(Experience(scope="t", task=f"{CANCEL} {number}", lessons=tuple(both)))
+        for n in range(40):
+            recall = bank.retrieve(CANCEL)
+            bank.learn(Trajectory(id=f"run-{n}", task=CANCEL), recall=recall, outcome="success")
+        recall = bank.retrieve(CANCEL)
+        sources = {draw.group: draw.probability for draw in recall.groups if draw.group.startswith("source/")}
+        assert sources.keys() == {"source/strategy/judged/model", "source/guardrail/judged/model"}
+        assert all(0.05 <= odds <= 0.5 for odds in sources.values())
 
 
 def test_a_bank_that_only_observes_draws_for_no_group() -> None:

@@ -44,8 +44,8 @@ from lessonbank.types.timeline import reworded
 from .columns import Columns
 from .comparisons import price_of_following
 from .draws import Assignment, Bandit, FollowsEvidence, Members, Withholding
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
-from .groups import BY, OTHERS, group_names, named, writer_of, writers_apart
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
+from .groups import BY, OTHERS, SOURCE, group_names, named, writer_of, writers_apart
 from .ledger import Acted
 from .lift import Lift
 from .report import report
@@ -311,7 +311,7 @@ class StoredLedger:
         for id in [units[n] for n in lessons if units[n] not in kept.writers][:_NEW]:
             owner = await if_there(self._store.owner(id, scope=scope))
             kept.writers |= {one.id: writer_of(one, owner) for one in owner.lessons} if owner else {id: ""}
-        times = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(units))
+        times = _found(episodes)
         found = Counter[str]()
         for n in lessons:
             if writer := kept.writers.get(units[n]):
@@ -481,7 +481,7 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=found.scores.groups)
+    placed = _found(episodes)
     logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))
     columns = (seen, placed, *logs, mean, found.expected.spread)
     return {
@@ -489,6 +489,19 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
         for id, standing, recalls, times, *numbers in zip(episodes.units, found.standing, *columns, strict=True)
         if recalls or times
     }
+
+
+def _found(episodes: Episodes) -> Ints:
+    """By lesson and source: in how many recalls with an outcome it was found, or its lessons were.
+
+    A source that is never found alone tells nothing until it is drawn, and it is drawn once there are known to be two.
+    """
+    times = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
+    for lesson in np.flatnonzero(times[: len(episodes.parents)]).tolist():
+        for group in episodes.parents[lesson]:
+            if episodes.units[group].startswith(SOURCE):
+                times[group] += times[lesson]
+    return times
 
 
 def why_of(found: Review, unit: int, /) -> str:
