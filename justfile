@@ -35,7 +35,7 @@ imports:
 test *args:
     {{bin}}/pytest {{args}}
 
-# every test but the longest, those of the experiments among them, in some ten minutes on two cores
+# every test but the longest, those of the experiments among them, in some thirteen minutes on two cores
 test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest {{args}}
