@@ -180,6 +180,27 @@ def test_the_code_around_the_change_is_kept_from_where_it_was_read() -> None:
     assert "other_150" not in text
 
 
+def test_fifteen_lines_on_both_sides_of_a_hunk_are_told_before_other_output() -> None:
+    start, *rest = coding().steps
+    noisy = [bash(f"python probe.py {n}", f"Error: probe {n} failed\n" * 40) for n in range(20)]
+    run = Trajectory(task="A total is never negative", steps=(start, *rest[:-1], *noisy, rest[-1]))
+    text = told(render(run, budget=4_000), 3)
+    assert all(f"def other_{n}(value)" in text for n in (186, 199, 200, 213))
+
+
+def test_a_line_of_the_hunk_that_stands_elsewhere_alone_draws_no_place() -> None:
+    start, *rest = coding().steps
+    elsewhere = "\n".join(
+        [f"# note {n}" for n in range(300)] + ["    amounts = [line.amount for line in lines]"] + ["# far"] * 300
+    )
+    other = bash("cat shop/report.py", elsewhere)
+    text = render(
+        Trajectory(task="A total is never negative", steps=(start, *rest[:2], other, *rest[2:])), budget=1_500
+    )
+    assert "| # after the place" in told(text, 3)
+    assert "note 299" not in text
+
+
 def test_tests_after_the_last_edit_are_told_by_their_counts() -> None:
     text = render(coding(), budget=1_000)
     assert "90 passed in 4s" in told(text, 10)

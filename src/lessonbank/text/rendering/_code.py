@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, pairwise
 
 from lessonbank.types import Trajectory
 
@@ -14,7 +15,7 @@ from ._went import with_result
 
 _AROUND = 15
 """Lines around a hunk, as they were read, that are worth their place."""
-_TELLING_LINE = 12  # characters of code by which a place is known again
+_TELLING_LINE = 12  # characters of code by which a place is known again, where it is one line
 _DIFF = re.compile(r"^(?:diff --git |--- (?:a/|\S+\t)|\+\+\+ b/)", re.M)
 _FILE = re.compile(r"^\+\+\+ (?:b/)?(\S+)", re.M)
 _EDIT = re.compile(
@@ -48,11 +49,12 @@ _NUMBERED = re.compile(r"^\s*\d+[\s:|\t-]+")
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What was left behind: the step that shows it last, its files, its lines, and the last edit of those files."""
+    """What was left behind: the step that shows it last, its files, its hunks, and the last edit of those files."""
 
     shown: int
     files: frozenset[str]
-    lines: frozenset[str]
+    places: frozenset[tuple[str, str]]
+    """What stood there before: each line with the one after it, without blank lines."""
     edited: int
 
 
@@ -79,7 +81,9 @@ def _final(scenes: Sequence[Scene], /) -> _Change | None:
             names = {file.rpartition("/")[2] for file in files}
             of_files = [edit.number for edit in edits if _edits(edit.acts, names)]
             before = [number for number in of_files if number <= scene.number]
-            return _Change(scene.number, files, frozenset(_old_lines(text)), max(before, default=0))
+            return _Change(
+                scene.number, files, frozenset(chain.from_iterable(map(_places, _hunks(text)))), max(before, default=0)
+            )
     calls = any(block.kind == "call" for scene in edits for block in scene.blocks)
     return _Change(0, frozenset(), frozenset(), edits[-1].number) if calls and len(edits) > 1 else None
 
@@ -91,11 +95,23 @@ def _edits(acts: str, names: Collection[str], /) -> bool:
     return any(re.search(rf"(?<![\w.-]){re.escape(name)}\b", target) for name in names)
 
 
-def _old_lines(diff: str, /) -> Iterator[str]:
-    """The lines that were there before: those taken away, and those that stand around."""
+def _hunks(diff: str, /) -> Iterator[list[str]]:
+    """By hunk: the lines that were there before, those taken away and those that stand around."""
+    hunk = list[str]()
     for line in diff.split("\n"):
-        if line[:1] in ("-", " ") and not line.startswith("---") and len(kept := line[1:].strip()) >= _TELLING_LINE:
-            yield kept
+        if line.startswith(("@@", "diff --git ", "--- ", "+++ ")):
+            yield hunk
+            hunk = []
+        elif line[:1] in ("-", " ") and line[1:].strip():
+            hunk.append(line[1:].strip())
+    yield hunk
+
+
+def _places(hunk: Sequence[str], /) -> Iterator[tuple[str, str]]:
+    """How a place is known again: by two lines in a row, since one stands in many places, or by one that tells."""
+    if len(hunk) == 1 and len(hunk[0]) >= _TELLING_LINE:
+        yield hunk[0], ""
+    yield from pairwise(hunk)
 
 
 def _ranked(scene: Scene, change: _Change, /) -> Scene:
@@ -154,17 +170,17 @@ def _without_noise(line: Line, /) -> Rank:
 
 def _around(scenes: Sequence[Scene], change: _Change, /) -> Sequence[Scene]:
     """The lines around each hunk, from the last step that read them before they were changed."""
-    reads: dict[str, tuple[int, int, int]] = {}
+    reads: dict[tuple[str, str], tuple[int, int, int, int]] = {}
     for i, scene in enumerate(scenes):
         for j, block in enumerate(scene.blocks):
             if block.kind != "seen" or scene.number >= change.shown or is_diff(block.text):
                 continue
-            for at, line in enumerate(block.lines):
-                if (known := _NUMBERED.sub("", line.text).strip()) in change.lines:
-                    reads[known] = (i, j, at)
+            read = [(_NUMBERED.sub("", line.text).strip(), at) for at, line in enumerate(block.lines)]
+            for (line, at), (after, to) in pairwise([*((line, at) for line, at in read if line), ("", len(read))]):
+                reads |= {place: (i, j, at, to) for place in ((line, after), (line, "")) if place in change.places}
     near: dict[tuple[int, int], set[int]] = {}
-    for i, j, at in reads.values():
-        near.setdefault((i, j), set()).update(range(at - _AROUND, at + _AROUND + 1))
+    for i, j, at, to in reads.values():
+        near.setdefault((i, j), set()).update(range(at - _AROUND, to + _AROUND + 1))
     return [
         _lifted(scene, {j: near[i, j] for j in range(len(scene.blocks)) if (i, j) in near})
         for i, scene in enumerate(scenes)
@@ -178,7 +194,7 @@ def _lifted(scene: Scene, near: dict[int, set[int]], /) -> Scene:
     for j, places in near.items():
         lines = blocks[j].lines
         lifted = (
-            line._replace(rank=min(line.rank, Rank.CHANGE)) if at in places else line for at, line in enumerate(lines)
+            line._replace(rank=min(line.rank, Rank.DECIDES)) if at in places else line for at, line in enumerate(lines)
         )
         blocks[j] = replace(blocks[j], lines=tuple(lifted))
     return replace(scene, blocks=tuple(blocks))
