@@ -71,7 +71,7 @@ def show(
     """Show one recall: the text the agent got, and what was found for it. `explain` says why."""
     with opened(bank, scope) as memory:
         recall = memory.recalls.get(recall_id(memory, id))
-        withheld = _withheld(recall, memory)
+        withheld = "" if as_json else _withheld(recall, memory)
     if as_json:
         show_json(recall.model_dump(mode="json"))
         return

@@ -11,6 +11,7 @@ from lessonbank._counting import counted
 from lessonbank.guard.sanitise import one_line
 
 from .calibration import checked
+from .draws import USUAL
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats
 from .labels import labels_needed
 from .lift import Estimate, Part, Split
@@ -134,8 +135,8 @@ def _trust(episodes: Episodes) -> float:
     return float(np.clip(2 * (1 - np.abs(episodes.judged[both] - episodes.outcome[both]).mean()) - 1, 0.0, 0.99))
 
 
-def price_of_following(episodes: Episodes, /, *, usual: float = 0.1) -> list[str]:
-    """What odds that follow the evidence cost in proof, against odds that stay at `usual`; for the report.
+def price_of_following(episodes: Episodes, /) -> list[str]:
+    """What odds that follow the evidence cost in proof, against odds that stay as they start; for the report.
 
     A recall tells chance * (1 - chance) of what a fair coin could tell four times over. What is shown nearly always,
     or nearly never, is hardly measured.
@@ -144,7 +145,7 @@ def price_of_following(episodes: Episodes, /, *, usual: float = 0.1) -> list[str
     told = np.flatnonzero(episodes.known[draws.row])
     told = told[np.argsort(draws.unit[told], kind="stable")]
     units, first = np.unique(draws.unit[told], return_index=True)
-    weight = draws.chance[told] * (1 - draws.chance[told]) / (usual * (1 - usual))
+    weight = draws.chance[told] * (1 - draws.chance[told]) / (USUAL * (1 - USUAL))
     of_each = np.split(weight, first[1:])
     speed = {
         int(unit): float(own[-_RECENT:].mean())
@@ -157,6 +158,6 @@ def price_of_following(episodes: Episodes, /, *, usual: float = 0.1) -> list[str
     slow = sum(one < 0.5 for one in lessons)
     return [
         "the odds follow the evidence (Bandit), and not what measures best: of late a recall tells "
-        f"{speed[0]:.2g} times as much of memory as a whole as it would with {usual:.0%} withheld, and less than half "
+        f"{speed[0]:.2g} times as much of memory as a whole as it would with {USUAL:.0%} withheld, and less than half "
         f"as much of {slow} of {counted(len(lessons), 'lesson')}"
     ]

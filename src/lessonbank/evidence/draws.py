@@ -14,7 +14,7 @@ from lessonbank.arguments import is_a
 from lessonbank.errors import UsageError
 from lessonbank.types import GroupDraw
 
-from .groups import BY, SOURCE, TOPIC
+from .groups import SOURCE, TOPIC, is_origin
 from .review_snapshot import UnitReview
 from .units import WHOLE
 
@@ -200,7 +200,7 @@ class _Told:
     @classmethod
     def of(cls, units: Mapping[str, UnitReview], recalls: int, /) -> _Told:
         """With what follows from it."""
-        return cls(units, recalls, sum(unit.startswith(SOURCE) and not unit.startswith(BY) for unit in units))
+        return cls(units, recalls, sum(map(is_origin, units)))
 
     @property
     def whole(self) -> UnitReview | None:
@@ -275,7 +275,7 @@ class TrialPeriods:
         grade = known.grade if known and not known.by_judge else ""
         if (known.found if known else 0) < self.few and _beside(unit, lessons):
             return 0.0
-        if unit.startswith(SOURCE) and not unit.startswith(BY) and told.sources < 2:
+        if is_origin(unit) and told.sources < 2:
             return 0.0  # all that there is: memory as a whole
         if grade in _HARMFUL:
             return self.doubted

@@ -66,6 +66,11 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
     return f"{SOURCE}{lesson.kind}/{truth}/{_BY.get(origin.method, 'other')}"
 
 
+def is_origin(unit: str, /) -> bool:
+    """Whether a unit is a source by where lessons come from. Every lesson has one of these; few have a writer's."""
+    return unit.startswith(SOURCE) and not unit.startswith(BY)
+
+
 def writer_of(lesson: Lesson, experience: Experience, /) -> str:
     """The source that is all lessons of one writer, as an id; empty where the bank does not know who wrote a lesson.
 

@@ -311,7 +311,7 @@ class StoredLedger:
         for id in [units[n] for n in lessons if units[n] not in kept.writers][:_NEW]:
             owner = await if_there(self._store.owner(id, scope=scope))
             kept.writers |= {one.id: writer_of(one, owner) for one in owner.lessons} if owner else {id: ""}
-        times = _found(episodes)
+        times = _times_found(episodes)
         found = Counter[str]()
         for n in lessons:
             if writer := kept.writers.get(units[n]):
@@ -481,7 +481,7 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = _found(episodes)
+    placed = _with_sources(_times_found(episodes), episodes)
     logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))
     columns = (seen, placed, *logs, mean, found.expected.spread)
     return {
@@ -491,12 +491,17 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     }
 
 
-def _found(episodes: Episodes) -> Ints:
-    """By lesson and source: in how many recalls with an outcome it was found, or its lessons were.
+def _times_found(episodes: Episodes) -> Ints:
+    """By unit: in how many recalls with an outcome it was found; only lessons are."""
+    return np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
+
+
+def _with_sources(times: Ints, episodes: Episodes) -> Ints:
+    """`times`, and for each source how often its lessons were found.
 
     A source that is never found alone tells nothing until it is drawn, and it is drawn once there are known to be two.
     """
-    times = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
+    times = times.copy()
     for lesson in np.flatnonzero(times[: len(episodes.parents)]).tolist():
         for group in episodes.parents[lesson]:
             if episodes.units[group].startswith(SOURCE):

@@ -64,19 +64,17 @@ def entries(recall: Recall, /) -> list[Entry]:
 
 def chances(recall: Recall, /) -> dict[str, float]:
     """By lesson that had a place: the probability with which it was to be shown, all draws together."""
-    draws = _draws(recall)
+    whole, of_group = _kept(recall.control_probability), {draw.group: _kept(draw.probability) for draw in recall.groups}
     return {
-        candidate.lesson_id: prod(
-            [_kept(draws.get(unit, _NONE)) for unit in (WHOLE, *candidate.groups, candidate.lesson_id)]
-        )
-        for candidate in recall.candidates
-        if candidate.placed
+        one.lesson_id: whole * prod(of_group.get(group, 1.0) for group in one.groups) * _kept(one.probability)
+        for one in recall.candidates
+        if one.placed
     }
 
 
-def _kept(draw: _Draw) -> float:
-    """A receipt may come from anywhere, and say anything."""
-    return min(max(1.0 - draw.probability, 0.0), 1.0)
+def _kept(probability: float) -> float:
+    """The chance that a draw keeps its unit. A receipt may come from anywhere, and say anything."""
+    return min(max(1.0 - probability, 0.0), 1.0)
 
 
 def _covered(recall: Recall) -> Mapping[str, Iterable[str]]:

@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,6 @@ class Rule:
     commands: tuple[str, ...] = ()
     typed: bool = True
     """Whether the form alone gives the secret away. If not, the words are in lower case."""
-
-    def __call__(self, page: Page, /) -> Iterator[Span]:
-        """What the rule finds."""
-        return chain.from_iterable(self.at(word, page) for word in self.words)
 
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
