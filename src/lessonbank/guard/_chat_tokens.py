@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 # One blank after the first character: no tokenizer takes `< |im_end|>` for its own any more, and it can still be read.
 # Sources: the chat templates and tokenizer files that the families publish.
@@ -50,13 +50,16 @@ def turns(seen: str, /, *, or_inner: bool = False) -> list[int]:
 
     `or_inner`: those of `inner`, too.
     """
-    return list(_places(_MARKS if or_inner else _TURNS, seen))
+    return _places(_MARKS if or_inner else _TURNS, seen)
 
 
-def _places(marks: Iterable[tuple[str, re.Pattern[str]]], seen: str) -> Iterator[int]:
-    for signs, pattern in marks:
-        if any(map(seen.__contains__, signs)):
-            yield from (found.end() for found in pattern.finditer(seen))
+def _places(marks: Iterable[tuple[str, re.Pattern[str]]], seen: str) -> list[int]:
+    return [
+        found.end()
+        for signs, pattern in marks
+        if any(map(seen.__contains__, signs))
+        for found in pattern.finditer(seen)
+    ]
 
 
 def speaks(seen: str, /) -> bool:
@@ -66,4 +69,4 @@ def speaks(seen: str, /) -> bool:
 
 def inner(seen: str, /) -> list[int]:
     """The places of `seen` where a blank breaks tags that set thoughts apart, and lines that look like our markers."""
-    return list(_places((_INNER,), seen))
+    return _places((_INNER,), seen)

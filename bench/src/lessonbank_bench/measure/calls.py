@@ -4,13 +4,13 @@
     python -m lessonbank_bench.measure.calls --top 40
 
 The first learn and the first retrieve load modules and fill caches, so the second ones are counted, in every thread.
-A generator or a coroutine is counted each time it goes on, and a comprehension where Python calls it: up to 3.11.
+A generator or a coroutine is counted each time it goes on, and a comprehension where Python calls it: up to 3.11. The
+second figure leaves both out: how many functions are begun.
 """
 
 from __future__ import annotations
 
 import argparse
-import inspect
 import sys
 import tempfile
 import threading
@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TypeAlias
 
 import lessonbank
 from lessonbank import Action, Evidence, Observation, Recall, Step, ToolCall, Trajectory
 
-_GOES_ON = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+Calls: TypeAlias = "Counter[tuple[CodeType, int]]"
+"""By function, and by the place in it where it went on: the first place is its beginning."""
 _COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
 OURS = str(Path(lessonbank.__file__).parent)
 
@@ -44,13 +46,13 @@ def _step(tool: str, value: str, seen: str) -> Step:
 
 
 @contextmanager
-def counted() -> Iterator[Counter[CodeType]]:
+def counted() -> Iterator[Calls]:
     """Count calls of our own functions in all threads while the block runs."""
-    calls: Counter[CodeType] = Counter()
+    calls: Calls = Counter()
 
     def note(frame: FrameType, event: str, _: object, /) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(OURS):
-            calls[frame.f_code] += 1
+            calls[frame.f_code, frame.f_lasti] += 1
 
     threading.setprofile_all_threads(note) if sys.version_info >= (3, 12) else threading.setprofile(note)
     sys.setprofile(note)
@@ -61,12 +63,12 @@ def counted() -> Iterator[Counter[CodeType]]:
         threading.setprofile_all_threads(None) if sys.version_info >= (3, 12) else threading.setprofile(None)
 
 
-def measure(folder: Path, /) -> dict[str, Counter[CodeType]]:
+def measure(folder: Path, /) -> dict[str, Calls]:
     """The calls of one warm retrieve and one warm learn, by function.
 
     The profile is set before the bank starts its threads, because before Python 3.12 only new threads take it on.
     """
-    found: dict[str, Counter[CodeType]] = {}
+    found: dict[str, Calls] = {}
     with (
         counted() as calls,
         lessonbank.connect(folder / "bank.db", scope="s", embedder="lexical", evidence=Evidence(holdout=None)) as bank,
@@ -89,15 +91,26 @@ def measure(folder: Path, /) -> dict[str, Counter[CodeType]]:
     return found
 
 
-def told(name: str, calls: Counter[CodeType], /, *, top: int) -> str:
-    """The total, and the functions that were called most."""
-    steps = sum(times for code, times in calls.items() if code.co_flags & _GOES_ON)
-    inside = sum(times for code, times in calls.items() if code.co_name in _COMPREHENSIONS)
+def begun(calls: Calls, /) -> Counter[CodeType]:
+    """How often each function was begun, without comprehensions."""
+    first: dict[CodeType, int] = {}
+    for code, place in calls:
+        first[code] = min(first.get(code, place), place)
+    found: Counter[CodeType] = Counter()
+    for (code, place), times in calls.items():
+        if place == first[code] and code.co_name not in _COMPREHENSIONS:
+            found[code] += times
+    return found
+
+
+def told(name: str, calls: Calls, /, *, top: int) -> str:
+    """The totals, and the functions that were begun most often."""
+    functions = begun(calls)
     lines = [
         f"{name}: {calls.total():,} calls of our own functions",
-        f"  {steps:,} of them start or go on with a generator or a coroutine, {inside:,} are comprehensions",
+        f"  {functions.total():,} functions begun; the rest goes on after a wait, or is a comprehension",
     ]
-    for code, times in calls.most_common(top):
+    for code, times in functions.most_common(top):
         place = Path(code.co_filename).relative_to(OURS)
         lines.append(f"  {times:6,}  {place}:{code.co_firstlineno} {code.co_qualname}")
     return "\n".join(lines)
