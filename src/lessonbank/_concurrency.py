@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar, TypeVarTuple, cast
+from typing import Final, Generic, TypeVar, TypeVarTuple, cast
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import RunVar
 
 from .errors import NotFound, StoreError
 
@@ -14,6 +15,23 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 BRIEFLY: Final = 0.25
 """Seconds that a reader waits for a write it can do without."""
+
+
+class PerLoop(Generic[T]):
+    """One object for each event loop, such as a lock: what waits in one loop cannot be woken from another."""
+
+    def __init__(self, make: Callable[[], T], /) -> None:
+        self._make = make
+        self._made: RunVar[T] = RunVar("made")
+
+    def here(self) -> T:
+        """The one of this event loop."""
+        try:
+            return self._made.get()
+        except LookupError:
+            made = self._make()
+            self._made.set(made)
+            return made
 
 
 def first_error(error: BaseException, /) -> BaseException:

@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
 import anyio
-from anyio.lowlevel import RunVar
 
+from ._concurrency import PerLoop
 from .errors import UsageError
 
 _DECIDING: ContextVar[tuple[tuple[ScopeLocks, str], ...]] = ContextVar("deciding", default=())
@@ -20,7 +20,7 @@ class ScopeLocks:
     """`async with locks.of(scope)`: one task of the scope after another. A lock is forgotten when nobody holds it."""
 
     def __init__(self) -> None:
-        self._locks: RunVar[WeakValueDictionary[str, anyio.Lock]] = RunVar("scope_locks")
+        self._locks = PerLoop(WeakValueDictionary[str, anyio.Lock])
 
     @contextmanager
     def deciding(self, scope: str, /) -> Generator[None]:
@@ -37,9 +37,4 @@ class ScopeLocks:
 
     def of(self, scope: str, /) -> anyio.Lock:
         """The lock of `scope`."""
-        try:
-            locks = self._locks.get()
-        except LookupError:
-            locks = WeakValueDictionary[str, anyio.Lock]()
-            self._locks.set(locks)
-        return locks.setdefault(scope, anyio.Lock())
+        return self._locks.here().setdefault(scope, anyio.Lock())

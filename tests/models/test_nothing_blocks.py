@@ -13,6 +13,7 @@ from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
 from lessonbank.embedders.wrappers import standard as standard_embedder
 from lessonbank.errors import ModelError
+from lessonbank.guard.quote import quoted
 from lessonbank.models.function import FunctionModel
 from lessonbank.models.pydantic_ai import PydanticAIModel
 from lessonbank.models.recorded import Recorded
@@ -26,6 +27,7 @@ ASYNC = pytest.mark.anyio
 
 @pytest.fixture
 def detector() -> Iterator[BlockBuster]:
+    quoted("once")  # the first text reads the rules for secrets from a small file, in two milliseconds
     blockbuster = BlockBuster()
     blockbuster.activate()
     yield blockbuster

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import numpy as np
-from anyio.lowlevel import RunVar
 from numpy.typing import NDArray
 
+from lessonbank._concurrency import PerLoop
 from lessonbank._counting import counted
 from lessonbank.errors import ModelError
 from lessonbank.protocols import Vectors
@@ -19,17 +20,12 @@ from lessonbank.protocols import Vectors
 T = TypeVar("T")
 
 # Embedding is work for the processor: more threads of it than this would only take turns.
-_limiter: RunVar[anyio.CapacityLimiter] = RunVar("embedding threads")
+_limiter = PerLoop(partial(anyio.CapacityLimiter, 2))
 
 
 async def off_loop(work: Callable[[], T], /) -> T:
     """Run `work` in a thread, two at a time, none of them taken from the limit other blocking work has."""
-    try:
-        limiter = _limiter.get()
-    except LookupError:
-        limiter = anyio.CapacityLimiter(2)
-        _limiter.set(limiter)
-    return await anyio.to_thread.run_sync(work, limiter=limiter)
+    return await anyio.to_thread.run_sync(work, limiter=_limiter.here())
 
 
 def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:

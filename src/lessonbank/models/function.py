@@ -10,12 +10,13 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast, get_origin
 
 import anyio
-from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
+from lessonbank._concurrency import PerLoop
 from lessonbank.arguments import called, is_async, kind, signature
 from lessonbank.errors import (
     LessonbankError,
@@ -75,8 +76,7 @@ class FunctionModel:
         self._shape = _shape(function)
         self._function = function
         self._name = name or f"function:{called(function)}"
-        self._threads = threads
-        self._slots: RunVar[anyio.CapacityLimiter] = RunVar("slots")
+        self._slots = PerLoop(partial(anyio.CapacityLimiter, threads))
 
     @property
     def name(self) -> str:
@@ -107,17 +107,9 @@ class FunctionModel:
     async def _call(self, subject: object, keywords: dict[str, Any]) -> object:
         if self._shape.is_async:
             return await self._function(subject, **keywords)
-        async with self._limiter():
+        async with self._slots.here():
             result = await _in_daemon_thread(lambda: self._function(subject, **keywords))
         return await cast("Awaitable[object]", result) if inspect.isawaitable(result) else result
-
-    def _limiter(self) -> anyio.CapacityLimiter:
-        try:
-            return self._slots.get()
-        except LookupError:
-            limiter = anyio.CapacityLimiter(self._threads)
-            self._slots.set(limiter)
-            return limiter
 
 
 def _shape(function: Callable[..., Any], /) -> _Shape:

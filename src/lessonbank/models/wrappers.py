@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import anyio
-from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
+from lessonbank._concurrency import PerLoop
 from lessonbank.errors import ModelTimeout, TransientModelError, UsageError
 from lessonbank.protocols import Completion, LanguageModel, Message
 
@@ -88,24 +89,14 @@ class Limited(_Around):
         if concurrency < 1:
             raise UsageError(f"a model needs a concurrency of at least 1, got {concurrency}")
         super().__init__(model)
-        self._concurrency = concurrency
-        # One set of slots per event loop: a semaphore belongs to the loop (and the process) it was first used in.
-        self._slots: RunVar[anyio.Semaphore] = RunVar("slots")
+        self._slots = PerLoop(partial(anyio.Semaphore, concurrency))
 
     async def generate(
         self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
     ) -> Completion:
         """The wrapped model's answer, when a slot is free."""
-        async with self._free_slot():
+        async with self._slots.here():
             return await self._model.generate(messages, temperature=temperature, schema=schema)
-
-    def _free_slot(self) -> anyio.Semaphore:
-        try:
-            return self._slots.get()
-        except LookupError:
-            slots = anyio.Semaphore(self._concurrency)
-            self._slots.set(slots)
-            return slots
 
 
 class Paced(_Around):

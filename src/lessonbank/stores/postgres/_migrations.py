@@ -7,6 +7,7 @@ large table is made for each partition with CREATE INDEX CONCURRENTLY, outside t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import resources
 from secrets import token_hex
 from time import sleep
@@ -28,8 +29,8 @@ OLDEST_READER: Final = 1
 PARTITIONS: Final = 16
 _PATIENCE: Final = "SET LOCAL lock_timeout = '500ms'"
 """Whoever comes after a step that waits for a table waits too, so it waits for half a second and tries again."""
-_PAUSES: Final = (0.5,) * 20
-"""Seconds between the tries."""
+_PAUSES: Final = (0.0, *(0.5,) * 19)
+"""Seconds before each try."""
 _TURN: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank migrations', 0))"
 
 
@@ -50,10 +51,9 @@ def migrate(connection: Connection, /, *, to: int = NEWEST, partitions: int = PA
     """
     with translated():
         for pause in _PAUSES:
-            try:
+            sleep(pause)
+            with suppress(psycopg.errors.LockNotAvailable):
                 return _migrate(connection, to=to, partitions=partitions)
-            except psycopg.errors.LockNotAvailable:
-                sleep(pause)
     raise StoreUnavailable(
         "a transaction that stays open uses the tables, which have to be upgraded: end it (`lessonbank doctor` names "
         "long ones) and connect again; nothing was changed"
