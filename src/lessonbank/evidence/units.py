@@ -64,9 +64,9 @@ def entries(recall: Recall, /) -> list[Entry]:
 
 def chances(recall: Recall, /) -> dict[str, float]:
     """By lesson that had a place: the probability with which it was to be shown, all draws together."""
-    whole, of_group = _kept(recall.control_probability), {draw.group: _kept(draw.probability) for draw in recall.groups}
+    drawn = {WHOLE: recall.control_probability} | {draw.group: draw.probability for draw in recall.groups}
     return {
-        one.lesson_id: whole * prod(of_group.get(group, 1.0) for group in one.groups) * _kept(one.probability)
+        one.lesson_id: prod(map(_kept, (*[drawn.get(unit, 0.0) for unit in (WHOLE, *one.groups)], one.probability)))
         for one in recall.candidates
         if one.placed
     }
