@@ -10,7 +10,7 @@ from .alone import agents, driven
 from .programs import OPENING, texts
 from .writings import WRITINGS
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.release]
 
 
 @pytest.mark.timeout(3600)

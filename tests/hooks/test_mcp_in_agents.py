@@ -12,7 +12,7 @@ from .programs import OPENING, PROGRAMS, texts
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.release]
 
 
 def words(request: dict[str, Any]) -> str:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.full
-on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
+ON_POSTGRES = pytest.param("postgres", marks=pytest.mark.release)
+"""The same deeds on PostgreSQL, of which `test_pages_on_postgres.py` asks every page over HTTP."""
+on_every_store = pytest.mark.parametrize("bank_file", ["file", ON_POSTGRES], indirect=True)
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 
 
@@ -66,7 +68,7 @@ BROKEN = """[...document.querySelectorAll("table, nav, .tabs, .badge, button")].
 """Words that stand in several lines, in places where a word must stay whole."""
 
 
-@on_every_store
+@pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     first = page.locator("#chosen").inner_text()
