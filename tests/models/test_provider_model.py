@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from lessonbank.arguments import MOST_SECONDS
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.models.pydantic_ai import PydanticAIModel
 from lessonbank.models.wrappers import Retrying, TimeLimited, standard
@@ -50,6 +51,12 @@ class TestOverTheWire(LanguageModelContract):
 
     def make_failing(self) -> LanguageModel:
         return PydanticAIModel("desk", base_url=self._server(server_error()).base_url)
+
+
+def test_nothing_but_our_own_limit_ends_a_long_answer_of_a_server() -> None:
+    client = PydanticAIModel("desk", base_url="http://127.0.0.1:1/v1")._connection.first.client
+    assert client.timeout.read >= MOST_SECONDS
+    assert client.timeout.connect == 10
 
 
 @ASYNC
