@@ -201,6 +201,15 @@ def test_a_line_of_the_hunk_that_stands_elsewhere_alone_draws_no_place() -> None
     assert "note 299" not in text
 
 
+def test_a_line_that_comes_again_and_again_is_told_twice() -> None:
+    start, *rest = coding().steps
+    noisy = bash("find docs -name '*.txt' | head -5", "docs/a.txt\n" + "find: 'grep' terminated by signal 13\n" * 40)
+    run = Trajectory(task="A total is never negative", steps=(start, *rest[2:-1], noisy, rest[-1]))
+    text = render(run, budget=1_500)
+    assert "docs/a.txt" in text
+    assert text.count("terminated by signal 13") == 2
+
+
 def test_tests_after_the_last_edit_are_told_by_their_counts() -> None:
     text = render(coding(), budget=1_000)
     assert "90 passed in 4s" in told(text, 10)

@@ -63,7 +63,7 @@ def code(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     change = _final(scenes)
     if change is None:
         return scenes
-    ranked = [_ranked(scene.seen(_unwrapped), change) for scene in scenes]
+    ranked = [_ranked(scene.seen(_unwrapped), change).seen(_repeated) for scene in scenes]
     return _around(ranked, change)
 
 
@@ -135,6 +135,15 @@ def _ranked(scene: Scene, change: _Change, /) -> Scene:
 def _unwrapped(block: Block, /) -> Block:
     """It, without the frame that says no more than that a command was run and went well."""
     return replace(block, lines=tuple(line for line in block.lines if not _WRAPPED.fullmatch(line.text)))
+
+
+def _repeated(block: Block, /) -> Block:
+    """It, with a line that says a third time in a row what the two before say ranked last."""
+    lines = list(block.lines)
+    for at in range(2, len(lines)):
+        if lines[at].text == lines[at - 1].text == lines[at - 2].text:
+            lines[at] = lines[at]._replace(rank=Rank.NOISE)
+    return replace(block, lines=tuple(lines))
 
 
 def _diff(block: Block, /, *, number: int, change: _Change) -> Block:
