@@ -210,8 +210,14 @@ def test_an_interval_that_leaves_the_truth_and_a_late_verdict_miss(monkeypatch: 
     assert "by 3,000" not in missed
 
 
+OFTEN = ("effects", "silence", "poisoned")
+"""The parts that run often, one of each kind of bank; the others run in the longest set."""
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("part", reaching.PARTS)
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=() if part in OFTEN else pytest.mark.release) for part in reaching.PARTS]
+)
 def test_each_part_gives_its_rows_on_two_runs(part: str) -> None:
     rows = reaching.PARTS[part](Sampling(0.0001))
     assert rows

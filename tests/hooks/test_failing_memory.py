@@ -10,7 +10,7 @@ import pytest
 from .alone import agents, driven
 from .programs import PROGRAMS, texts
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.release]
 OURS = ("Notes from past tasks", "<<<lessons", '{"text"', "gone.py", "Traceback")
 
 
