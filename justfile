@@ -35,7 +35,7 @@ imports:
 test *args:
     {{bin}}/pytest {{args}}
 
-# every test but the longest, those of the experiments among them, in some thirteen minutes on two cores
+# every test but the longest, those of the experiments among them, in less than ten minutes on two quiet cores
 test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest -n 3 -m 'not models and not release' tests bench/tests {{args}}
@@ -44,7 +44,8 @@ test-all *args:
 pictures:
     {{bin}}/python tests/reviewing/pictures.py docs/images
 
-# what takes long: soaks, hundreds of kills, all six coding agents (as `just test-hosts`), every formerly released format
+# what takes long: soaks, hundreds of kills, all six coding agents (as `just test-hosts`), what people do on the pages with
+# PostgreSQL under them, hostile text on every page in Chromium
 release *args:
     {{bin}}/pip install -q -e bench
     LESSONBANK_SOAK=20 {{bin}}/pytest --timeout 0 -m 'not models' tests bench/tests {{args}}

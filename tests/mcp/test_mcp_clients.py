@@ -67,21 +67,29 @@ async def test_an_agent_of_pydantic_ai_recalls_and_records(bank_file: Path) -> N
         assert (await bank.recalls.get(found["recall_id"])).text == found["text"] != ""
 
 
+RARELY = pytest.mark.release
+"""The Inspector takes three seconds a call: one of each kind of answer runs often."""
+
+
 @pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP Inspector: bash .ci/hosts inspector")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (("tools/list",), ('"recall"', '"record"', '"why"', '"outputSchema"')),
         (("tools/call", "--tool-name", "recall", "--tool-arg", f"task={TASK}"), ("structuredContent", "Customs form")),
-        (("tools/call", "--tool-name", "recall", "--tool-arg", "task= "), ('"isError": true', "[usage]")),
+        pytest.param(
+            ("tools/call", "--tool-name", "recall", "--tool-arg", "task= "),
+            ('"isError": true', "[usage]"),
+            marks=RARELY,
+        ),
         (
             ("tools/call", "--tool-name", "record", "--tool-arg", "task=a", "--tool-arg", 'steps=[{"did": "look"}]'),
             ("run_id", "Kept."),
         ),
-        (("resources/list",), ("lessonbank://lessons",)),
-        (("resources/templates/list",), ("lessonbank://lessons/{id}",)),
+        pytest.param(("resources/list",), ("lessonbank://lessons",), marks=RARELY),
+        pytest.param(("resources/templates/list",), ("lessonbank://lessons/{id}",), marks=RARELY),
         (("resources/read", "--uri", "lessonbank://lessons"), ("Customs form first",)),
-        (("prompts/list",), ("with_lessons",)),
+        pytest.param(("prompts/list",), ("with_lessons",), marks=RARELY),
         (("prompts/get", "--prompt-name", "with_lessons", "--prompt-args", f"task={TASK}"), ("Fill in the form",)),
     ],
 )

@@ -204,7 +204,7 @@ def test_nothing_runs_and_nothing_is_fetched_from_elsewhere_in_a_browser(
     browser: Browser, hostile: tuple[Path | str, list[str]]
 ) -> None:
     file, at = hostile
-    some = 7
+    some = 14
     with serving(file) as site:
         context = browser.new_context()
         seen: list[str] = []

@@ -289,17 +289,21 @@ def test_everything_can_be_read_and_decided_without_javascript(browser: Browser,
     context.close()
 
 
+@pytest.mark.parametrize(
+    "every", [pytest.param(False, id="route"), pytest.param(True, id="page", marks=pytest.mark.release)]
+)
 def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
-    browser: Browser, bank_file: Path, tmp_path: Path
+    browser: Browser, bank_file: Path, tmp_path: Path, every: bool
 ) -> None:
     give_up(bank_file, "stuck")
     with opened(bank_file, holdout=None) as bank:
         bank.trial("Cancel pending order #T1", _answers, verify=_is_done, resume=tmp_path / "trial.jsonl")
     (tmp_path / "other.jsonl").write_text("no trial", encoding="utf-8")
     pages = {**pages_of(bank_file), "trials": "/trials"}
-    paths = [where.partition("?")[0] for where in pages.values()]
     routes = {at for at, _ in _ROUTES} - {"/keys"}  # a server has them: it has a test of its own
-    assert {at for at in routes if not any(re.fullmatch(re.sub("{id}", "[^/]+", at), path) for path in paths)} == set()
+    of_route = {at: name for at in routes for name, where in pages.items() if _is_at(where, at)}
+    assert routes - of_route.keys() == set()
+    pages = pages if every else {name: pages[name] for name in (*of_route.values(), "nowhere")}
     context = browser.new_context(viewport={"width": 360, "height": 740})
     page, found = context.new_page(), dict[str, list[str]]()
     with serving(bank_file, trials=tmp_path) as site:
@@ -316,6 +320,10 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(
         found["the end of the session"] = violations(page)
     context.close()
     assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def _is_at(where: str, route: str) -> bool:
+    return re.fullmatch(re.sub("{id}", "[^/]+", route), where.partition("?")[0]) is not None
 
 
 def test_axe_sees_what_is_wrong_in_the_dark_alone(browser: Browser) -> None:
