@@ -65,6 +65,12 @@ def rules(table: str, /) -> tuple[Rule, ...]:
     return tuple(_rule(table, *row) for row in _file()[table])
 
 
+@cache
+def _asked(table: str) -> tuple[tuple[str, Rule], ...]:
+    """Every word of a table with its rule."""
+    return tuple((word, rule) for rule in rules(table) for word in rule.words)
+
+
 def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", commands: str = "") -> Rule:
     named, before = ("", check) if isinstance(check, int) else (check, 0)
     return Rule(kind, tuple(words.split()), rest, named, before, tuple(commands.split()), table == "keys")
@@ -73,10 +79,8 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
     for table, said in (("keys", page.keys), ("places", page.said), ("options", page.said)):
-        for rule in rules(table):
-            for word in rule.words:
-                if word in said:
-                    yield from rule.at(word, page)
+        for word, rule in [asked for asked in _asked(table) if asked[0] in said]:
+            yield from rule.at(word, page)
 
 
 @cache
