@@ -252,6 +252,16 @@ TRACE = "\n".join(f'  File "/testbed/shop/deep_{n}.py", line {n}, in call\n    r
         ),
         ("python repro.py", f"{DOTS}\ntotal is -5\n", ("total is -5",)),
         (
+            "python check.py",
+            f"{DOTS}\n  FAILED: an empty cart\n  SUCCESS: a rebate is kept\n{DOTS}\nTest completed!\n",
+            ("FAILED: an empty cart", "SUCCESS: a rebate is kept"),
+        ),
+        (
+            "python check.py",
+            f"{DOTS}\n✗ an empty cart\n✓ a rebate is kept\n{DOTS}\nTest completed!\n",
+            ("✗ an empty cart", "✓ a rebate is kept"),
+        ),
+        (
             "go test ./...",
             f"{DOTS}\n--- FAIL: TestCart (0.00s)\n{DOTS}\nFAIL\tshop/cart\t0.01s",
             ("TestCart", "shop/cart"),

@@ -20,14 +20,17 @@ _VERDICT = re.compile(r"^(?:OK|FAILED)(?: \(|\s*$)")
 _RAN = re.compile(r"^Ran \d+ tests?\b")
 _FAILED = re.compile(r"^(?:FAIL|ERROR): \S|^(?:FAILED|ERROR) \S+::|^\s*--- FAIL: |^not ok \d")
 _RAISED = re.compile(r"^(?:E +)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Configured|NotReady|Exist)\b")
+_JUDGED = re.compile(r"^\W{0,6}(?:(?:SUCCESS|PASS|GOOD|OK|FAIL|ERROR|WRONG|BAD)[A-Z]{0,3}\b|[✓✗✅❌✔✘])")
+"""What an agent's own script calls a result."""
+_WRONG = re.compile(r"^\W{0,6}(?:FAIL|ERROR|WRONG|BAD|[✗❌✘])")
 _SAID = re.compile(r"\w")
 
 
 def with_result(block: Block, /) -> Block:
     """It, with the lines ranked first that say how the command went.
 
-    These are the counts of a test run and the names of what failed; else the last error; else the last line, or all of
-    a short output.
+    These are the counts of a test run and the names of what failed; else the last error; else what the script itself
+    calls right or wrong; else the last line, or all of a short output.
     """
     places = frozenset(_telling(block.lines))
     lines = (part for at, line in enumerate(block.lines) for part in (_start(line) if at in places else (line,)))
@@ -51,5 +54,8 @@ def _telling(lines: Sequence[Line], /) -> Iterator[int]:
         yield from [at for at in places if _FAILED.match(lines[at].text)][:2]
         return
     raised = [at for at in places if _RAISED.match(lines[at].text)]
+    judged = [at for at in places if _JUDGED.match(lines[at].text)]
+    wrong = [at for at in judged if _WRONG.match(lines[at].text)]
     said = [at for at in places if _SAID.search(lines[at].text)]
-    yield from raised[-1:] or said[0 if len(said) <= _SHORT else -1 :]
+    whole = said if len(said) <= _SHORT else []
+    yield from raised[-1:] or whole or sorted({*wrong[-1:], *judged[-1:]}) or said[-1:]
