@@ -285,7 +285,7 @@ def test_everything_can_be_read_and_decided_without_javascript(browser: Browser,
     page.goto(f"{site.origin}/lessons?state=active")
     page.get_by_role("link", name=title).click()
     page.get_by_role("link", name="What it said before").click()
-    assert page.get_by_text("As it was first written.").is_visible()
+    page.get_by_text("As it was first written.").wait_for()
     context.close()
 
 
