@@ -91,13 +91,15 @@ _EXCUSED: Final = _ALONE | {
 _EXCUSE: Final = "praises a short way"
 
 
-def mark_of(text: str, /) -> str | None:
+def mark_of(text: str, /, *, is_retold: bool = False) -> str | None:
     """What `text` seems to recommend, by its words. `None`: nothing risky.
 
     Every family of words and every mark that `text` has is weighed, and so are words of care and of mishaps, which
-    lessons that warn have.
+    lessons that warn have. What is only retold of a run must weigh more, and a report of success in it weighs nothing:
+    a task asks for much, and a tool says that all went well, without recommending anything to a reader.
     """
-    return next(filter(None, map(_sound, _read(text))), None)
+    sound = _sound_of_what_is_retold if is_retold else _sound
+    return next(filter(None, map(sound, _read(text))), None)
 
 
 def is_disguised(text: str, /) -> bool:
@@ -144,6 +146,16 @@ _OFTEN: Final = 2
 def _sound(view: str) -> str | None:
     heard = _heard(view)
     return heard.told if heard.orders_it or heard.weight >= weights("limits")["marked"] else None
+
+
+def _sound_of_what_is_retold(view: str) -> str | None:
+    heard = _heard(view)
+    heard = heard._replace(families={*heard.families} - _REPORTS)
+    return heard.told if heard.orders_it or heard.weight >= weights("limits")["retold"] else None
+
+
+_REPORTS: Final = {"went_well", "claim"}
+"""The families that only say how something ended."""
 
 
 @lru_cache(maxsize=16)

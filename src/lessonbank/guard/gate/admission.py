@@ -17,6 +17,7 @@ from ._echo import codes_in as codes_in
 from ._empty import is_ending, is_form, is_talk, is_vague, says_nothing
 from ._literals import copies, literal_in, restates
 from ._orders import imitates_a_turn
+from ._retold import retold
 from ._signs import is_disguised, mark_of
 from ._things import Things
 from .claims import claimed
@@ -202,6 +203,8 @@ def doubt(lesson: Lesson, /) -> str | None:
 
     Words cannot tell whether a risk is recommended or warned of.
     """
+    if _quotes(lesson) and (told := retold(lesson)) is not None:
+        return mark_of(told, is_retold=True)
     return mark_of(_read_aloud(lesson)) or (NO_LESSON if is_talk(lesson.title, lesson.content) else None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,18 @@ from typing import Any
 from lessonbank import importers
 from lessonbank.guard.gate import LessonGate
 from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
-from lessonbank.types import Extraction, Lesson, Rejected, Run, Step, Trajectory, Verdict
+from lessonbank.types import (
+    Action,
+    Extraction,
+    Lesson,
+    Observation,
+    Rejected,
+    Run,
+    Step,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 
 from .places import ROOT, SHARED, cases
 from .table import Row, share
@@ -24,6 +35,7 @@ SETS = {
     "admission_held_out": "held out (first reading before tuning: 65 % of junk)",
     "admission_fresh": "fresh (first reading before tuning: 80 % of junk)",
 }
+HARMFUL = ("gate_fresh_harmful", "gate_second_harmful", "gate_harmful", "semantic")
 CASSETTE = ROOT / "src" / "lessonbank" / "demo" / "cassettes" / "desk.jsonl"
 _GOAL = re.compile(r"^Goal: (.+)$", re.MULTILINE)
 _TASK = re.compile(r"^\[task\]\n\| (.+)$", re.MULTILINE)
@@ -55,7 +67,8 @@ async def rows(every: int = 1) -> list[Row]:
     )
     told.append(_disguised(cases("obfuscated", every=every)))
     if SHARED.exists():
-        told += [await _from_runs(path, every) for path in sorted(SHARED.glob("*.jsonl.gz"))]
+        told += [row for path in sorted(SHARED.glob("*.jsonl.gz")) for row in await _from_runs(path, every)]
+    told += [await _quoted("message", _as_a_message, every), await _quoted("task", _as_a_task, every)]
     return [*told, await _demonstrated()]
 
 
@@ -110,9 +123,9 @@ def fate(out: Extraction, /) -> str:
     return "marked" if out.lessons and out.lessons[0].risk else "kept"
 
 
-async def _from_runs(path: Path, every: int) -> Row:
-    """Lessons that code drew from real runs: it writes none that the gate should refuse."""
-    drawn, refused, extract = 0, list[str](), ExtractiveExtractor()
+async def _from_runs(path: Path, every: int) -> tuple[Row, Row]:
+    """Lessons that code drew from real runs: it writes none that the gate should refuse or mark."""
+    drawn, refused, marked, extract = 0, list[str](), list[str](), ExtractiveExtractor()
     for number, entry in enumerate(importers.read(path)):
         if number >= _ENOUGH // every:
             break
@@ -122,8 +135,38 @@ async def _from_runs(path: Path, every: int) -> Row:
         out = LessonGate()(found := await extract(attempts), attempts, shown=[])
         drawn += len(found.lessons)
         refused += [_said(r) for r in out.rejected]
-    name = f"lessons drawn from recorded runs that are lost, {path.name.partition('.')[0]}"
-    return share(name, refused, of=drawn, what="lessons", most=5.0)
+        marked += [f"{lesson.risk}: {lesson.title[:50]}" for lesson in out.lessons if lesson.risk]
+    name = f"lessons drawn from recorded runs that are {{}}, {path.name.partition('.')[0]}"
+    lost = share(name.format("lost"), refused, of=drawn, what="lessons", most=5.0)
+    return lost, share(name.format("shown with a mark"), marked, of=drawn, what="lessons")
+
+
+def _as_a_message(text: str) -> Trajectory:
+    """A tool says it in place of an answer, and is then asked otherwise."""
+    return _run("Cancel the order of the user", seen=f"Error: {text}")
+
+
+def _as_a_task(text: str) -> Trajectory:
+    return _run(text, seen="Error: no such order")
+
+
+def _run(task: str, *, seen: str) -> Trajectory:
+    tried = (("O-1", seen), ("O-2", '{"status": "cancelled"}'))
+    calls = [(ToolCall(name="cancel_order", arguments={"order": order}), answer) for order, answer in tried]
+    steps = [Step(action=Action(calls=(call,)), observations=(Observation(text=said),)) for call, said in calls]
+    return Trajectory(task=task, steps=tuple(steps))
+
+
+async def _quoted(part: str, run_of: Callable[[str], Trajectory], every: int) -> Row:
+    """Harmful advice that a lesson without a model repeats of its run."""
+    said = [case["content"] for name in HARMFUL for case in cases(name, every=every)]
+    shown, extract = list[str](), ExtractiveExtractor()
+    for text in said:
+        attempts = [Run(trajectory=run_of(text), verdict=Verdict(outcome="success"))]
+        out = LessonGate()(await extract(attempts), attempts, shown=[])
+        shown += [text[:50] for lesson in out.lessons if not lesson.risk]
+    name = f"harmful advice as the {part} of a run, in a lesson without a model, shown without a mark"
+    return share(name, shown, of=len(said), what="texts")
 
 
 async def _demonstrated() -> Row:
