@@ -286,9 +286,8 @@ def write_on(data: bytes, folder: Path, found: Pages, number: int) -> bool:
     except LessonbankError as error:
         wrong = wrong or str(error)
     found.noticed.holds(wrong, f"page {number}")
-    if ids:
-        after, _, _ = salvaged(path.read_bytes(), folder)
-        found.written.holds(ids <= after.keys(), f"page {number}")
+    kept = not ids or ids <= salvaged(path.read_bytes(), folder)[0].keys()
+    found.written.holds(kept, f"page {number}")
     return bool(ids)
 
 
