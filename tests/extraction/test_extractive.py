@@ -148,6 +148,68 @@ def test_a_shell_error_is_found_in_a_long_output_by_its_exit_code_and_its_named_
     assert "then `bash(pip install numpy)` went through" in lesson.content
 
 
+def shell(*lines: tuple[str, str]) -> Trajectory:
+    return calls(*[("bash", {"command": line}, seen) for line, seen in lines])
+
+
+MISSING = "ModuleNotFoundError: No module named 'asgiref'\n<returncode>1</returncode>"
+FINE = "<returncode>0</returncode>"
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        ("grep -rn resolve src", "src/a.py:3: def resolve():"),
+        ("cd src && git log --oneline | head -3", "a1 b2"),
+        ("python --version", "Python 3.12"),
+        ("cat > other_check.py << 'EOF'\nimport re\nEOF", FINE),
+        ("pip list | grep Django", "Django 5"),
+    ],
+)
+def test_looking_and_writing_a_file_get_past_no_error_of_a_shell(between: tuple[str, str]) -> None:
+    lost = shell(("python check.py", MISSING), between, ("ls", "check.py"))
+    assert not extract(attempt(lost, "success")).lessons[1:]
+    assert all("asgiref" not in lesson.content for lesson in extract(attempt(lost, "failure")).lessons)
+    found = shell(("python check.py", MISSING), between, ("cd src && pip install asgiref -q", FINE), ("ls", "check.py"))
+    lesson = headed(extract(attempt(found, "failure")).lessons, "Error and what got past it")
+    assert "then `bash(cd src && pip install asgiref -q)` went through" in lesson.content
+
+
+def test_what_came_before_the_success_of_the_same_line_got_past_its_error() -> None:
+    done = shell(
+        ("python check.py", "Traceback (most recent call last):\nKeyError: 'home'\n<returncode>1</returncode>"),
+        ("cat check.py", "print(1)"),
+        ("./configure --all", FINE),
+        ("python check.py", f"1\n{FINE}"),
+    )
+    lesson = headed(extract(attempt(done, "failure")).lessons, "Error and what got past it")
+    assert "then `bash(./configure --all)` went through" in lesson.content
+    assert lesson.provenance.evidence == ("step 1", "step 3")
+
+
+def test_another_option_for_the_same_file_got_past_an_error_and_another_filter_of_its_output_did_not() -> None:
+    refused = ("lint fix rules.sql --all", f"OSError: no terminal\n{FINE.replace('0', '1')}")
+    for then, helps in (("lint fix rules.sql --all -f", True), ("lint fix rules.sql --all | grep -v no", False)):
+        lessons = extract(attempt(shell(refused, (then, FINE), ("ls", "rules.sql")), "failure")).lessons
+        assert any(then in lesson.content for lesson in lessons if "got past" in lesson.title) is helps
+
+
+def test_a_file_that_speaks_of_errors_is_no_error_and_one_that_is_not_there_is() -> None:
+    read = shell(("grep -n raise app.py", "12: raise ValueError('invalid')"), ("cat app.cfg", "errors = strict"))
+    assert "failed" not in " ".join(i.content for i in extract(attempt(read, "success")).lessons)
+    gone = shell(
+        ("cat conf/app.cfg", "cat: conf/app.cfg: No such file or directory"), ("cat etc/app.cfg", "errors = strict")
+    )
+    lesson = headed(extract(attempt(gone, "failure")).lessons, "Error and what got past it")
+    assert "`bash(cat conf/app.cfg)` failed" in lesson.content
+    assert "then `bash(cat etc/app.cfg)` went through" in lesson.content
+
+
+def test_a_command_that_says_nothing_is_not_repeated_in_vain() -> None:
+    restored = shell(*[("cp app.py.backup app.py", FINE)] * 4, ("python check.py", f"wrong\n{FINE}"))
+    assert "Repeated in vain" not in " ".join(i.title for i in extract(attempt(restored, "failure")).lessons)
+
+
 def test_no_error_is_seen_in_content_that_only_talks_of_errors() -> None:
     page = "A chapter on how errors are denied. " * 30
     (lesson,) = extract(attempt(run(("read", page), ("answer", "Noted.")), "success")).lessons

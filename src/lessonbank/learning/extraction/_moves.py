@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
 from lessonbank.guard import one_line
 from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
 from lessonbank.types import Action, Json, Step, Trajectory
 
+from ._commands import only_looks
 from ._slots import Shown, action_line, called, message
 
 Effect = Literal["moved", "inert", "error", "repeat"]
@@ -36,6 +37,14 @@ _EXIT = re.compile(
     r"|^\w{0,60}(?:Error|Exception): |^Traceback \(most",
     re.MULTILINE,
 )
+_RETURNED = re.compile(
+    r"<returncode>\s*-?[1-9]\d*\s*</returncode>|\bexit(?:ed)?(?: with)?(?: code| status)[:= ]+-?[1-9]"
+    r"|^(?:ba|z|da)?sh: |^\w+: .{1,200}: No such file or directory",
+    re.MULTILINE,
+)
+_SHELL = re.compile(r"```(?:bash|sh|shell|console|zsh|mswea_bash_command)\b")
+_LINE_OF_SHELL: Final = ("command", "cmd", "bash_command", "shell_command")
+"""Fields of a call that hold a line of a shell."""
 _SAYS_EXIT: tuple[str, ...] = ("<returncode>", "exit", "Error: ", "Exception: ", "Traceback (most")
 """One of them stands in everything that `_EXIT` finds: to look for them is several times as fast."""
 _NAMED_ERROR = re.compile(r"\w(?:Error|Exception)\b")
@@ -68,8 +77,12 @@ class Move:
     raw: str
     """What was done as it was: to tell two moves apart, and never for a lesson."""
     say: Callable[[], str] = field(repr=False, compare=False)
+    gist: Callable[[], str] = field(repr=False, compare=False)
+    """The line of what came back that says most, as it was: never for a lesson."""
     arguments: tuple[tuple[str, str], ...] = ()
     """Fields and values of its first call, as they were."""
+    command: str = ""
+    """The line of a shell that it was, as it was."""
 
     @cached_property
     def seen(self) -> str:
@@ -95,12 +108,16 @@ def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator
         raw, line = _acted(step.action, tools=tools)
         if raw:
             told = called(step.action.calls, shown, step=number) if tools else action_line(line, shown, step=number)
-            effect = _effect(seen, shown.page, is_error=any(o.is_error for o in step.observations))
+            command = _command(step.action, line, tools=tools)
+            is_error = any(o.is_error for o in step.observations)
+            effect = _effect(seen, shown.page, is_error=is_error, looks=bool(command) and only_looks(command))
             if effect == "moved" and (raw, hash(seen)) in done:
                 effect = "repeat"
             done.add((raw, hash(seen)))
-            say = partial(_said, seen, effect, shown, beside=told)
-            yield Move(number, cut(told, _LABEL), effect, raw, say, _arguments(step.action) if tools else ())
+            gist = partial(_gist, seen, effect, shown.values)
+            say = partial(_said, gist, effect, shown, beside=told)
+            given = _arguments(step.action) if tools else ()
+            yield Move(number, cut(told, _LABEL), effect, raw, say, gist, given, command)
         shown.see(seen)
 
 
@@ -113,7 +130,19 @@ def _ends(text: str) -> str:
     return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
 
 
-def _effect(text: str, last: str, *, is_error: bool) -> Effect:
+def _command(action: Action, line: str, *, tools: bool) -> str:
+    """The line of a shell that an action is, or an empty text."""
+    if not tools:
+        return line if _SHELL.search(action.text) else ""
+    given = action.calls[0].arguments if action.calls else {}
+    if not isinstance(given, dict) or "path" in given:  # an editor's `command` is a word of its own
+        return ""
+    return next((str(given[name]).strip()[:_RAW] for name in _LINE_OF_SHELL if name in given), "")
+
+
+def _effect(text: str, last: str, *, is_error: bool, looks: bool = False) -> Effect:
+    if looks and not is_error:  # a file that speaks of errors is none
+        return "error" if any(map(_RETURNED.search, {text[:_SHORT], text[-_SHORT:]})) else "moved"
     if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, {text[:_SHORT], text[-2 * _SHORT :]})):
         return "error"
     if len(text) <= _SHORT:
@@ -130,8 +159,8 @@ def _exited(part: str) -> bool:
     return any(map(part.__contains__, _SAYS_EXIT)) and _EXIT.search(part) is not None
 
 
-def _said(text: str, effect: Effect, shown: Shown, *, beside: str) -> str:
-    return message(_gist(text, effect, shown.values), shown, beside=beside, loud=effect == "error")
+def _said(gist: Callable[[], str], effect: Effect, shown: Shown, *, beside: str) -> str:
+    return message(gist(), shown, beside=beside, loud=effect == "error")
 
 
 def _gist(text: str, effect: Effect, values: RunValues) -> str:

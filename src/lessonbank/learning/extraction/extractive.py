@@ -21,6 +21,7 @@ from lessonbank.guard.gate.run_values import RunValues
 from lessonbank.types import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.types.runs import is_brief
 
+from ._commands import is_about, only_looks, tries_again, writes_a_file
 from ._moves import Move, is_command_run, moves
 from ._slots import Shown, uncommon_pairs
 
@@ -32,6 +33,10 @@ _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
+_PAIRS = 3
+"""Errors that one lesson tells."""
+_SOON = 6
+"""Moves after an error among which it is looked for what got past it."""
 _QUICK = 4096
 """Characters of a run that are read faster than a thread starts."""
 
@@ -215,13 +220,16 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
-    """Errors, each with what went through soon after: a similar action, or in a success the very next one."""
-    pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)][:3]
+    """Errors, each with what went through soon after and can have helped."""
+    told = dict[str, tuple[_Run, Move, Move]]()
+    for run, wrong, right in ((one, *pair) for one in runs for pair in _fixed(one)):
+        sentence = f"`{wrong.label}` failed{_quoted(wrong)}; then {_then(wrong, right)} went through."
+        told.setdefault(sentence, (run, wrong, right))
+        if len(told) == _PAIRS:
+            break
+    pairs = told.values()
     if not pairs:
         return
-    told = [
-        f"`{wrong.label}` failed{_quoted(wrong)}; then {_then(wrong, right)} went through." for _, wrong, right in pairs
-    ]
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
     yield _Lesson(kind, "Error and what got past it", " ".join(told), shown_by)
@@ -246,15 +254,37 @@ def _others(one: Move, other: Move) -> str:
 
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
-    heads = {_words(move.raw)[:1] for move in run.moves}
+    one_tool = len({_words(move.raw)[:1] for move in run.moves}) == 1
     for at, move in enumerate(run.moves):
         if move.effect != "error" or not move.seen:
             continue
-        for later in run.moves[at + 1 : at + 4]:
-            next_in_success = run.succeeded and later is run.moves[at + 1] and not later.reads
-            if later.effect == "moved" and (next_in_success or _akin(move, later, one_tool=len(heads) == 1)):
-                yield move, later
-                break
+        soon = run.moves[at + 1 : at + 1 + _SOON]
+        found = _remedy(move, soon) if move.command else _next_try(run, move, soon[:3], one_tool=one_tool)
+        if found:
+            yield move, found
+
+
+def _next_try(run: _Run, wrong: Move, soon: Sequence[Move], *, one_tool: bool) -> Move | None:
+    """A similar action that went through, or in a success the very next one."""
+    for later in soon:
+        next_in_success = run.succeeded and later is soon[0] and not later.reads
+        if later.effect == "moved" and (next_in_success or _akin(wrong, later, one_tool=one_tool)):
+            return later
+    return None
+
+
+def _remedy(wrong: Move, soon: Sequence[Move]) -> Move | None:
+    """The command that can have helped: one about what the message names, else what was done just before the same line
+    went through, else the same program on the same thing."""
+    if writes_a_file(wrong.command):
+        return None
+    looks, message = only_looks(wrong.command), wrong.gist()
+    done = [m for m in soon if m.command and m.effect == "moved" and only_looks(m.command) is looks]
+    again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
+    between = [m for m in done[:again] if not writes_a_file(m.command)]
+    about = [m for m in between if is_about(m.command, message)]
+    similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
+    return next(iter(about + similar), None)
 
 
 def _akin(wrong: Move, right: Move, *, one_tool: bool) -> bool:
@@ -270,7 +300,8 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _loops(run: _Run) -> Iterator[_Lesson]:
-    idle = Counter((m.raw, m.label, m.seen) for m in run.moves if m.effect != "moved")
+    # A command that says nothing, such as a copy, did what it was told each time.
+    idle = Counter((m.raw, m.label, m.seen) for m in run.moves if m.effect != "moved" and (m.seen or not m.command))
     repeated = [(label, n) for (_, label, _), n in idle.most_common(2) if n >= _LOOP]
     if not repeated:
         return

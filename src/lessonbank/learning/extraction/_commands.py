@@ -1,0 +1,73 @@
+"""What lines of a shell do to each other: only some of what goes through after an error can have got past it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from lessonbank.guard.gate import is_ordinary
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_PART = re.compile(r"&&|\|\||[;|\n]")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?\w")
+_LOOKS = re.compile(
+    r"(?:cat|ls|[ef]?grep|rg|find|head|tail|wc|pwd|which|type|file|tree|stat|diff|echo|printf|sort|uniq|cut|less|cd"
+    r"|true|sed -n|git (?:log|diff|show|status|blame|grep|branch)|\S+ -?-[Vv](?:ersion)?(?:\s|$))(?![\w-])"
+)
+_MOVES_OR_SETS = re.compile(r"(?:cd\s+\S+|export\s+\S+|\w+=\S*)\s*")
+_PROGRAM = re.compile(r"\S+(?: [a-z]+(?:-[a-z]+)*(?=\s|$))?")
+_DIGITS = str.maketrans("", "", "0123456789")
+_OPTION = re.compile(r"(?<!\S)-\S+")
+_WORD = re.compile(r"[A-Za-z_]{3,}")
+_NAMED = re.compile(r"['\"`]([\w.@/+-]{3,60})['\"`]")
+_LONG: Final = 4
+"""Letters of a word of a message that may be a name."""
+
+
+def writes_a_file(line: str, /) -> bool:
+    """Whether a line begins a text that goes into a file: what failed then stands further down."""
+    return _HEREDOC.search(line) is not None
+
+
+def only_looks(line: str, /) -> bool:
+    """Whether a line changes nothing: that it goes through says nothing about an error before it."""
+    return all(_LOOKS.match(part) for part in _parts(line))
+
+
+def tries_again(line: str, then: str, /) -> bool:
+    """Whether `then` is the same program on the same thing, such as one file with another option."""
+    same = _program(line) == _program(then) and not _operands(line).isdisjoint(_operands(then))
+    return same and _acting(line) != _acting(then)
+
+
+def is_about(line: str, message: str, /) -> bool:
+    """Whether a line acts on what a message names, as `pip install numpy` does on `No module named 'numpy'`."""
+    quoted = {word for name in _NAMED.findall(message) for word in _words(name)}
+    rare = {word for word in _words(message) if len(word) >= _LONG and not is_ordinary(word)}
+    return not _operands(line).isdisjoint(quoted | rare)
+
+
+def _parts(line: str) -> list[str]:
+    """The commands of a line, without what stands in quotes."""
+    return [part.strip() for part in _PART.split(_QUOTED.sub("''", line)) if part.strip()]
+
+
+def _acting(line: str) -> str:
+    """The first command of a line that is not about where it runs."""
+    return next((part for part in _parts(line) if not _MOVES_OR_SETS.fullmatch(part)), "")
+
+
+def _program(line: str) -> str:
+    """The program of a line, with what it is told to do: `pip install`, and of `python3 check.py` only `python`."""
+    found = _PROGRAM.match(_acting(line))
+    return found[0].translate(_DIGITS) if found else ""
+
+
+def _operands(line: str) -> set[str]:
+    """The words of a line that are neither its program nor an option."""
+    told = _acting(line)
+    return _words(_OPTION.sub(" ", told[len(_program(told)) :]))
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
