@@ -272,6 +272,18 @@ def test_values_seen_only_in_this_run_become_what_the_page_calls_them() -> None:
     assert "step 1: `click('button 'Order now'')`" in lesson.content
 
 
+@pytest.mark.parametrize("icon", ["\\ue608 ", "\ue608 ", ""])
+def test_a_control_is_told_without_the_sign_of_its_icon(icon: str) -> None:
+    page = f"[a17] link '{icon}CUSTOMERS', clickable\n" + "text " * 100
+    steps = (
+        Step(observation=page),
+        Step(action="```click('a17')```", observation="Opened."),
+        Step(action="```stop()```"),
+    )
+    (lesson,) = extract(attempt(Trajectory(task="Find them", steps=steps), "success")).lessons
+    assert "step 1: `click('link 'CUSTOMERS'')`" in lesson.content
+
+
 def test_talk_is_not_an_action() -> None:
     talk = "I am happy to help you with that and will look into it at once, please wait."
     assert extract(attempt(run((talk, "Thanks!"), (talk, "Great, bye!")), "success")).lessons == ()

@@ -65,6 +65,8 @@ _KEYS = re.compile(
 )
 _BRACKETED = re.compile(r"\b([A-Za-z_]\w{0,40})\[([^\[\]\n]{0,300})\]")
 _STATED = re.compile(r" (?:value|text|url)=.*")
+_ICON = re.compile(r"(?:\\u[ef][0-9a-f]{3}|[\ue000-\uf8ff])\s*")
+"""A sign of a font for icons, as pages print it: nobody reads it."""
 _WORD = re.compile(r"[^\W\d_]+")
 _PATH_LIKE = re.compile(r"[\w.@~-]*(?:/[\w.@~+-]*)+|[\w-]+(?:\.[\w-]+)+")
 _COMMAND_WORD = re.compile(r"(?:^|&&|\|\||[|;(]|\$\()\s*(?:sudo\s+)?\S+|(?<=\s)-m\s+\S+|(?<=\s)--?[\w-]+")
@@ -123,7 +125,7 @@ class Shown:
         if at < 0:
             return ""
         said = self.page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
-        return _STATED.sub("", said).replace('"', "'")
+        return _STATED.sub("", _ICON.sub("", said)).replace('"', "'")
 
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
