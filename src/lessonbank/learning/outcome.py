@@ -86,7 +86,7 @@ class LearnOutcome:
     def _errors(self) -> tuple[str, ...]:
         """The codes of what went wrong, each once."""
         codes = [attempt.verdict.error for attempt in self.attempts]
-        return tuple(dict.fromkeys(code for code in (*codes, self.failed and self.failed.code) if code))
+        return tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code))))
 
     def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
         """How its receipt is closed, where there is one; `others` are the runs that count besides."""
@@ -97,7 +97,7 @@ class LearnOutcome:
         kept = as_kept(experience, changes)
         return Learned(
             experience=kept,
-            verdicts=tuple(a.verdict for a in self.attempts if a.trajectory.id in self.truths),
+            verdicts=tuple([a.verdict for a in self.attempts if a.trajectory.id in self.truths]),
             lessons=new_lessons(changes, self.extraction),
             changes=tuple(changes),
             usage=self.usage,
@@ -148,7 +148,7 @@ def new_lessons(changes: Sequence[Change], extraction: Extraction, /) -> tuple[L
     """What of `extraction` the consolidator let in, and what it wrote itself."""
     earlier = {lesson.id for c in changes if isinstance(c, Replace) for lesson in c.experience.lessons}
     earlier -= {lesson.id for lesson in extraction.lessons}
-    return tuple(i for e in changed(changes) for i in e.lessons if i.id not in earlier)
+    return tuple([i for e in changed(changes) for i in e.lessons if i.id not in earlier])
 
 
 def experience_of(
@@ -165,12 +165,12 @@ def experience_of(
 ) -> Experience:
     """The experience these attempts make, with its new lessons; under its earlier id when they were tried before."""
     refs = tuple(
-        RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts
+        [RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts]
     )
     new = Experience(
         scope=scope,
         task=attempts[0].trajectory.task,
-        lessons=tuple(signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons),
+        lessons=tuple([signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons]),
         attempts=refs,
         rejected=extraction.rejected,
         metadata=_metadata([attempt.trajectory for attempt in attempts], recall, pending=pending),

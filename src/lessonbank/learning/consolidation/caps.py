@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,11 +11,9 @@ from typing import Final, cast
 
 from lessonbank.config import Caps as Caps
 from lessonbank.guard.gate import MOST_REJECTED
-from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejected
+from lessonbank.protocols import Consolidator, Store
+from lessonbank.types import Add, Change, Experience, JournalEntry, Merge, Rejected
 from lessonbank.types.ids import now
-
-from .retry import spent
 
 _SPAN: Final = timedelta(hours=1)
 _ADDING: Final = ("add", "merge")
@@ -46,15 +44,14 @@ class CappedConsolidator:
     caps: Caps
     _seen: dict[str, _Lately] = field(default_factory=dict[str, _Lately])
 
-    async def __call__(self, new: Experience, /) -> Decision:
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what there is room for."""
         room = await self._room(new.scope) if new.lessons else len(new.lessons)
         kept, over = new.lessons[:room], new.lessons[room:]
         if over:
             told = tuple(_over(lesson.title, lesson.content) for lesson in over)
             new = new.model_copy(update={"lessons": kept, "rejected": (*new.rejected, *told)[-MOST_REJECTED:]})
-        decided = await self.inner(new)
-        return Decision(decided, usage=spent(decided))
+        return await self.inner(new)
 
     async def _room(self, scope: str) -> int:
         room = 1 << 30

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import Final, Literal, cast
 
 from lessonbank.guard import one_line
 from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
-from lessonbank.types import Action, Json, ToolCall, Trajectory
+from lessonbank.types import Action, Json, Observation, ToolCall, Trajectory
 
 from ._commands import only_looks
 from ._slots import Shown, action_line, called, message
@@ -23,6 +24,9 @@ _READ = 20_000
 _SHORT = 200
 """An observation this short is a message and is read for its wording; a longer one is content and is not."""
 _LABEL, _SEEN, _RAW = 140, 90, 400
+_MADE: Final = "{0.name}({0.arguments})".format
+_TEXT: Final = attrgetter("text")
+_FAILED: Final = attrgetter("is_error")
 
 _ERROR = re.compile(
     r"(?<!no )(?<!0 )\b(?:errors?|exception|traceback|invalid|fail(?:ed|ure|s)?|reject(?:ed|s)?|denied|forbidden"
@@ -89,7 +93,7 @@ class Move:
     @cached_property
     def _told(self) -> str:
         if self.calls:
-            return called(self.calls, self.shown, step=self.number)
+            return " and ".join([called(call, self.shown, step=self.number) for call in self.calls[:3]])
         return action_line(self.raw, self.shown, step=self.number)
 
     @cached_property
@@ -99,8 +103,16 @@ class Move:
 
     @cached_property
     def gist(self) -> str:
-        """The line of what came back that says most, as it was: never for a lesson."""
-        return _gist(self.came_back, self.effect, self.shown)
+        """The line of what came back that says most, as it was: never for a lesson.
+
+        Of an error that is the last line that names it, of a message the first line, of data the fields. Of other
+        content none.
+        """
+        data = parsed(self.came_back)
+        said = self.came_back if data is None else _told_error(data)
+        if self.effect == "error" and said:
+            return _line_of_error(said)
+        return _first_line(self.came_back) if data is None else _fields(data, self.shown.values())
 
     @cached_property
     def seen(self) -> str:
@@ -121,20 +133,22 @@ class Move:
 
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
-    tools = any(step.action.calls for step in trajectory.steps)
+    tools = any(map(attrgetter("action.calls"), trajectory.steps))
     shown = Shown(values, trajectory.task, trajectory.instructions)
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):
         last = shown.pages[-1] if shown.pages else ""
-        seen = "\n".join([o.text if len(o.text) <= 2 * _READ else _ends(o.text) for o in step.observations]).strip()
+        seen = "\n".join(map(_TEXT, step.observations)).strip()
+        if len(seen) > 2 * _READ:
+            seen = "\n".join(map(_ends, step.observations)).strip()
         shown.pages.append(seen)
-        raw = _calls_made(step.action.calls) if tools else _line_done(step.action.text)
+        raw = " and ".join(map(_MADE, step.action.calls[:3]))[:_RAW] if tools else _line_done(step.action.text)
         if not raw:
             continue
         command = _command(step.action, raw)
         looks = bool(command) and only_looks(command)
-        effect = _effect(seen, last, is_error=any(o.is_error for o in step.observations), looks=looks)
+        effect = _effect(seen, last, is_error=any(map(_FAILED, step.observations)), looks=looks)
         key = raw, hash(seen)
         if effect == "moved" and key in done:
             effect = "repeat"
@@ -148,8 +162,9 @@ def is_command_run(trajectory: Trajectory, /) -> bool:
     return any(map(is_command, [call for step in trajectory.steps for call in step.action.calls]))
 
 
-def _ends(text: str) -> str:
-    return f"{text[:_READ]}\n{text[-_READ:]}"
+def _ends(seen: Observation) -> str:
+    text = seen.text
+    return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
 
 
 def _command(action: Action, line: str) -> str:
@@ -159,14 +174,18 @@ def _command(action: Action, line: str) -> str:
     given = action.calls[0].arguments
     if not isinstance(given, dict) or "path" in given:  # an editor's `command` is a word of its own
         return ""
-    lines = [given[name] for name in _LINE_OF_SHELL if name in given]
-    return str(lines[0]).strip()[:_RAW] if lines else ""
+    for name in _LINE_OF_SHELL:
+        if name in given:
+            return str(given[name]).strip()[:_RAW]
+    return ""
 
 
 def _effect(text: str, last: str, *, is_error: bool, looks: bool = False) -> Effect:
     if looks and not is_error:  # a file that speaks of errors is none
         return "error" if any(map(_RETURNED.search, {text[:_SHORT], text[-_SHORT:]})) else "moved"
-    if is_error or _OPENS_WITH_ERROR.match(text) or _exited(text):
+    ends = text if len(text) <= _SHORT else f"{text[:_SHORT]}\0\n{text[-2 * _SHORT :]}"
+    says_exit = any(map(ends.__contains__, _SAYS_EXIT)) and _EXIT.search(ends)
+    if is_error or says_exit or _OPENS_WITH_ERROR.match(text):
         return "error"
     if len(text) <= _SHORT:
         if _ERROR.search(text):
@@ -178,19 +197,7 @@ def _effect(text: str, last: str, *, is_error: bool, looks: bool = False) -> Eff
     return "inert" if len(_TAG.sub("", text).strip()) > 2 else "moved"
 
 
-def _exited(text: str) -> bool:
-    ends = text if len(text) <= _SHORT else f"{text[:_SHORT]}\0\n{text[-2 * _SHORT :]}"
-    return any(map(ends.__contains__, _SAYS_EXIT)) and _EXIT.search(ends) is not None
-
-
-def _gist(text: str, effect: Effect, shown: Shown) -> str:
-    """The line that says it: of an error the last line that names it, of a message the first line, of data the fields.
-    Of other content none."""
-    data = parsed(text)
-    if effect != "error" or (data is not None and not _told_error(data)):
-        return _fields(data, shown.values()) if data is not None else _first_line(text)
-    if data is not None:
-        text = _told_error(data)
+def _line_of_error(text: str) -> str:
     lines = text.splitlines()
     first, last = (islice(filter(_says, told), 20) for told in (lines, reversed(lines)))
     ends = [line for line in (*first, *reversed([*last])) if "Traceback" not in line]
@@ -227,16 +234,13 @@ def _fields(data: Json, values: RunValues) -> str:
     several = isinstance(data, list)
     rows = data if isinstance(data, list) else [data]
     first = next((row for row in rows if isinstance(row, dict)), None)
-    every = [name for name in first or {} if values.is_field(name)]
-    names = [name for at, name in enumerate(every) if len(", ".join(every[: at + 1])) <= _SEEN - 20]
-    if not names:
-        return ""
-    names += ["…"] if len(names) < len(every) else []
-    return f"returned{' a list' if several else ''}: {', '.join(names)}"
-
-
-def _calls_made(calls: Sequence[ToolCall]) -> str:
-    return " and ".join([f"{call.name}({call.arguments})" for call in calls[:3]])[:_RAW]
+    told = ""
+    for name in filter(values.is_field, first or {}):
+        if len(longer := f"{told}, {name}" if told else name) > _SEEN - 20:
+            told += ", …" if told else ""
+            break
+        told = longer
+    return f"returned{' a list' if several else ''}: {told}" if told else ""
 
 
 def _line_done(text: str) -> str:

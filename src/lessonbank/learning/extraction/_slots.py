@@ -214,12 +214,8 @@ def _name_before(text: str, at: int) -> str:
     return word if word in _NUMBERED_THINGS else ""
 
 
-def called(calls: Sequence[ToolCall], shown: Shown, /, *, step: int) -> str:
+def called(call: ToolCall, shown: Shown, /, *, step: int) -> str:
     """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
-    return " and ".join([_call(call, shown, step) for call in calls[:3]])
-
-
-def _call(call: ToolCall, shown: Shown, step: int) -> str:
     given = call.arguments
     if isinstance(given, str):
         try:

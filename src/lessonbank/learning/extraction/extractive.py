@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import islice
 
 from lessonbank._concurrency import aside
 from lessonbank._version import VERSION
@@ -51,22 +50,33 @@ class _Run:
     values: Callable[[], RunValues]
 
     @cached_property
-    def path(self) -> tuple[Move, ...]:
+    def path(self) -> list[Move]:
         """The moves that got somewhere, immediate repetitions folded."""
-        return tuple(self._path())
+        return self._path(most=len(self.moves))
 
     @cached_property
     def is_long(self) -> bool:
         """Whether its path is. Most moves of a long run are never told: no more are read than answer this."""
-        moved = sum([move.effect == "moved" for move in self.moves])
-        return moved > _LONG_RUN and next(islice(self._path(), _LONG_RUN, None), None) is not None
+        moved = [move.effect for move in self.moves].count("moved")
+        return moved > _LONG_RUN and len(self._path(most=_LONG_RUN + 1)) > _LONG_RUN
 
-    def _path(self) -> Iterator[Move]:
-        last = None
+    def _path(self, *, most: int) -> list[Move]:
+        found = list[Move]()
         for move in self.moves:
-            if move.effect == "moved" and move.label != last:
-                last = move.label
-                yield move
+            if move.effect == "moved" and (not found or found[-1].label != move.label):
+                found.append(move)
+                if len(found) == most:
+                    break
+        return found
+
+    @cached_property
+    def task(self) -> str:
+        """Its task without values."""
+        task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
+        told = Shown(self.values, task).prose(task)
+        if not is_command_run(self.attempt.trajectory):
+            told = uncommon_pairs(told)
+        return one_line(told) or "the same"
 
     @cached_property
     def has_one_tool(self) -> bool:
@@ -84,17 +94,12 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """A lesson before it is a record: its words and the moves that show it."""
+    """A lesson before it is a record: its words and the moves that show it. The first one's run gives its task."""
 
     kind: Kind
     head: str
     content: str
     shown_by: tuple[tuple[_Run, Move], ...]
-
-    @property
-    def run(self) -> _Run:
-        """The run whose task it is told with."""
-        return self.shown_by[0][0]
 
 
 class ExtractiveExtractor:
@@ -126,8 +131,7 @@ class ExtractiveExtractor:
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
         drawn = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
-        tasks = {n: _generic_task(run) for n, run in {lesson.run.number: lesson.run for lesson in drawn}.items()}
-        lessons = tuple(_lesson(lesson, tasks[lesson.run.number], several=len(attempts) > 1) for lesson in drawn)
+        lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
 
@@ -172,7 +176,7 @@ def _order(run: _Run) -> Iterator[_Lesson]:
     content = f"This order worked (what was seen in brackets): {_steps(run.path, seen=True)}."
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(run.path)}."
-    yield _Lesson("strategy", "What worked", content, tuple((run, m) for m in run.path[-8:]))
+    yield _Lesson("strategy", "What worked", content, tuple([(run, m) for m in run.path[-8:]]))
 
 
 def _ending(run: _Run) -> Iterator[_Lesson]:
@@ -388,7 +392,8 @@ def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
     return list({lesson.content: lesson for lesson in lessons}.values())
 
 
-def _lesson(lesson: _Lesson, when: str, *, several: bool) -> Lesson:
+def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
+    when = lesson.shown_by[0][0].task
     return Lesson(
         title=one_line(f"{lesson.head}: {_cut(when, _TOPIC)}"),
         description=f"For a task like: {_cut(when, _WHEN)}",
@@ -400,26 +405,18 @@ def _lesson(lesson: _Lesson, when: str, *, several: bool) -> Lesson:
 
 def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
     runs = {run.number: run.attempt for run, _ in lesson.shown_by}
-    steps = dict.fromkeys(
+    steps = [
         f"run {run.number}, step {move.number}" if several else f"step {move.number}" for run, move in lesson.shown_by
-    )
+    ]
     outcome = "success" if lesson.kind == "strategy" else "failure"
     return Provenance(
         method=EXTRACTIVE,
         package_version=VERSION,
-        trajectory_ids=tuple(attempt.trajectory.id for attempt in runs.values()),
+        trajectory_ids=tuple([attempt.trajectory.id for attempt in runs.values()]),
         verdict=outcome,
         verdict_source=next(iter(runs.values())).verdict.source,
-        evidence=tuple(steps),
+        evidence=tuple(dict.fromkeys(steps)),
     )
-
-
-def _generic_task(run: _Run) -> str:
-    task = _MARKUP.sub(" ", run.attempt.trajectory.task[:4000])
-    told = Shown(run.values, task).prose(task)
-    if not is_command_run(run.attempt.trajectory):
-        told = uncommon_pairs(told)
-    return one_line(told) or "the same"
 
 
 def _cut(text: str, limit: int) -> str:
