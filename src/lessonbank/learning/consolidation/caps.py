@@ -70,7 +70,7 @@ class CappedConsolidator:
             seen = self._seen[scope] = _Lately(await _before(self.store, scope, since))
         while seen.added and seen.added[0][0] < since:
             seen.added.popleft()
-        told = sum(count for _, count in seen.added)
+        told = sum([count for _, count in seen.added])
         async with aclosing(_journal(self.store, scope, seen.read)) as journal:
             while told < most and (entry := await anext(journal, None)) is not None:
                 seen.read = entry.sequence

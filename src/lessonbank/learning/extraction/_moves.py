@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from operator import attrgetter
 from typing import Final, Literal, cast
@@ -93,7 +93,7 @@ class Move:
     @cached_property
     def _told(self) -> str:
         if self.calls:
-            return " and ".join([called(call, self.shown, step=self.number) for call in self.calls[:3]])
+            return " and ".join(map(partial(called, shown=self.shown, step=self.number), self.calls[:3]))
         return action_line(self.raw, self.shown, step=self.number)
 
     @cached_property
@@ -109,8 +109,7 @@ class Move:
         content none.
         """
         data = parsed(self.came_back)
-        said = self.came_back if data is None else _told_error(data)
-        if self.effect == "error" and said:
+        if self.effect == "error" and (said := self.came_back if data is None else _told_error(data)):
             return _line_of_error(said)
         return _first_line(self.came_back) if data is None else _fields(data, self.shown.values())
 
@@ -233,9 +232,9 @@ def _fields(data: Json, values: RunValues) -> str:
     """`returned: name, street, balance`: which fields came back, and no value of them."""
     several = isinstance(data, list)
     rows = data if isinstance(data, list) else [data]
-    first = next((row for row in rows if isinstance(row, dict)), None)
+    records = [row for row in rows if isinstance(row, dict)]
     told = ""
-    for name in filter(values.is_field, first or {}):
+    for name in filter(values.is_field, records[0] if records else {}):
         if len(longer := f"{told}, {name}" if told else name) > _SEEN - 20:
             told += ", …" if told else ""
             break

@@ -214,7 +214,7 @@ def _name_before(text: str, at: int) -> str:
     return word if word in _NUMBERED_THINGS else ""
 
 
-def called(call: ToolCall, shown: Shown, /, *, step: int) -> str:
+def called(call: ToolCall, /, *, shown: Shown, step: int) -> str:
     """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
     given = call.arguments
     if isinstance(given, str):
