@@ -17,8 +17,7 @@ from lessonbank.types.ids import now
 
 _SPAN: Final = timedelta(hours=1)
 _ADDING: Final = ("add", "merge")
-
-
+_OVER: Final = "the scope has taken in as many as it may"
 DEFAULT_CAPS: Final = Caps()
 
 
@@ -49,7 +48,7 @@ class CappedConsolidator:
         room = await self._room(new.scope) if new.lessons else len(new.lessons)
         kept, over = new.lessons[:room], new.lessons[room:]
         if over:
-            told = tuple(_over(lesson.title, lesson.content) for lesson in over)
+            told = [Rejected(title=one.title, content=one.content, rule="cap", reason=_OVER) for one in over]
             new = new.model_copy(update={"lessons": kept, "rejected": (*new.rejected, *told)[-MOST_REJECTED:]})
         return await self.inner(new)
 
@@ -78,10 +77,6 @@ class CappedConsolidator:
                     seen.added.append((entry.at, count := len(entry.entry.experience.lessons)))
                     told += count
         return told
-
-
-def _over(title: str, content: str) -> Rejected:
-    return Rejected(title=title, content=content, rule="cap", reason="the scope has taken in as many as it may")
 
 
 async def _before(store: Store, scope: str, moment: datetime) -> int:
