@@ -193,10 +193,12 @@ class Shown:
 
 
 def _replaced(text: str, told: Sequence[tuple[int, int, str]]) -> str:
-    """`text` with something else in these places, which are in order."""
-    for start, end, instead in reversed(told):
-        text = text[:start] + instead + text[end:]
-    return text
+    """`text` with something else in these places, which are in order and apart."""
+    parts, done = list[str](), 0
+    for start, end, instead in told:
+        parts += (text[done:start], instead)
+        done = end
+    return "".join((*parts, text[done:]))
 
 
 def _without_lone_ids(line: str) -> str:
