@@ -78,7 +78,8 @@ def truths_of(
     outcomes, rewards = _each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward")
     truths = [truth_verdict(outcome=o, reward=r, success_at=success_at) for o, r in zip(outcomes, rewards, strict=True)]
     alone = [t.reward for t, o in zip(truths, outcomes, strict=True) if t and t.reward is not None and _unstated(o)]
-    return dict(zip((run.id for run in runs), truths, strict=True)), graded_notes(alone, success_at=success_at)
+    told = {run.id: truth for run, truth in zip(runs, truths, strict=True)}
+    return told, graded_notes(alone, success_at=success_at)
 
 
 def _unstated(outcome: object) -> bool:

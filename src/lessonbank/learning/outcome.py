@@ -86,7 +86,7 @@ class LearnOutcome:
     def _errors(self) -> tuple[str, ...]:
         """The codes of what went wrong, each once."""
         codes = [attempt.verdict.error for attempt in self.attempts]
-        return tuple(dict.fromkeys(code for code in (*codes, self.failed and self.failed.code) if code))
+        return tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code))))
 
     def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
         """How its receipt is closed, where there is one; `others` are the runs that count besides."""
@@ -94,11 +94,12 @@ class LearnOutcome:
 
     def learned(self, experience: Experience, changes: Sequence[Change], /, *, notes: Sequence[str]) -> Learned:
         """The answer when `changes` were made, without what deciding on them cost."""
-        kept = as_kept(experience, changes)
+        brought = changed(changes)
+        kept = ([one for one in brought if one.id == experience.id] or [experience])[0]
         return Learned(
             experience=kept,
-            verdicts=tuple(a.verdict for a in self.attempts if a.trajectory.id in self.truths),
-            lessons=new_lessons(changes, self.extraction),
+            verdicts=tuple([a.verdict for a in self.attempts if a.trajectory.id in self.truths]),
+            lessons=self._new_lessons(changes, brought),
             changes=tuple(changes),
             usage=self.usage,
             known=self.prior.known,
@@ -113,6 +114,12 @@ class LearnOutcome:
             errors=self._errors,
         )
 
+    def _new_lessons(self, changes: Sequence[Change], brought: Sequence[Experience], /) -> tuple[Lesson, ...]:
+        """What was drawn and the consolidator let in, and what it wrote itself."""
+        earlier = {lesson.id for c in changes if isinstance(c, Replace) for lesson in c.experience.lessons}
+        earlier -= {lesson.id for lesson in self.extraction.lessons}
+        return tuple([lesson for one in brought for lesson in one.lessons if lesson.id not in earlier])
+
 
 def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Extraction:
     """The place of an extraction that failed: no lessons, what it cost, and why."""
@@ -126,11 +133,6 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
     return [c.experience for c in changes if isinstance(c, Add | Replace | Merge)]
 
 
-def as_kept(experience: Experience, changes: Sequence[Change], /) -> Experience:
-    """`experience` as `changes` let it in."""
-    return next((kept for kept in changed(changes) if kept.id == experience.id), experience)
-
-
 def recognised(experience: Experience, /) -> tuple[str, ...]:
     """Notes that name the lessons which the bank held already, and say where a model could not tell."""
     known = [shown(id) for id in repeats_of(experience)]
@@ -142,13 +144,6 @@ def recognised(experience: Experience, /) -> tuple[str, ...]:
         why = unclear.get("why") if isinstance(unclear, dict) else None
         notes.append(f"{shown(id)} is kept as a new lesson, because nobody could tell whether it came again: {why}")
     return tuple(notes)
-
-
-def new_lessons(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Lesson, ...]:
-    """What of `extraction` the consolidator let in, and what it wrote itself."""
-    earlier = {lesson.id for c in changes if isinstance(c, Replace) for lesson in c.experience.lessons}
-    earlier -= {lesson.id for lesson in extraction.lessons}
-    return tuple(i for e in changed(changes) for i in e.lessons if i.id not in earlier)
 
 
 def experience_of(
@@ -165,12 +160,12 @@ def experience_of(
 ) -> Experience:
     """The experience these attempts make, with its new lessons; under its earlier id when they were tried before."""
     refs = tuple(
-        RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts
+        [RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts]
     )
     new = Experience(
         scope=scope,
         task=attempts[0].trajectory.task,
-        lessons=tuple(signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons),
+        lessons=tuple([signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons]),
         attempts=refs,
         rejected=extraction.rejected,
         metadata=_metadata([attempt.trajectory for attempt in attempts], recall, pending=pending),
@@ -195,8 +190,8 @@ def experience_of(
 def _metadata(runs: Sequence[Trajectory], recall: Recall | None, *, pending: bool) -> dict[str, Json]:
     """What later steps ask of an experience: template, receipt, whether it is to be tried again or was imported."""
     kept: dict[str, Json] = {TEMPLATE: runs[0].metadata[TEMPLATE]} if TEMPLATE in runs[0].metadata else {}
-    imported = any(IMPORTED in run.metadata for run in runs)
-    told = {RECALL: recall.id if recall else None, "pending": pending or None, IMPORTED: imported or None}
+    imported = [run for run in runs if IMPORTED in run.metadata]
+    told = {RECALL: recall.id if recall else None, "pending": pending or None, IMPORTED: bool(imported) or None}
     return kept | {name: value for name, value in told.items() if value is not None}
 
 
@@ -211,7 +206,7 @@ def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str, identity:
         told["trajectory_ids"] = tuple(a.trajectory.id for a in runs)
         told["verdict"] = outcomes.pop() if len(outcomes) == 1 else _OF_KIND[lesson.kind]
         told["verdict_source"] = runs[0].verdict.source
-    told["prompts"] = tuple(dict.fromkeys((*source.prompts, *(a.verdict.prompt for a in runs if a.verdict.prompt))))
+    told["prompts"] = tuple(dict.fromkeys((*source.prompts, *[a.verdict.prompt for a in runs if a.verdict.prompt])))
     told |= {"writer": writer, "identity": identity, "package_version": source.package_version or VERSION}
     return lesson.model_copy(update={"provenance": source.model_copy(update=told)})
 

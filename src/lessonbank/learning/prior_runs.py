@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lessonbank._concurrency import if_there
 from lessonbank.arguments import shown
@@ -15,7 +16,7 @@ Verdicts = Mapping[str, Verdict | None]
 """Ground truth by trajectory id; `None` where the caller gave none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PriorRuns:
     """Runs that are handed in, together with the others of the experience that they belong to already."""
 
@@ -26,7 +27,7 @@ class PriorRuns:
     """The receipt these runs were made under, if that was said when they were first handed in."""
     learned: frozenset[str]
 
-    @property
+    @cached_property
     def new(self) -> list[Trajectory]:
         """What is to be learned: runs that were not, and with them those that wait in the same experience."""
         return [run for run in (*self.handed_in, *self.others) if run.id not in self.learned]
@@ -37,10 +38,10 @@ class PriorRuns:
         told = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
         return not told.issuperset(run.id for run in self.handed_in)
 
-    @property
+    @cached_property
     def known(self) -> tuple[str, ...]:
         """The ids handed in that were learned before."""
-        return tuple(run.id for run in self.handed_in if run.id in self.learned)
+        return tuple([run.id for run in self.handed_in if run.id in self.learned])
 
     def verdict(self, id: str, /) -> Verdict | None:
         """What was decided about a run before. It stands until the caller knows better: no judge is asked twice."""
@@ -50,10 +51,12 @@ class PriorRuns:
         """One sentence for each known run that is now said to have ended otherwise than it was learned."""
         pairs = [(id, truths.get(id), self.verdict(id)) for id in self.known]
         return tuple(
-            f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
-            "its verdict is corrected, its lessons stay until they are retired"
-            for id, truth, kept in pairs
-            if truth and kept and truth.outcome != kept.outcome
+            [
+                f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
+                "its verdict is corrected, its lessons stay until they are retired"
+                for id, truth, kept in pairs
+                if truth and kept and truth.outcome != kept.outcome
+            ]
         )
 
 
@@ -105,8 +108,10 @@ async def settled_by_another(store: Store, receipt: Recall | None, identity: str
 
 async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:
     """The receipt that one of these runs settled although it was learned without one."""
-    journal = store.journal(scope=scope, kinds=("settle",)) if runs else None
-    settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)] if journal else []
+    if not runs:
+        return None
+    journal = store.journal(scope=scope, kinds=("settle",))
+    settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)]
     return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)
 
 

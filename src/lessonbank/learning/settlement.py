@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from lessonbank.arguments import shown
@@ -34,38 +35,40 @@ _REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
 
 def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /) -> Settlement:
     """How the task of `recall` ended. Of several runs under one recall: the share that succeeded, by majority."""
-    decided = [a for a in attempts if a.verdict.outcome != "unknown"]
-    share = sum(a.verdict.outcome == "success" for a in decided) / len(decided) if decided else None
+    runs = [a.trajectory for a in attempts]
+    verdicts = [a.verdict for a in attempts]
+    decided = [verdict for verdict in verdicts if verdict.outcome != "unknown"]
+    share = [verdict.outcome for verdict in decided].count("success") / len(decided) if decided else None
     outcome: Outcome = "unknown" if share is None else "success" if share > 0.5 else "failure"
-    told = [a.verdict for a in decided or attempts]
-    first = next((verdict for verdict in told if verdict.source == "judge"), told[0])
+    told = decided or verdicts
+    first = ([verdict for verdict in told if verdict.source == "judge"] or told)[0]
     return Settlement(
         recall_id=recall.id,
         scope=recall.scope,
         experience_id=experience_id,
-        trajectory_ids=tuple(a.trajectory.id for a in attempts),
-        runs=len(attempts),
+        trajectory_ids=tuple([run.id for run in runs]),
+        runs=len(runs),
         outcome=outcome,
-        reward=first.reward if len(attempts) == 1 else share,
-        confidence=min((a.verdict.confidence for a in decided), default=0.0),
+        reward=first.reward if len(runs) == 1 else share,
+        confidence=min([verdict.confidence for verdict in decided], default=0.0),
         source=first.source,
         judge=_judge(first),
-        steps=sum(len(a.trajectory.steps) for a in attempts),
-        usage=sum((a.trajectory.usage for a in attempts), Usage()),
-        seconds=_seconds(attempts),
-        cited=cited(recall, [a.trajectory for a in attempts]),
-        template=next((t for a in attempts if isinstance(t := a.trajectory.metadata.get(TEMPLATE), str)), None),
-        agent=next((m for a in attempts if isinstance(m := a.trajectory.metadata.get(MODEL), str)), ""),
-        another_task=bool(of_another_task(recall, [a.trajectory for a in attempts])),
+        steps=sum([len(run.steps) for run in runs]),
+        usage=sum([run.usage for run in runs], Usage()),
+        seconds=_seconds(runs),
+        cited=cited(recall, runs),
+        template=_named(runs, TEMPLATE),
+        agent=_named(runs, MODEL) or "",
+        another_task=bool(of_another_task(recall, runs)),
     )
 
 
 def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """A note for each run whose task is not that of the recall it settles, nor a part of it or around it."""
-    asked = _plain(recall.task) if recall else ""
-    if not recall or not asked:
+    others = [run for run in runs if recall and run.task != recall.task]
+    if not recall or not others or not (asked := _plain(recall.task)):
         return ()
-    others = [run for run in runs if (done := _plain(run.task)) not in asked and asked not in done]
+    others = [run for run in others if (done := _plain(run.task)) not in asked and asked not in done]
     return tuple(
         f"another task: run {shown(run.id)} did {shown(run.task)}, and the recall that it settles was made for "
         f"{shown(recall.task)}: hand each run to learn with the recall that it used"
@@ -85,20 +88,28 @@ def _judge(verdict: Verdict) -> str:
     return ", ".join(part for part in (verdict.model or "", prompt) if part) or "judge"
 
 
-def _seconds(attempts: Sequence[Run]) -> float | None:
-    told = [a.trajectory.metadata.get(SECONDS) for a in attempts]
+def _named(runs: Sequence[Trajectory], key: str) -> str | None:
+    """What the first of the runs that say it have under a key of their metadata."""
+    for run in runs:
+        if isinstance(told := run.metadata.get(key), str):
+            return told
+    return None
+
+
+def _seconds(runs: Sequence[Trajectory]) -> float | None:
+    told = [run.metadata.get(SECONDS) for run in runs]
     known = [float(t) for t in told if isinstance(t, int | float) and not isinstance(t, bool) and t >= 0]
-    return sum(known) / len(known) * len(attempts) if known else None
+    return sum(known) / len(known) * len(runs) if known else None
 
 
 def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
-    ids = [c.lesson_id for c in sorted(recall.candidates, key=lambda c: c.rank) if c.shown]
+    ids = [c.lesson_id for c in sorted(recall.candidates, key=attrgetter("rank")) if c.shown]
     if not ids:
         return ()
     said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
     numbers = numbers_cited("\n".join((*said, *[run.answer or "" for run in runs])))
-    return tuple(id for number, id in enumerate(ids, 1) if number in numbers)
+    return tuple([id for number, id in enumerate(ids, 1) if number in numbers])
 
 
 def changed_settlement(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from lessonbank.guard.gate import codes_in
 from lessonbank.protocols import Store
 from lessonbank.types import Recall, Trajectory
 
+_TEXT: Final = attrgetter("text")
 _LOOKED_UP: Final = 16
 """Codes of one call that are looked up: those that stand before most lines."""
 
@@ -20,7 +22,7 @@ async def texts_shown(
     named = receipt.text if receipt else ""
     codes = [code for code, _ in codes_in(_texts(runs)).most_common() if f"{code}| " not in named]
     found = [await _with_code(store, code, scope=scope) for code in codes[:_LOOKED_UP]]
-    return tuple(text for text in (named, *found) if text)
+    return tuple(filter(None, (named, *found)))
 
 
 async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
@@ -35,5 +37,5 @@ def _texts(runs: Sequence[Trajectory]) -> list[str]:
         texts += (run.task, run.instructions)
         for step in run.steps:
             texts += (step.thought, step.action.text)
-            texts += [seen.text for seen in step.observations]
+            texts += map(_TEXT, step.observations)
     return texts

@@ -14,10 +14,10 @@ from .recognise import Recognise
 
 def asks_model(policy: Consolidator, /) -> bool:
     """Whether `policy` may ask a model, be it an embedder. A consolidator of the caller's own may."""
-    if isinstance(policy, CappedConsolidator | Bounded | OneWording):
-        return asks_model(policy.inner)
-    if isinstance(policy, Eliminating):
-        return asks_model(policy.inner) or policy.retriever.space is not None
+    while isinstance(policy, CappedConsolidator | Bounded | OneWording | Eliminating):
+        if isinstance(policy, Eliminating) and policy.retriever.space is not None:
+            return True
+        policy = policy.inner
     if isinstance(policy, Recognise):
         return policy.model is not None or policy.retriever.space is not None
     return policy is not append

@@ -48,8 +48,10 @@ class Bounded:
         return Decision((*decided, *await self._beyond(new, decided)), usage=spent(decided))
 
     async def _beyond(self, new: Experience, changes: Sequence[Change]) -> list[Change]:
-        brought = {lesson.id for lesson in _brought(changes) if not lesson.retired}
-        away = {id for c in changes if isinstance(c, Merge | Retire) for id in _retired_by(c)}
+        new_ones = [c.experience for c in changes if isinstance(c, Add | Replace | Merge)]
+        brought = {lesson.id for one in new_ones for lesson in one.lessons if not lesson.retired}
+        away = {id for c in changes if isinstance(c, Merge) for id in c.source_lesson_ids}
+        away |= {id for c in changes if isinstance(c, Retire) for id in c.lesson_ids}
         if self.older_than is None and not await self._exceeds(new.scope, len(brought)):
             return []
         lessons = [
@@ -85,14 +87,6 @@ class Bounded:
             return []
         worth = await self.worth(lessons, scope=scope)
         return sorted(lessons, key=lambda lesson: (worth.get(lesson.id, 0.0), lesson.created_at, lesson.id))[:beyond]
-
-
-def _brought(changes: Sequence[Change]) -> list[Lesson]:
-    return [lesson for c in changes if isinstance(c, Add | Replace | Merge) for lesson in c.experience.lessons]
-
-
-def _retired_by(change: Merge | Retire) -> tuple[str, ...]:
-    return change.source_lesson_ids if isinstance(change, Merge) else change.lesson_ids
 
 
 def _ids(lessons: Sequence[Lesson]) -> tuple[str, ...]:

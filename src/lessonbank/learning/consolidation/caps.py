@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,16 +11,13 @@ from typing import Final, cast
 
 from lessonbank.config import Caps as Caps
 from lessonbank.guard.gate import MOST_REJECTED
-from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejected
+from lessonbank.protocols import Consolidator, Store
+from lessonbank.types import Add, Change, Experience, JournalEntry, Merge, Rejected
 from lessonbank.types.ids import now
-
-from .retry import spent
 
 _SPAN: Final = timedelta(hours=1)
 _ADDING: Final = ("add", "merge")
-
-
+_OVER: Final = "the scope has taken in as many as it may"
 DEFAULT_CAPS: Final = Caps()
 
 
@@ -46,15 +43,14 @@ class CappedConsolidator:
     caps: Caps
     _seen: dict[str, _Lately] = field(default_factory=dict[str, _Lately])
 
-    async def __call__(self, new: Experience, /) -> Decision:
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what there is room for."""
         room = await self._room(new.scope) if new.lessons else len(new.lessons)
         kept, over = new.lessons[:room], new.lessons[room:]
         if over:
-            told = tuple(_over(lesson.title, lesson.content) for lesson in over)
+            told = [Rejected(title=one.title, content=one.content, rule="cap", reason=_OVER) for one in over]
             new = new.model_copy(update={"lessons": kept, "rejected": (*new.rejected, *told)[-MOST_REJECTED:]})
-        decided = await self.inner(new)
-        return Decision(decided, usage=spent(decided))
+        return await self.inner(new)
 
     async def _room(self, scope: str) -> int:
         room = 1 << 30
@@ -73,7 +69,7 @@ class CappedConsolidator:
             seen = self._seen[scope] = _Lately(await _before(self.store, scope, since))
         while seen.added and seen.added[0][0] < since:
             seen.added.popleft()
-        told = sum(count for _, count in seen.added)
+        told = sum([count for _, count in seen.added])
         async with aclosing(_journal(self.store, scope, seen.read)) as journal:
             while told < most and (entry := await anext(journal, None)) is not None:
                 seen.read = entry.sequence
@@ -81,10 +77,6 @@ class CappedConsolidator:
                     seen.added.append((entry.at, count := len(entry.entry.experience.lessons)))
                     told += count
         return told
-
-
-def _over(title: str, content: str) -> Rejected:
-    return Rejected(title=title, content=content, rule="cap", reason="the scope has taken in as many as it may")
 
 
 async def _before(store: Store, scope: str, moment: datetime) -> int:

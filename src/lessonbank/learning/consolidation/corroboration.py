@@ -9,7 +9,7 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
+from lessonbank.types import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
 from lessonbank.types.repeats import repeats_of
 
 from ._words import PROTECTED
@@ -50,7 +50,8 @@ class Corroborating:
         retired = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         left = kept - retired
         told = [t for lesson in new.lessons for t in await self._corroborated(lesson, new, known, left)]
-        return Decision((*decided, *_once(told)), usage=spent(decided))
+        once = {change.lesson_ids: change for change in told}
+        return Decision((*decided, *once.values()), usage=spent(decided))
 
     async def _known(self, near: Sequence[Experience], new: Experience) -> Sequence[tuple[Lesson, Experience]]:
         """What the nearest experiences show and who has the very words of `new`, each lesson with its true owner."""
@@ -111,7 +112,3 @@ async def _active_in_like_words(store: Store, lesson: Lesson, scope: str) -> lis
 
 def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:
     return Trust(lesson_ids=(id,), state=state, by="corroboration", reason=reason, evidence=tuple(runs))
-
-
-def _once(told: Sequence[Trust]) -> list[Change]:
-    return list({change.lesson_ids: change for change in told}.values())

@@ -40,11 +40,11 @@ class Eliminating:
     among: int = 10
     """How many of the nearest experiences are looked through."""
 
-    async def __call__(self, new: Experience, /) -> Decision:
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is about no known choice, and a `Merge` for each joined lesson."""
         told = [lesson for lesson in new.lessons if (lesson.choice or lesson.against) and not lesson.hidden]
         if not told:
-            return Decision(decided := await self.inner(new), usage=spent(decided))
+            return await self.inner(new)
         known = await held(self.retriever, new, among=self.among)
         step = _Joining([(one, owner) for one, owner in known.values() if not one.hidden], new)
         for lesson in told:

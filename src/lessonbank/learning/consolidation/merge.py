@@ -106,11 +106,18 @@ class MergeSimilar:
         """Each lesson with the nearest held one that no lesson before it has taken."""
         cosines = await close(self.embedder, lessons, [lesson for lesson, _ in known.values()])
         # What is trusted keeps its words: a newcomer's would take their place, and its trust with them.
-        free, pairs = {id: pair for id, pair in known.items() if _may_merge(pair[0])}, list[_Pair]()
+        free = {
+            id: (h, owner) for id, (h, owner) in known.items() if not (h.state == "active" or h.retired or h.hidden)
+        }
+        pairs = list[_Pair]()
         for lesson in lessons:
             if lesson.hidden:  # what is quarantined must not come out in other words
                 continue
-            near = [id for id, (h, _) in free.items() if _is_near(lesson, h, cosines.get((lesson.id, h.id)))]
+            near = [
+                id
+                for id, (h, _) in free.items()
+                if compare(lesson, h, similarity=cosines.get((lesson.id, h.id))).level == "near"
+            ]
             if near:
                 best = max(near, key=lambda id: overlap(read(lesson), read(free[id][0])))
                 pairs.append(_Pair(lesson, *free.pop(best)))
@@ -216,14 +223,6 @@ def _strayed(merged: Reading, sources: Sequence[Reading]) -> str:
 
 def _some(words: frozenset[str]) -> str:
     return ", ".join(repr(word[:40]) for word in sorted(words)[:3])
-
-
-def _is_near(lesson: Lesson, other: Lesson, similarity: float | None) -> bool:
-    return compare(lesson, other, similarity=similarity).level == "near"
-
-
-def _may_merge(lesson: Lesson) -> bool:
-    return lesson.state != "active" and not (lesson.retired or lesson.hidden)
 
 
 def _fields(text: str) -> dict[str, Any]:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessonbank.guard.wording import said_once, wording_of
-from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.types import Experience, Lesson
-
-from .retry import spent
+from lessonbank.protocols import Consolidator, Store
+from lessonbank.types import Change, Experience, Lesson
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +22,10 @@ class OneWording:
     inner: Consolidator
     store: Store
 
-    async def __call__(self, new: Experience, /) -> Decision:
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what says something new."""
         same = await same_wording(self.store, new.lessons, scope=new.scope)
-        decided = await self.inner(said_once(new, {wording_of(lesson): lesson.id for lesson, _ in same}))
-        return Decision(decided, usage=spent(decided))
+        return await self.inner(said_once(new, {wording_of(lesson): lesson.id for lesson, _ in same}))
 
 
 async def same_wording(
@@ -40,5 +37,7 @@ async def same_wording(
     """
     asked = {wording_of(lesson) for lesson in lessons}
     owners = await store.worded(sorted(asked), scope=scope) if asked else ()
+    if not owners:
+        return ()
     found = [(lesson, owner) for owner in owners for lesson in owner.lessons if wording_of(lesson) in asked]
     return sorted(found, key=lambda pair: not pair[0].retired)

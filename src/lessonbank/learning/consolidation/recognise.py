@@ -192,7 +192,8 @@ async def close(embedder: Embedder | None, lessons: Sequence[Lesson], others: Se
     if embedder is None or not lessons or not others:
         return {}
     try:
-        rows = await embedder.embed([_text(lesson) for lesson in (*lessons, *others)], role="document")
+        texts = [f"{one.title}\n{one.description}\n{one.content}"[:LONGEST] for one in (*lessons, *others)]
+        rows = await embedder.embed(texts, role="document")
     except ModelError:
         return {}
     return {
@@ -236,7 +237,3 @@ def _would_be_lost(new: Lesson, kept: Lesson) -> bool:
     """Whether `new` says a number or a name that `kept` does not: whoever reads `kept` would never learn it."""
     ours, theirs = read(new), read(kept)
     return not ours.numbers <= theirs.numbers or any(not bases(name) & theirs.forms for name in ours.names)
-
-
-def _text(lesson: Lesson) -> str:
-    return f"{lesson.title}\n{lesson.description}\n{lesson.content}"[:LONGEST]

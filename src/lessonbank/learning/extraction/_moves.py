@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
+from operator import attrgetter
 from typing import Final, Literal, cast
 
 from lessonbank.guard import one_line
 from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
-from lessonbank.types import Action, Json, Step, Trajectory
+from lessonbank.types import Action, Json, Observation, ToolCall, Trajectory
 
 from ._commands import only_looks
 from ._slots import Shown, action_line, called, message
@@ -23,6 +24,9 @@ _READ = 20_000
 _SHORT = 200
 """An observation this short is a message and is read for its wording; a longer one is content and is not."""
 _LABEL, _SEEN, _RAW = 140, 90, 400
+_MADE: Final = "{0.name}({0.arguments})".format
+_TEXT: Final = attrgetter("text")
+_FAILED: Final = attrgetter("is_error")
 
 _ERROR = re.compile(
     r"(?<!no )(?<!0 )\b(?:errors?|exception|traceback|invalid|fail(?:ed|ure|s)?|reject(?:ed|s)?|denied|forbidden"
@@ -66,28 +70,59 @@ _READS = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Move:
-    """One thing the agent did. `number` counts the trajectory's steps from 1."""
+    """One thing the agent did. `number` counts the trajectory's steps from 1.
+
+    Most moves of a long run are never told, so what is told of one is read when it is asked for.
+    """
 
     number: int
-    label: str
-    """What was done, with a slot for every value."""
     effect: Effect
     raw: str
     """What was done as it was: to tell two moves apart, and never for a lesson."""
-    say: Callable[[], str] = field(repr=False, compare=False)
-    gist: Callable[[], str] = field(repr=False, compare=False)
-    """The line of what came back that says most, as it was: never for a lesson."""
-    arguments: tuple[tuple[str, str], ...] = ()
-    """Fields and values of its first call, as they were."""
-    command: str = ""
-    """The line of a shell that it was, as it was."""
+    command: str
+    """The line of a shell that it was, as it was; mostly empty."""
+    looks: bool
+    """Whether that line changes nothing."""
+    calls: Sequence[ToolCall] = field(repr=False)
+    came_back: str = field(repr=False)
+    """As it was: never for a lesson."""
+    shown: Shown = field(repr=False)
+
+    @cached_property
+    def _told(self) -> str:
+        if self.calls:
+            return " and ".join(map(partial(called, shown=self.shown, step=self.number), self.calls[:3]))
+        return action_line(self.raw, self.shown, step=self.number)
+
+    @cached_property
+    def label(self) -> str:
+        """What was done, with a slot for every value."""
+        return cut(self._told, _LABEL)
+
+    @cached_property
+    def gist(self) -> str:
+        """The line of what came back that says most, as it was: never for a lesson.
+
+        Of an error that is the last line that names it, of a message the first line, of data the fields. Of other
+        content none.
+        """
+        data = parsed(self.came_back)
+        if self.effect == "error" and (said := self.came_back if data is None else _told_error(data)):
+            return _line_of_error(said)
+        return _first_line(self.came_back) if data is None else _fields(data, self.shown.values())
 
     @cached_property
     def seen(self) -> str:
-        """What came back, in a few words. Most moves of a long run are never quoted, so it is read when it is asked."""
-        return cut(self.say(), _SEEN)
+        """What came back, in a few words."""
+        return cut(message(self.gist, self.shown, beside=self._told, loud=self.effect == "error"), _SEEN)
+
+    @property
+    def arguments(self) -> tuple[tuple[str, str], ...]:
+        """Fields and values of its first call, as they were."""
+        given = self.calls[0].arguments if self.calls else {}
+        return tuple([(key, str(value)[:_RAW]) for key, value in given.items()]) if isinstance(given, dict) else ()
 
     @property
     def reads(self) -> bool:
@@ -95,30 +130,30 @@ class Move:
         return bool(_READS.match(self.label))
 
 
-def moves(trajectory: Trajectory, values: RunValues, /) -> tuple[Move, ...]:
+def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
-    tools = any(step.action.calls for step in trajectory.steps)
-    return tuple(_classified(trajectory.steps, Shown(values, trajectory.task, trajectory.instructions), tools=tools))
-
-
-def _classified(steps: Sequence[Step], shown: Shown, *, tools: bool) -> Iterator[Move]:
-    done: set[tuple[str, int]] = set()
-    for number, step in enumerate(steps, 1):
-        seen = "\n".join([_ends(seen.text) for seen in step.observations]).strip()
-        raw, line = _acted(step.action, tools=tools)
-        if raw:
-            told = called(step.action.calls, shown, step=number) if tools else action_line(line, shown, step=number)
-            command = _command(step.action, line, tools=tools)
-            is_error = any(o.is_error for o in step.observations)
-            effect = _effect(seen, shown.page, is_error=is_error, looks=bool(command) and only_looks(command))
-            if effect == "moved" and (raw, hash(seen)) in done:
-                effect = "repeat"
-            done.add((raw, hash(seen)))
-            gist = partial(_gist, seen, effect, shown.values)
-            say = partial(_said, gist, effect, shown, beside=told)
-            given = _arguments(step.action) if tools else ()
-            yield Move(number, cut(told, _LABEL), effect, raw, say, gist, given, command)
-        shown.see(seen)
+    tools = any(map(attrgetter("action.calls"), trajectory.steps))
+    shown = Shown(values, trajectory.task, trajectory.instructions)
+    made = list[Move]()
+    done = set[tuple[str, int]]()
+    for number, step in enumerate(trajectory.steps, 1):
+        last = shown.pages[-1] if shown.pages else ""
+        seen = "\n".join(map(_TEXT, step.observations)).strip()
+        if len(seen) > 2 * _READ:
+            seen = "\n".join(map(_ends, step.observations)).strip()
+        shown.pages.append(seen)
+        raw = " and ".join(map(_MADE, step.action.calls[:3]))[:_RAW] if tools else _line_done(step.action.text)
+        if not raw:
+            continue
+        command = _command(step.action, raw)
+        looks = bool(command) and only_looks(command)
+        effect = _effect(seen, last, is_error=any(map(_FAILED, step.observations)), looks=looks)
+        key = raw, hash(seen)
+        if effect == "moved" and key in done:
+            effect = "repeat"
+        done.add(key)
+        made.append(Move(number, effect, raw, command, looks, step.action.calls, seen, shown))
+    return tuple(made)
 
 
 def is_command_run(trajectory: Trajectory, /) -> bool:
@@ -126,24 +161,30 @@ def is_command_run(trajectory: Trajectory, /) -> bool:
     return any(map(is_command, [call for step in trajectory.steps for call in step.action.calls]))
 
 
-def _ends(text: str) -> str:
+def _ends(seen: Observation) -> str:
+    text = seen.text
     return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
 
 
-def _command(action: Action, line: str, *, tools: bool) -> str:
+def _command(action: Action, line: str) -> str:
     """The line of a shell that an action is, or an empty text."""
-    if not tools:
+    if not action.calls:
         return line if _SHELL.search(action.text) else ""
-    given = action.calls[0].arguments if action.calls else {}
+    given = action.calls[0].arguments
     if not isinstance(given, dict) or "path" in given:  # an editor's `command` is a word of its own
         return ""
-    return next((str(given[name]).strip()[:_RAW] for name in _LINE_OF_SHELL if name in given), "")
+    for name in _LINE_OF_SHELL:
+        if name in given:
+            return str(given[name]).strip()[:_RAW]
+    return ""
 
 
 def _effect(text: str, last: str, *, is_error: bool, looks: bool = False) -> Effect:
     if looks and not is_error:  # a file that speaks of errors is none
         return "error" if any(map(_RETURNED.search, {text[:_SHORT], text[-_SHORT:]})) else "moved"
-    if is_error or _OPENS_WITH_ERROR.match(text) or any(map(_exited, {text[:_SHORT], text[-2 * _SHORT :]})):
+    ends = text if len(text) <= _SHORT else f"{text[:_SHORT]}\0\n{text[-2 * _SHORT :]}"
+    says_exit = any(map(ends.__contains__, _SAYS_EXIT)) and _EXIT.search(ends)
+    if is_error or says_exit or _OPENS_WITH_ERROR.match(text):
         return "error"
     if len(text) <= _SHORT:
         if _ERROR.search(text):
@@ -155,22 +196,7 @@ def _effect(text: str, last: str, *, is_error: bool, looks: bool = False) -> Eff
     return "inert" if len(_TAG.sub("", text).strip()) > 2 else "moved"
 
 
-def _exited(part: str) -> bool:
-    return any(map(part.__contains__, _SAYS_EXIT)) and _EXIT.search(part) is not None
-
-
-def _said(gist: Callable[[], str], effect: Effect, shown: Shown, *, beside: str) -> str:
-    return message(gist(), shown, beside=beside, loud=effect == "error")
-
-
-def _gist(text: str, effect: Effect, values: RunValues) -> str:
-    """The line that says it: of an error the last line that names it, of a message the first line, of data the fields.
-    Of other content none."""
-    data = parsed(text)
-    if effect != "error" or (data is not None and not _told_error(data)):
-        return _fields(data, values) if data is not None else _first_line(text)
-    if data is not None:
-        text = _told_error(data)
+def _line_of_error(text: str) -> str:
     lines = text.splitlines()
     first, last = (islice(filter(_says, told), 20) for told in (lines, reversed(lines)))
     ends = [line for line in (*first, *reversed([*last])) if "Traceback" not in line]
@@ -206,31 +232,24 @@ def _fields(data: Json, values: RunValues) -> str:
     """`returned: name, street, balance`: which fields came back, and no value of them."""
     several = isinstance(data, list)
     rows = data if isinstance(data, list) else [data]
-    first = next((row for row in rows if isinstance(row, dict)), None)
-    every = [name for name in first or {} if values.is_field(name)]
-    names = [name for at, name in enumerate(every) if len(", ".join(every[: at + 1])) <= _SEEN - 20]
-    if not names:
-        return ""
-    names += ["…"] if len(names) < len(every) else []
-    return f"returned{' a list' if several else ''}: {', '.join(names)}"
+    records = [row for row in rows if isinstance(row, dict)]
+    told = ""
+    for name in filter(values.is_field, records[0] if records else {}):
+        if len(longer := f"{told}, {name}" if told else name) > _SEEN - 20:
+            told += ", …" if told else ""
+            break
+        told = longer
+    return f"returned{' a list' if several else ''}: {told}" if told else ""
 
 
-def _acted(action: Action, *, tools: bool) -> tuple[str, str]:
-    """What was done as it was, and of a text action the line that does it; empty where it was only said."""
-    if tools:
-        return " and ".join([f"{call.name}({call.arguments})" for call in action.calls[:3]])[:_RAW], ""
-    text = action.text[-_READ:].strip()
+def _line_done(text: str) -> str:
+    """Of an action in words the line that does it, as it was; empty where it was only said."""
+    text = text[-_READ:].strip()
     found = cast("list[str]", _FENCED.findall(text) or _MARKED.findall(text))
     lines = (found[-1] if found else text).strip().splitlines()
     if not lines or (not found and _is_talk(lines[-1])):
-        return "", ""
-    line = (lines[0] if found else lines[-1])[:_RAW]
-    return line, line
-
-
-def _arguments(action: Action) -> tuple[tuple[str, str], ...]:
-    given = action.calls[0].arguments if action.calls else {}
-    return tuple((key, str(value)[:_RAW]) for key, value in given.items()) if isinstance(given, dict) else ()
+        return ""
+    return (lines[0] if found else lines[-1])[:_RAW]
 
 
 def _is_talk(line: str) -> bool:

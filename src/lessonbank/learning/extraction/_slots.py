@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, cast
 
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, words
@@ -79,67 +80,83 @@ _LONE_ID = re.compile(
 _LONE_ID_OF_TOOL = re.compile(r"(?<=\s)(?:#?[A-Z]{1,6}[-_]?\d[A-Z\d-]*|[a-z]?\d{3,})(?![\w./=-])")
 _TOOL_NAME = re.compile(r"\s*[a-z]+(?:_[a-z]+)+\s")
 _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
+_SLOT_OR_WORD = re.compile(f"{_SLOT.pattern}|{_WORD.pattern}")
+_SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
+_NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
 _UNCOMMON = re.compile(r"(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
 
 
-@dataclass(slots=True)
+@dataclass
 class Shown:
     """What the agent had in front of it when it acted: the task, the last page, every value with a digit so far."""
 
-    values: RunValues
+    values: Callable[[], RunValues]
     task: str
+    """In small letters, once it is read."""
     instructions: str = ""
-    page: str = ""
-    read: set[str] = field(default_factory=set[str])
-    """What stood between two blanks on a page so far."""
-    earlier: set[str] = field(default_factory=set[str])
+    pages: list[str] = field(default_factory=list[str])
+    """What came back, step after step."""
     names: dict[str, str] = field(default_factory=dict[str, str])
     """Words of the task with a digit to slots that the word before names, such as `B-331` to `<record>`."""
     numbered: set[str] = field(default_factory=set[str])
     """Every word of the task with a digit."""
-    said: set[str] = field(default_factory=set[str])
-    """Words of the agent's instructions: whoever wrote them meant no customer."""
+    _first: dict[str, int] = field(default_factory=dict[str, int])
+    """A value with a digit to the step that brought it first, as far as the pages are read."""
+    _words: set[str] = field(default_factory=set[str])
+    """What stood between two blanks on a page so far."""
+    _read: int = 0
 
     def __post_init__(self) -> None:
         text = self.task[:_READ]
         for match in _TOKEN.finditer(text):
-            if len(match[0]) > 2 and _HAS_DIGIT.search(match[0]) and match[0] not in self.numbered:
+            if len(match[0]) > 2 and match[0] not in self.numbered and _HAS_DIGIT.search(match[0]):
                 self.numbered.add(match[0])
                 if noun := _name_before(text, match.start()):
                     self.names[match[0]] = f"<{noun}>"
         self.task = text.lower()
-        self.said = {word for word in set(_WORD.findall(self.instructions[: 2 * _READ])) if word.islower()}
 
-    def see(self, page: str, /) -> None:
-        """Take in what came back."""
-        self.page = page
-        # No token holds a blank, most of a page was on the pages before, and most words have no digit.
-        new = set(page[:_READ].split()) - self.read
-        self.read |= new
-        told = " ".join([word for word in new if not word.isalpha() and _HAS_DIGIT.search(word)])
-        self.earlier.update([token for token in _TOKEN.findall(told) if len(token) > 2 and _HAS_DIGIT.search(token)])
+    @cached_property
+    def said(self) -> set[str]:
+        """Words of the agent's instructions: whoever wrote them meant no customer."""
+        return {word for word in set(_WORD.findall(self.instructions[: 2 * _READ])) if word.islower()}
 
-    def control(self, name: str, /) -> str:
-        """What the page calls the control `name`: `[a12] button 'Save', clickable` makes `a12` the button 'Save'."""
-        at = self.page.find(f"[{name}] ") if name else -1
+    def _seen_before(self, step: int) -> Mapping[str, int]:
+        """A value with a digit to the step that brought it first; all those of the steps before `step`."""
+        while self._read < step - 1:
+            page = self.pages[self._read]
+            self._read += 1
+            # No token holds a blank, most of a page was on the pages before, and most words have no digit.
+            new = set(page[:_READ].split()) - self._words
+            self._words |= new
+            told = " ".join([word for word in new if not word.isalpha() and _HAS_DIGIT.search(word)])
+            for token in _TOKEN.findall(told):
+                if len(token) > 2 and token not in self._first and _HAS_DIGIT.search(token):
+                    self._first[token] = self._read
+        return self._first
+
+    def control(self, name: str, step: int, /) -> str:
+        """What the page before `step` calls the control `name`: `[a12] button 'Save', clickable` makes `a12` the button
+        'Save'."""
+        page = self.pages[step - 2] if step > 1 else ""
+        at = page.find(f"[{name}] ") if name else -1
         if at < 0:
             return ""
-        said = self.page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
+        said = page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
         return _STATED.sub("", _ICON.sub("", said)).replace('"', "'")
 
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
-        return self.values.mask(self._named(_QUOTED.sub(self._quoted, text)))
+        return self.values().mask(self._named(_QUOTED.sub(self._quoted, text)))
 
-    def command(self, text: str, /) -> str:
-        """`text` without values, where it does something: program, options, controls and paths stay."""
-        known = _TOKEN.sub(self._seen_earlier, self._named(_QUOTED.sub(self._quoted, text)))
-        return _without_lone_ids(self._without_words_of_task(self.values.mask(known, level="command")))
+    def command(self, text: str, step: int, /) -> str:
+        """`text` without values, where it does something at `step`: program, options, controls and paths stay."""
+        known = self._without_seen(self._named(_QUOTED.sub(self._quoted, text)), step)
+        return _without_lone_ids(self._without_words_of_task(self.values().mask(known, level="command")))
 
     def _named(self, text: str) -> str:
         if not any(map(text.__contains__, self.names)):
             return text
-        return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text)
+        return _replaced(text, [(*m.span(), self.names[m[0]]) for m in _TOKEN.finditer(text) if m[0] in self.names])
 
     def _quoted(self, match: re.Match[str]) -> str:
         inner = next(group for group in match.groups() if group is not None)
@@ -147,30 +164,41 @@ class Shown:
             return match[0]
         return match[0].replace(inner, self.names.get(inner, _TEXT))
 
-    def _seen_earlier(self, match: re.Match[str]) -> str:
-        value = match[0]
-        if value in self.numbered:
-            return "<value>"
-        return (self.control(value) or "<value seen earlier>") if value in self.earlier else value
+    def _without_seen(self, text: str, step: int) -> str:
+        first, told = self._seen_before(step), list[tuple[int, int, str]]()
+        for match in _TOKEN.finditer(text):
+            if match[0] in self.numbered:
+                told.append((*match.span(), "<value>"))
+            elif first.get(match[0], step) < step:
+                told.append((*match.span(), self.control(match[0], step) or "<value seen earlier>"))
+        return _replaced(text, told)
 
     def _without_words_of_task(self, text: str) -> str:
         """The same without the telling words of the task, but in the names of programs, options and paths."""
-        kept = [m.span() for pattern in (_SLOT, _COMMAND_WORD) for m in pattern.finditer(text)]
-        for path in _PATH_LIKE.finditer(text):
-            if path[0].lower() in self.task:
-                continue
-            kept.append(path.span())
-        free = [m for m in _PATH_LIKE.finditer(text) if m[0].lower() in self.task and "/" in m[0][1:]]
-        told = [(m.start(), m.end(), f"<path from {REQUEST}>") for m in free if not _inside(m, kept)]
-        kept += [(start, end) for start, end, _ in told]
-        told += [
-            (m.start(), m.end(), f"<word from {REQUEST}>")
+        paths = [(m, m[0].lower() in self.task) for m in _PATH_LIKE.finditer(text)]
+        free = [m for m, is_asked in paths if is_asked and "/" in m[0][1:]]
+        telling = [
+            m
             for m in _WORD.finditer(text)
-            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self.values.in_request(m[0]) and not _inside(m, kept)
+            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self.values().in_request(m[0])
         ]
-        for start, end, slot in sorted(told, reverse=True):
-            text = text[:start] + slot + text[end:]
-        return text
+        if not telling and not free:
+            return text
+        kept = [m.span() for pattern in (_SLOT, _COMMAND_WORD) for m in pattern.finditer(text)]
+        kept += [m.span() for m, is_asked in paths if not is_asked]
+        told = [(*m.span(), f"<path from {REQUEST}>") for m in free if not _inside(m, kept)]
+        kept += [(start, end) for start, end, _ in told]
+        told += [(*m.span(), f"<word from {REQUEST}>") for m in telling if not _inside(m, kept)]
+        return _replaced(text, sorted(told))
+
+
+def _replaced(text: str, told: Sequence[tuple[int, int, str]]) -> str:
+    """`text` with something else in these places, which are in order and apart."""
+    parts, done = list[str](), 0
+    for start, end, instead in told:
+        parts += (text[done:start], instead)
+        done = end
+    return "".join((*parts, text[done:]))
 
 
 def _without_lone_ids(line: str) -> str:
@@ -188,12 +216,8 @@ def _name_before(text: str, at: int) -> str:
     return word if word in _NUMBERED_THINGS else ""
 
 
-def called(calls: Sequence[ToolCall], shown: Shown, /, *, step: int) -> str:
+def called(call: ToolCall, /, *, shown: Shown, step: int) -> str:
     """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
-    return " and ".join([_call(call, shown, step) for call in calls[:3]])
-
-
-def _call(call: ToolCall, shown: Shown, step: int) -> str:
     given = call.arguments
     if isinstance(given, str):
         try:
@@ -205,8 +229,9 @@ def _call(call: ToolCall, shown: Shown, step: int) -> str:
         given = cast("dict[str, Json]", data)
     if is_command(call):
         line = next(value for key, value in given.items() if is_command_field(key))
-        return f"{call.name}({shown.command(_first_line(str(line)))})"
-    told = [f"{key}={_argument(key, value, shown, step)}" for key, value in given.items() if shown.values.is_field(key)]
+        return f"{call.name}({shown.command(_first_line(str(line)), step)})"
+    values = shown.values()
+    told = [f"{key}={_argument(key, value, values, step)}" for key, value in given.items() if values.is_field(key)]
     return f"{call.name}({', '.join(told[:6])})"
 
 
@@ -214,12 +239,12 @@ def _first_line(text: str) -> str:
     return "".join(text.strip()[:400].splitlines()[:1])
 
 
-def _argument(key: str, value: Json, shown: Shown, step: int) -> str:
-    if shown.values.is_closed(key, value):
+def _argument(key: str, value: Json, values: RunValues, step: int) -> str:
+    if values.is_closed(key, value):
         return value if isinstance(value, str) else json.dumps(value)
     if isinstance(value, dict | list):
         value = " ".join(_scalars(value))
-    return shown.values.slot(key, str(value)[:_READ], step=step)
+    return values.slot(key, str(value)[:_READ], step=step)
 
 
 def _scalars(value: Json) -> list[str]:
@@ -245,14 +270,14 @@ def action_line(line: str, shown: Shown, /, *, step: int) -> str:
         return f"{verb}({', '.join(told)})"
     if _BRACKETED.search(line):
         line = _BRACKETED.sub(lambda m: f"{m[1]}[{_bracketed(m, shown, step)}]", line)
-        return shown.values.mask(line, level="command")
-    return shown.command(line)
+        return shown.values().mask(line, level="command")
+    return shown.command(line, step)
 
 
 def _bracketed(match: re.Match[str], shown: Shown, step: int) -> str:
     if match[1].lower() in _CONTROLS:
-        return shown.command(match[2])
-    return shown.values.slot("text", match[2], step=step)
+        return shown.command(match[2], step)
+    return shown.values().slot("text", match[2], step=step)
 
 
 def _parsed_call(line: str) -> tuple[str, list[object]] | None:
@@ -269,17 +294,17 @@ def _parsed_call(line: str) -> tuple[str, list[object]] | None:
 
 
 def _typed(value: object, shown: Shown, step: int, *, acts: bool) -> str:
-    if isinstance(value, str) and (named := shown.control(value)):
-        return f"'{shown.command(named)}'"
+    if isinstance(value, str) and (named := shown.control(value, step)):
+        return f"'{shown.command(named, step)}'"
     if acts and isinstance(value, str):
-        return "<control>" if _HAS_DIGIT.search(value) else f"'{shown.command(value)}'"
+        return "<control>" if _HAS_DIGIT.search(value) else f"'{shown.command(value, step)}'"
     if isinstance(value, str) and _KEYS.fullmatch(value):
         return f"'{value}'"
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return "…"
     if not isinstance(value, str):
         return str(value) if abs(value) < 10 else "<number>"
-    return shown.values.slot("text", value, step=step)
+    return shown.values().slot("text", value, step=step)
 
 
 def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
@@ -290,32 +315,23 @@ def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
     if not text or text.startswith("returned"):
         return text
     told = shown.prose(text)
-    code = loud and bool(re.search(r"\w(?:Error|Exception)\b|command not found|No such file", told))
-    if not code:
-        own = set(words(beside))
-        told = _merged(_masked_words(told, lambda word: _is_usual(word, shown, own)))
+    if not (loud and _NAMES_ERROR.search(told)):
+        told = _in_usual_words(told, shown, set(words(beside)))
     slots = _SLOT.findall(told)
     rest = _WORD.findall(_SLOT.sub(" ", told))
     return told if len(rest) > len(slots) and (loud or len(slots) < 3) else ""
 
 
-def _masked_words(text: str, keep: Callable[[str], bool]) -> str:
-    parts = re.split(f"({_SLOT.pattern})", text)
-    return "".join(
-        part
-        if part.startswith("<") and part.endswith(">")
-        else _WORD.sub(lambda m: m[0] if keep(m[0]) else "<…>", part)
-        for part in parts
-    )
+def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
+    """`text` with a slot for every word that is none of `own`, nor an ordinary one, nor of the agent's tools."""
+    vocabulary = shown.values().vocabulary
 
+    def told(match: re.Match[str]) -> str:
+        low = match[0].lower()
+        is_usual = low[0] == "<" or low in own or is_ordinary(low) or low in vocabulary or low in shown.said
+        return match[0] if is_usual else "<…>"
 
-def _merged(text: str) -> str:
-    return re.sub(r"(?:<…>[\s,_'’-]*){2,}", "<…> ", text).strip()
-
-
-def _is_usual(word: str, shown: Shown, own: set[str]) -> bool:
-    low = word.lower()
-    return len(low) < 3 or is_ordinary(low) or low in shown.values.vocabulary or low in own or low in shown.said
+    return _SEVERAL_LEFT_OUT.sub("<…> ", _SLOT_OR_WORD.sub(told, text)).strip()
 
 
 def uncommon_pairs(text: str, /) -> str:

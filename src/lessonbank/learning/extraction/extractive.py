@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
+from functools import cache, cached_property
 
 from lessonbank._concurrency import aside
 from lessonbank._version import VERSION
@@ -21,7 +20,7 @@ from lessonbank.guard.gate.run_values import RunValues
 from lessonbank.types import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.types.runs import is_brief
 
-from ._commands import is_about, only_looks, tries_again, writes_a_file
+from ._commands import is_about, tries_again, writes_a_file
 from ._moves import Move, is_command_run, moves
 from ._slots import Shown, uncommon_pairs
 
@@ -41,15 +40,48 @@ _QUICK = 4096
 """Characters of a run that are read faster than a thread starts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Run:
-    """One attempt as moves; `path` are the moves that got somewhere, immediate repetitions folded."""
+    """One attempt as moves."""
 
     number: int
     attempt: Run
     moves: tuple[Move, ...]
-    path: tuple[Move, ...]
-    values: RunValues
+    values: Callable[[], RunValues]
+
+    @cached_property
+    def path(self) -> list[Move]:
+        """The moves that got somewhere, immediate repetitions folded."""
+        return self._path(most=len(self.moves))
+
+    @cached_property
+    def is_long(self) -> bool:
+        """Whether its path is. Most moves of a long run are never told: no more are read than answer this."""
+        moved = [move.effect for move in self.moves].count("moved")
+        return moved > _LONG_RUN and len(self._path(most=_LONG_RUN + 1)) > _LONG_RUN
+
+    def _path(self, *, most: int) -> list[Move]:
+        found = list[Move]()
+        for move in self.moves:
+            if move.effect == "moved" and (not found or found[-1].label != move.label):
+                found.append(move)
+                if len(found) == most:
+                    break
+        return found
+
+    @cached_property
+    def task(self) -> str:
+        """Its task without values."""
+        task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
+        told = Shown(self.values, task).prose(task)
+        if not is_command_run(self.attempt.trajectory):
+            told = uncommon_pairs(told)
+        return one_line(told) or "the same"
+
+    @cached_property
+    def has_one_tool(self) -> bool:
+        """Whether all its moves begin with the same word."""
+        return len({_words(move.raw)[:1] for move in self.moves}) == 1
 
     @property
     def succeeded(self) -> bool:
@@ -62,17 +94,12 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """A lesson before it is a record: its words and the moves that show it."""
+    """A lesson before it is a record: its words and the moves that show it. The first one's run gives its task."""
 
     kind: Kind
     head: str
     content: str
     shown_by: tuple[tuple[_Run, Move], ...]
-
-    @property
-    def run(self) -> _Run:
-        """The run whose task it is told with."""
-        return self.shown_by[0][0]
 
 
 class ExtractiveExtractor:
@@ -100,12 +127,11 @@ class ExtractiveExtractor:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
         if not known:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
-        values = RunValues.of([attempt.trajectory for _, attempt in known])
-        runs = [_run(n, attempt, values) for n, attempt in known]
+        values = cache(lambda: RunValues.of([attempt.trajectory for _, attempt in known]))
+        runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
         drawn = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
-        tasks = {n: _generic_task(run) for n, run in {lesson.run.number: lesson.run for lesson in drawn}.items()}
-        lessons = tuple(_lesson(lesson, tasks[lesson.run.number], several=len(attempts) > 1) for lesson in drawn)
+        lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
 
@@ -117,13 +143,6 @@ def _why_nothing(runs: Sequence[_Run]) -> str:
     return "nothing was extracted: the runs are too short or too long to show an order, an error or a loop"
 
 
-def _run(number: int, attempt: Run, values: RunValues) -> _Run:
-    made = moves(attempt.trajectory, values)
-    moved = [m for m in made if m.effect == "moved"]
-    path = tuple(next(same) for _, same in groupby(moved, key=attrgetter("label")))
-    return _Run(number, attempt, made, path, values)
-
-
 def _of_one(run: _Run) -> Iterator[_Lesson]:
     if run.succeeded:
         yield from _order(run)
@@ -131,7 +150,7 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
         return
     ending = list(_ending(run))
     yield from ending
-    yield from _no_effect([run], led_by=() if ending else run.path)
+    yield from _no_effect([run], led_by=None if ending else run)
     yield from _fixes([run])
     yield from _loops(run)
 
@@ -145,19 +164,19 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     else:
         for run in failed:
             yield from _ending(run)
-    yield from _no_effect(failed, led_by=() if worked else failed[0].path)
+    yield from _no_effect(failed, led_by=None if worked else failed[0])
     yield from _fixes(runs)
     for run in failed:
         yield from _loops(run)
 
 
 def _order(run: _Run) -> Iterator[_Lesson]:
-    if not 2 <= len(run.path) <= _LONG_RUN:
+    if run.is_long or len(run.path) < 2:
         return
     content = f"This order worked (what was seen in brackets): {_steps(run.path, seen=True)}."
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(run.path)}."
-    yield _Lesson("strategy", "What worked", content, tuple((run, m) for m in run.path[-8:]))
+    yield _Lesson("strategy", "What worked", content, tuple([(run, m) for m in run.path[-8:]]))
 
 
 def _ending(run: _Run) -> Iterator[_Lesson]:
@@ -171,8 +190,8 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         )
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),))
         return
-    suspect = _suspect(run)
-    if suspect is None or last.effect != "moved":
+    suspect = _suspect(run) if last.effect == "moved" else None
+    if suspect is None:
         return
     before = run.path[: run.path.index(suspect)]
     end = f"It ended on `{last.label}`{_quoted(last)} without an error, and had failed all the same."
@@ -184,27 +203,29 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
 
 def _suspect(run: _Run) -> Move | None:
     """The last choice before the end: the move before the closing one, or the last call where talk closed the run."""
-    if len(run.path) > _LONG_RUN:
+    if run.is_long:
         return None
     closed_by_talk = bool(run.path) and run.path[-1].number < len(run.attempt.trajectory.steps)
     before_end = run.path if closed_by_talk else run.path[:-1]
     return next((move for move in reversed(before_end) if not move.reads), None)
 
 
-def _no_effect(runs: Sequence[_Run], *, led_by: tuple[Move, ...]) -> Iterator[_Lesson]:
+def _no_effect(runs: Sequence[_Run], *, led_by: _Run | None) -> Iterator[_Lesson]:
     """What did nothing, by the point of the procedure where it was tried."""
     places: dict[tuple[int, str], dict[str, tuple[_Run, Move]]] = {}
     for run in runs:
-        for step, after, move in _idle(run) if len(run.path) <= _LONG_RUN else ():
+        for step, after, move in _idle(run):
             places.setdefault((step, after), {}).setdefault(move.label, (run, move))
     if not places:
         return
     told = [_place(step, after, list(found)[:6]) for (step, after), found in list(places.items())[:4]]
     shown_by = tuple(pair for found in list(places.values())[:4] for pair in list(found.values())[:6])
-    yield _Lesson("guardrail", "What had no effect", _led(led_by, " ".join(told)), shown_by)
+    yield _Lesson("guardrail", "What had no effect", _led(led_by.path if led_by else (), " ".join(told)), shown_by)
 
 
 def _idle(run: _Run) -> Iterator[tuple[int, str, Move]]:
+    if not any(move.effect == "inert" for move in run.moves) or run.is_long:
+        return
     numbers = {id(move): step for step, move in enumerate(run.path, 1)}
     step, after = 0, ""
     for move in run.moves:
@@ -254,21 +275,20 @@ def _others(one: Move, other: Move) -> str:
 
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
-    one_tool = len({_words(move.raw)[:1] for move in run.moves}) == 1
     for at, move in enumerate(run.moves):
-        if move.effect != "error" or not move.seen:
+        if move.effect != "error":
             continue
         soon = run.moves[at + 1 : at + 1 + _SOON]
-        found = _remedy(move, soon) if move.command else _next_try(run, move, soon[:3], one_tool=one_tool)
-        if found:
+        found = _remedy(move, soon) if move.command else _next_try(run, move, soon[:3])
+        if found and move.seen:
             yield move, found
 
 
-def _next_try(run: _Run, wrong: Move, soon: Sequence[Move], *, one_tool: bool) -> Move | None:
+def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> Move | None:
     """A similar action that went through, or in a success the very next one."""
     for later in soon:
         next_in_success = run.succeeded and later is soon[0] and not later.reads
-        if later.effect == "moved" and (next_in_success or _akin(wrong, later, one_tool=one_tool)):
+        if later.effect == "moved" and (next_in_success or _akin(wrong, later, one_tool=run.has_one_tool)):
             return later
     return None
 
@@ -278,11 +298,10 @@ def _remedy(wrong: Move, soon: Sequence[Move]) -> Move | None:
     went through, else the same program on the same thing."""
     if writes_a_file(wrong.command):
         return None
-    looks, message = only_looks(wrong.command), wrong.gist()
-    done = [m for m in soon if m.command and m.effect == "moved" and only_looks(m.command) is looks]
+    done = [m for m in soon if m.command and m.effect == "moved" and m.looks is wrong.looks]
     again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
     between = [m for m in done[:again] if not writes_a_file(m.command)]
-    about = [m for m in between if is_about(m.command, message)]
+    about = [m for m in between if is_about(m.command, wrong.gist)]
     similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
     return next(iter(about + similar), None)
 
@@ -300,9 +319,12 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _loops(run: _Run) -> Iterator[_Lesson]:
+    idle = [move for move in run.moves if move.effect != "moved"]
+    often = {raw for raw, n in Counter([move.raw for move in idle]).items() if n >= _LOOP}
     # A command that says nothing, such as a copy, did what it was told each time.
-    idle = Counter((m.raw, m.label, m.seen) for m in run.moves if m.effect != "moved" and (m.seen or not m.command))
-    repeated = [(label, n) for (_, label, _), n in idle.most_common(2) if n >= _LOOP]
+    again = [move for move in idle if move.raw in often and (move.seen or not move.command)]
+    same = Counter([(move.raw, move.label, move.seen) for move in again])
+    repeated = [(label, n) for (_, label, _), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
     told = [f"`{label}` was done {n} times with the same result." for label, n in repeated]
@@ -370,7 +392,8 @@ def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
     return list({lesson.content: lesson for lesson in lessons}.values())
 
 
-def _lesson(lesson: _Lesson, when: str, *, several: bool) -> Lesson:
+def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
+    when = lesson.shown_by[0][0].task
     return Lesson(
         title=one_line(f"{lesson.head}: {_cut(when, _TOPIC)}"),
         description=f"For a task like: {_cut(when, _WHEN)}",
@@ -382,26 +405,18 @@ def _lesson(lesson: _Lesson, when: str, *, several: bool) -> Lesson:
 
 def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
     runs = {run.number: run.attempt for run, _ in lesson.shown_by}
-    steps = dict.fromkeys(
+    steps = [
         f"run {run.number}, step {move.number}" if several else f"step {move.number}" for run, move in lesson.shown_by
-    )
+    ]
     outcome = "success" if lesson.kind == "strategy" else "failure"
     return Provenance(
         method=EXTRACTIVE,
         package_version=VERSION,
-        trajectory_ids=tuple(attempt.trajectory.id for attempt in runs.values()),
+        trajectory_ids=tuple([attempt.trajectory.id for attempt in runs.values()]),
         verdict=outcome,
         verdict_source=next(iter(runs.values())).verdict.source,
-        evidence=tuple(steps),
+        evidence=tuple(dict.fromkeys(steps)),
     )
-
-
-def _generic_task(run: _Run) -> str:
-    task = _MARKUP.sub(" ", run.attempt.trajectory.task[:4000])
-    told = Shown(run.values, task).prose(task)
-    if not is_command_run(run.attempt.trajectory):
-        told = uncommon_pairs(told)
-    return one_line(told) or "the same"
 
 
 def _cut(text: str, limit: int) -> str:

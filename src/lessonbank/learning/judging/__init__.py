@@ -1,8 +1,8 @@
 """Says whether a run did its task: the truth where it is known, else a model's opinion, which may be `unknown`."""
 
 from .abstention import Abstaining as Abstaining
+from .ask import judged as judged
 from .ask import unknown as unknown
-from .failure import judged as judged
 from .known_outcome import SUCCESS_AT as SUCCESS_AT
 from .known_outcome import checked_threshold as checked_threshold
 from .known_outcome import error_verdict as error_verdict

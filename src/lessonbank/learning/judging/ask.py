@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from lessonbank.errors import ModelError, ModelTimeout, OutputError
 from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt
-from lessonbank.protocols import Completion, LanguageModel, Message
+from lessonbank.protocols import Completion, Judge, LanguageModel, Message
 from lessonbank.types import Trajectory, Verdict
 
 from .parsing import Reading
@@ -56,6 +56,14 @@ async def ask(
     name = reply.model or model.name
     told = verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
     return Answer(told, reply.text, steps)
+
+
+async def judged(judge: Judge, run: Trajectory, /) -> Verdict:
+    """What `judge` says of `run`; `unknown`, with the reason, where its model failed: that costs nobody the run."""
+    try:
+        return await judge(run)
+    except ModelError as error:
+        return unknown(f"the judge's model failed: {quoted(error)}", error=error.code)
 
 
 def unknown(reason: str, /, *, error: str | None = None) -> Verdict:

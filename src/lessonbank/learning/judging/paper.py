@@ -59,16 +59,15 @@ class PaperJudge:
         return answer.verdict
 
     def _question(self, trajectory: Trajectory, /) -> Sequence[Message]:
-        shown = _web(trajectory, self.budget) if self.domain == "web" else _code(trajectory, self.budget)
+        if self.domain == "web":
+            shown = _web(trajectory, self.budget)
+        else:
+            shown = render(trajectory, budget=self.budget, view="messages")
         return self.prompt.render(run=fence(shown, label="run", nonce=nonce()))
 
 
 def _decide(reading: Reading, /) -> Verdict:
     return Verdict(outcome="success" if reading.outcome == "success" else "failure", reason=reading.reason)
-
-
-def _code(trajectory: Trajectory, budget: int, /) -> str:
-    return render(trajectory, budget=budget, view="messages")
 
 
 def _web(trajectory: Trajectory, budget: int, /) -> str:
