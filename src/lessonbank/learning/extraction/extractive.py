@@ -114,6 +114,8 @@ def _why_nothing(runs: Sequence[_Run]) -> str:
         return "nothing was extracted: the runs are talk, and without a model only actions are read"
     if any(move.effect == "error" for run in runs for move in run.moves):
         return "nothing was extracted: an error was seen, but nothing that got past it"
+    if not any(run.succeeded for run in runs):
+        return "nothing was extracted: the run failed without an error, and without a model nothing tells why"
     return "nothing was extracted: the runs are too short or too long to show an order, an error or a loop"
 
 
@@ -152,12 +154,19 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 
 def _order(run: _Run) -> Iterator[_Lesson]:
-    if not 2 <= len(run.path) <= _LONG_RUN:
+    path = _until_the_last_deed(run.path)
+    if not 2 <= len(path) <= _LONG_RUN:
         return
-    content = f"This order worked (what was seen in brackets): {_steps(run.path, seen=True)}."
+    content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
     if len(content) > _CONTENT:
-        content = f"This order worked: {_steps(run.path)}."
-    yield _Lesson("strategy", "What worked", content, tuple((run, m) for m in run.path[-8:]))
+        content = f"This order worked: {_steps(path)}."
+    yield _Lesson("strategy", "What worked", content, tuple((run, m) for m in path[-8:]))
+
+
+def _until_the_last_deed(path: Sequence[Move]) -> Sequence[Move]:
+    """`path` without what only looked after the last deed; all of it where every move looks."""
+    deeds = [n for n, move in enumerate(path, 1) if not move.reads]
+    return path[: deeds[-1]] if deeds else path
 
 
 def _ending(run: _Run) -> Iterator[_Lesson]:
@@ -165,14 +174,14 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     if run.stopped or not run.moves:
         return
     last = run.moves[-1]
-    if last.effect == "error":
+    if last.effect == "error" and last.is_specific:
         content = _led(
             run.path, f"The run ended when `{last.label}` failed{_quoted(last)}; do not end on it like this."
         )
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),))
         return
     suspect = _suspect(run)
-    if suspect is None or last.effect != "moved":
+    if suspect is None or last.effect != "moved" or not suspect.is_specific:
         return
     before = run.path[: run.path.index(suspect)]
     end = f"It ended on `{last.label}`{_quoted(last)} without an error, and had failed all the same."
@@ -210,7 +219,7 @@ def _idle(run: _Run) -> Iterator[tuple[int, str, Move]]:
     for move in run.moves:
         if id(move) in numbers:
             step, after = numbers[id(move)], move.label
-        elif move.effect == "inert":
+        elif move.effect == "inert" and move.is_specific:
             yield step + 1, after, move
 
 
@@ -301,11 +310,15 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _loops(run: _Run) -> Iterator[_Lesson]:
     # A command that says nothing, such as a copy, did what it was told each time.
-    idle = Counter((m.raw, m.label, m.seen) for m in run.moves if m.effect != "moved" and (m.seen or not m.command))
-    repeated = [(label, n) for (_, label, _), n in idle.most_common(2) if n >= _LOOP]
+    idle = Counter(
+        (m.raw, m.label, m.seen)
+        for m in run.moves
+        if m.effect != "moved" and m.is_specific and (m.seen or not m.command)
+    )
+    repeated = [(label, said, n) for (_, label, said), n in idle.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    told = [f"`{label}` was done {n} times with the same result." for label, n in repeated]
+    told = [f"`{label}` was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson("guardrail", "Repeated in vain", " ".join(told) + " Change the approach after the first.", shown_by)
 
@@ -362,8 +375,12 @@ def _led(path: Sequence[Move], rest: str) -> str:
 
 
 def _quoted(move: Move) -> str:
-    said = move.seen.replace('"', "'")
-    return f' ("{said}")' if said else ""
+    return _in_quotes(move.seen)
+
+
+def _in_quotes(said: str) -> str:
+    told = said.replace('"', "'")
+    return f' ("{told}")' if told else ""
 
 
 def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
