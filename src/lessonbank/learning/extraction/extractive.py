@@ -309,11 +309,11 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _loops(run: _Run) -> Iterator[_Lesson]:
-    # A command that says nothing, such as a copy, did what it was told each time.
+    # A command that says the same again was mostly right to be run again: a check after an edit.
     idle = Counter(
         (m.raw, m.label, m.seen)
         for m in run.moves
-        if m.effect != "moved" and m.is_specific and (m.seen or not m.command)
+        if m.effect != "moved" and m.is_specific and (m.effect == "error" or not m.command)
     )
     repeated = [(label, said, n) for (_, label, said), n in idle.most_common(2) if n >= _LOOP]
     if not repeated:
