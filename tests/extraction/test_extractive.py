@@ -219,7 +219,7 @@ def test_no_error_is_seen_in_content_that_only_talks_of_errors() -> None:
 def test_what_was_repeated_in_vain_is_said_once() -> None:
     looped = run(*[("push door", "It cannot be pushed.")] * 5, error="stopped")
     lesson = headed(extract(attempt(looped, "failure")).lessons, "Repeated in vain")
-    assert "`push door` was done 5 times with the same result." in lesson.content
+    assert '`push door` was done 5 times with the same result ("It cannot be pushed.").' in lesson.content
 
 
 def test_several_attempts_are_contrasted_where_they_part() -> None:
@@ -396,6 +396,37 @@ def test_looking_something_up_is_never_the_suspect(read: str) -> None:
     lesson = headed(extract(attempt(done, "failure")).lessons, "Looked fine, yet failed")
     assert f"do not repeat `{read}" not in lesson.content
     assert not any("do not repeat" in i.content for i in extract(attempt(looked_only, "failure")).lessons)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        ("cancel_order", {"order": "O-1"}, "cancelled"),
+        ("cancel_order", {"order": "O-1"}, "Error: it was sent already"),
+        ("cancel_order", {"order": "O-1", "why": "The customer O-1 asked for it"}, "cancelled"),
+    ],
+)
+def test_no_lesson_forbids_a_tool_because_one_value_was_wrong(last: tuple[str, dict[str, Any], str]) -> None:
+    done = calls(("find_order", {"order": "O-1"}, "status: open"), last, ("say", {"text": "O-1"}, "Bye"))
+    for run_ in (done, done.model_copy(update={"steps": done.steps[:-1]})):
+        extraction = extract(attempt(run_, "failure"))
+        assert not any("do not" in lesson.content for lesson in extraction.lessons)
+        assert extraction.lessons or extraction.notes[0].startswith("nothing was extracted")
+
+
+def test_looking_without_a_result_is_not_forbidden_where_the_words_are_gone() -> None:
+    page = "Nothing found. " + "text " * 30
+    looked = calls(
+        ("find_order", {"order": "O-1"}, page), ("lookup", {"word": "O-1"}, page), ("say", {"t": "O-1"}, "x")
+    )
+    assert not any("had no effect" in lesson.content for lesson in extract(attempt(looked, "failure")).lessons)
+
+
+def test_an_order_that_worked_ends_with_its_last_deed() -> None:
+    steps = (("press Start", "Started."), ("press Send", "Sent."), ("scroll(0, 200)", "Some more of the page."))
+    (lesson,) = extract(attempt(run(*steps), "success")).lessons
+    assert "`press Send`" in lesson.content
+    assert "scroll" not in lesson.content
 
 
 def test_sentences_of_a_conversation_are_no_actions() -> None:

@@ -68,6 +68,12 @@ _READS = re.compile(
     r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?![a-z])",
     re.IGNORECASE,
 )
+_UNSAID = re.compile(
+    r"<[^<>\n]{1,80}(?:>|…\Z)|(?:^| and |, )\w*(?=…|[(\[](?![)\]]))|\b\w+(?==|…\Z)"
+    r"|(?<=')(?:link|button|radio|checkbox|textbox|combobox|searchbox|tab|option|menuitem|LabelText)\b(?= ')"
+)
+"""What every use of a tool has in its label: slots, the name in front, names of fields, kinds of controls."""
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +134,16 @@ class Move:
     def reads(self) -> bool:
         """Whether its name says that it only looks: whatever went wrong, looking was not it."""
         return bool(_READS.match(self.label))
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether its label names more than a tool and slots. To advise against less would forbid the tool itself."""
+        return says_more_than_slots(self.label)
+
+
+def says_more_than_slots(label: str, /) -> bool:
+    """Whether words are left of a label without its slots, fields, kinds of controls, and tools that take arguments."""
+    return _LETTER.search(_UNSAID.sub("", label)) is not None
 
 
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:

@@ -140,6 +140,8 @@ def _why_nothing(runs: Sequence[_Run]) -> str:
         return "nothing was extracted: the runs are talk, and without a model only actions are read"
     if any(move.effect == "error" for run in runs for move in run.moves):
         return "nothing was extracted: an error was seen, but nothing that got past it"
+    if not any(run.succeeded for run in runs):
+        return "nothing was extracted: the run failed without an error, and without a model nothing tells why"
     return "nothing was extracted: the runs are too short or too long to show an order, an error or a loop"
 
 
@@ -171,12 +173,19 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 
 def _order(run: _Run) -> Iterator[_Lesson]:
-    if run.is_long or len(run.path) < 2:
+    path = () if run.is_long else _until_the_last_deed(run.path)
+    if len(path) < 2:
         return
-    content = f"This order worked (what was seen in brackets): {_steps(run.path, seen=True)}."
+    content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
     if len(content) > _CONTENT:
-        content = f"This order worked: {_steps(run.path)}."
-    yield _Lesson("strategy", "What worked", content, tuple([(run, m) for m in run.path[-8:]]))
+        content = f"This order worked: {_steps(path)}."
+    yield _Lesson("strategy", "What worked", content, tuple([(run, m) for m in path[-8:]]))
+
+
+def _until_the_last_deed(path: Sequence[Move]) -> Sequence[Move]:
+    """`path` without what only looked after the last deed; all of it where every move looks."""
+    deeds = [n for n, move in enumerate(path, 1) if not move.reads]
+    return path[: deeds[-1]] if deeds else path
 
 
 def _ending(run: _Run) -> Iterator[_Lesson]:
@@ -184,14 +193,14 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     if run.stopped or not run.moves:
         return
     last = run.moves[-1]
-    if last.effect == "error":
+    if last.effect == "error" and last.is_specific:
         content = _led(
             run.path, f"The run ended when `{last.label}` failed{_quoted(last)}; do not end on it like this."
         )
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),))
         return
     suspect = _suspect(run) if last.effect == "moved" else None
-    if suspect is None:
+    if suspect is None or not suspect.is_specific:
         return
     before = run.path[: run.path.index(suspect)]
     end = f"It ended on `{last.label}`{_quoted(last)} without an error, and had failed all the same."
@@ -231,7 +240,7 @@ def _idle(run: _Run) -> Iterator[tuple[int, str, Move]]:
     for move in run.moves:
         if id(move) in numbers:
             step, after = numbers[id(move)], move.label
-        elif move.effect == "inert":
+        elif move.effect == "inert" and move.is_specific:
             yield step + 1, after, move
 
 
@@ -319,15 +328,15 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _loops(run: _Run) -> Iterator[_Lesson]:
-    idle = [move for move in run.moves if move.effect != "moved"]
+    # A command that says the same again was mostly right to be run again: a check after an edit.
+    idle = [m for m in run.moves if m.effect == "error" or (m.effect != "moved" and not m.command)]
     often = {raw for raw, n in Counter([move.raw for move in idle]).items() if n >= _LOOP}
-    # A command that says nothing, such as a copy, did what it was told each time.
-    again = [move for move in idle if move.raw in often and (move.seen or not move.command)]
+    again = [move for move in idle if move.raw in often and move.is_specific]
     same = Counter([(move.raw, move.label, move.seen) for move in again])
-    repeated = [(label, n) for (_, label, _), n in same.most_common(2) if n >= _LOOP]
+    repeated = [(label, said, n) for (_, label, said), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    told = [f"`{label}` was done {n} times with the same result." for label, n in repeated]
+    told = [f"`{label}` was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson("guardrail", "Repeated in vain", " ".join(told) + " Change the approach after the first.", shown_by)
 
@@ -384,8 +393,12 @@ def _led(path: Sequence[Move], rest: str) -> str:
 
 
 def _quoted(move: Move) -> str:
-    said = move.seen.replace('"', "'")
-    return f' ("{said}")' if said else ""
+    return _in_quotes(move.seen)
+
+
+def _in_quotes(said: str) -> str:
+    told = said.replace('"', "'")
+    return f' ("{told}")' if told else ""
 
 
 def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
