@@ -11,8 +11,8 @@ from typing import Final
 from lessonbank.types import Json, Trajectory
 
 from ._lookalikes import is_ordinary, named, people
-from ._run_texts import answered, arguments, ends, leaves, nfc, parsed, said_by_user, texts_of
-from .run_values import PAIR_OR_WORDS, is_personal, tokens, words
+from ._run_texts import asked, ends, leaves, nfc, pairs_in, parts_of, texts_of
+from .run_values import is_personal, tokens, words
 
 _MOST: Final = 2_000
 """Names of things that are taken of some runs: where there are more, they are rows of a table."""
@@ -104,7 +104,7 @@ def _things_in(run: Trajectory) -> Iterator[str]:
     for text in map(nfc, texts_of(run)):
         text = ends(text)
         yield from (found["it"] for pattern in _SAID for found in pattern.finditer(text))
-        yield from (value for key, value in _pairs(text) if _FIELD.fullmatch(key))
+        yield from (value for key, value in pairs_in(text) if _FIELD.fullmatch(key))
     for key, parent, value in _fields(run):
         if isinstance(value, str) and len(value) < 80 and _FIELD.fullmatch(f"{parent} {key}" if key == "name" else key):
             yield value
@@ -117,8 +117,7 @@ def _imported(text: str) -> Iterator[str]:
 
 def _of_people(run: Trajectory, things: frozenset[str]) -> Iterator[str]:
     """The words of names that somebody has in a run: told as a name, or asked for, and no thing as a whole."""
-    asked = [ends(run.task), *said_by_user(run)]
-    for text in asked:
+    for text in asked(run):
         for found in people(text):
             name = text[found.start : found.end]
             if name.endswith(("'s", "’s")) or not all(word in things or is_ordinary(word) for word in words(name)):
@@ -134,22 +133,12 @@ def _in_fields_of_people(run: Trajectory) -> Iterator[str]:
         if isinstance(value, str) and is_personal(key) and not _FIELD.fullmatch(whose):
             yield from words(value[:200])
     for text in texts_of(run):
-        for key, value in _pairs(ends(text)):
+        for key, value in pairs_in(ends(text)):
             if is_personal(key) and not _FIELD.fullmatch(key):
                 yield from words(value)
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for pair in PAIR_OR_WORDS.finditer(text):
-        if pair.lastindex is not None:
-            key, value = [part for part in pair.groups() if part is not None]
-            yield key, value
-
-
 def _fields(run: Trajectory) -> Iterator[tuple[str, str, Json]]:
-    for step in run.steps:
-        for data in map(arguments, step.action.calls):
-            yield from leaves(data)
-        for _, seen in answered(step):
-            if (data := parsed(seen.text)) is not None:
-                yield from leaves(data)
+    for part in parts_of(run):
+        if part.data is not None:
+            yield from leaves(part.data)
