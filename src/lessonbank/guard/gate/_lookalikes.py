@@ -258,7 +258,8 @@ def people(text: str, /) -> list[LookAlike]:
     found: list[LookAlike] = []
     if text != text.lower():
         for row in _CAPITALISED_ROW.finditer(text):
-            found += _names_in(text, *row.span())
+            at = row.start()
+            found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
     found += named(text)
     if is_ascii(text):
         return found
@@ -275,22 +276,21 @@ def named(text: str, /) -> list[LookAlike]:
     return [found for cue in _NAMED_AFTER.finditer(text) if (found := _told(text, cue))]
 
 
-def _names_in(text: str, start: int, end: int) -> Iterator[LookAlike]:
-    """The names in a row of capitalised words."""
-    row: list[re.Match[str]] = []
-    for found in _CAPITALISED.finditer(text, start, end):
+@lru_cache(maxsize=256)  # pages say the same again and again
+def _names_in(text: str) -> Sequence[tuple[int, int]]:
+    """Where names stand in a row of capitalised words."""
+    rows: list[list[re.Match[str]]] = [[]]
+    for found in _CAPITALISED.finditer(text):
         is_body = found[0] in _BODIES
         if not is_body and not _is_capitalised(found[0]):
             continue
-        if row and not _in_a_row(text, row[-1], found):
-            yield from _row(row)
-            row = []
+        if rows[-1] and not _in_a_row(text, rows[-1][-1], found):
+            rows.append([])
         if is_body:
-            row = []
+            rows[-1] = []
         else:
-            row.append(found)
-    if row:
-        yield from _row(row)
+            rows[-1].append(found)
+    return [name for row in rows if (name := _name_of(row))]
 
 
 def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
@@ -300,7 +300,7 @@ def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
     return gap == " " or _GAP.fullmatch(gap) is not None
 
 
-def _row(row: list[re.Match[str]]) -> Iterator[LookAlike]:
+def _name_of(row: list[re.Match[str]]) -> tuple[int, int] | None:
     """The part of a row of capitalised words that is a person's name: two words at least that are not ordinary.
 
     One of them must be more than the name of a thing that everybody knows, unless a title stands before it.
@@ -313,8 +313,8 @@ def _row(row: list[re.Match[str]]) -> Iterator[LookAlike]:
     inner = row[first:last]
     titled = first > 0 and row[first - 1][0].lower() in _TITLES
     telling = [word for word in inner if _is_telling(word[0]) and (titled or not is_thing(word[0].lower()))]
-    if telling and (titled or sum(_may_name(word[0]) for word in inner) > 1):
-        yield LookAlike(inner[0].start(), inner[-1].end(), "name")
+    is_name = telling and (titled or sum(_may_name(word[0]) for word in inner) > 1)
+    return (inner[0].start(), inner[-1].end()) if is_name else None
 
 
 def is_thing(word: str, /) -> bool:

@@ -65,20 +65,20 @@ def leaves(data: Json) -> list[tuple[str, str, Json]]:
 
 
 class Part(NamedTuple):
-    """What the agent gave a tool, or what came back."""
+    """What was asked, what the agent gave a tool, or what came back."""
 
     step: int
-    """Counted from 1."""
+    """Counted from 1; 0 is the request."""
     source: Source
     text: str
-    data: Json | None
+    data: Json | None = None
     """What the text says, where it is JSON."""
     of_command: bool = False
     """Whether a line of a shell or a program brought it."""
 
 
 def parts_of(run: Trajectory, /) -> list[Part]:
-    """What was given to tools and what they returned, in order, without what a user said. JSON is read once."""
+    """What was given to tools, what they returned, and the answer, without what a user said. JSON is read once."""
     parts: list[Part] = []
     for step, taken in enumerate(run.steps, 1):
         calls = taken.action.calls
@@ -94,7 +94,7 @@ def parts_of(run: Trajectory, /) -> list[Part]:
             tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
             source = f"{tool}'s result" if tool else "an earlier result"
             parts.append(Part(step, source, seen.text, parsed(seen.text), of_command))
-    return parts
+    return [*parts, Part(len(run.steps), "", run.answer or "")]
 
 
 def is_command(call: ToolCall, /) -> bool:

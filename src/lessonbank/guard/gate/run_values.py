@@ -92,19 +92,15 @@ class RunValues:
         self = cls(runs)
         read = [parts_of(run) for run in runs]
         self._learn_names(read)
-        told = list(dict.fromkeys(text for run in runs for text in asked(run)))
+        told = list(dict.fromkeys([text for run in runs for text in asked(run)]))
         self.request = words_of(*told)
-        for text in told:
-            self._take_text(nfc(text), REQUEST, 0, parts=True)
         brought = set[tuple[str, bool]]()
-        for run, parts in zip(runs, read, strict=True):
-            for part in parts:
-                result = (part.text, part.of_command)
-                if not part.source or result not in brought:  # a result that comes again says nothing new
-                    self._take_part(part)
-                if part.source:
-                    brought.add(result)
-            self._take_text(_page(run.answer or ""), "", len(run.steps))
+        for part in chain([Part(0, REQUEST, text) for text in told], *read):
+            result = (part.text, part.of_command)
+            if not part.source or result not in brought:  # a result that comes again says nothing new
+                self._take_part(part)
+            if part.source:
+                brought.add(result)
         self.repeated = _repeated(read) if len(read) > 1 else set()
         return self
 
@@ -226,40 +222,42 @@ class RunValues:
 
     def _take_part(self, part: Part) -> None:
         if part.data is None:
-            self._take_text(_page(part.text), part.source, part.step, parts=bool(part.source) and not part.of_command)
+            self._take_text(part.text, part, parts=bool(part.source) and not part.of_command)
             return
         for key, parent, value in leaves(part.data):
             if isinstance(value, str) and is_command_field(key):
-                self._take_text(_page(value), part.source, part.step)
+                self._take_text(value, part, parts=False)
             else:
-                self._take(value, key, parent, part.source, part.step)
+                self._take(value, key, parent, part)
 
-    def _take_text(self, text: str, source: Source, step: int, *, parts: bool = False) -> None:
+    def _take_text(self, text: str, part: Part, *, parts: bool) -> None:
         """Take in what looks personal in a text, and what it says field by field."""
         if not text:
             return
+        is_asked = part.source == REQUEST
+        text = nfc(text if is_asked else ends(text, _PAGE))
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        self._take_found(text, look_alikes(text) if source == REQUEST else people(text), source, step, parts=parts)
+        self._take_found(text, look_alikes(text) if is_asked else people(text), part, parts=parts)
         for key, value in pairs_in(text):
             if is_personal(key) or _DIGIT.search(value):
-                self._take(value, key, "", source, step)
+                self._take(value, key, "", part)
         for pair in _LINE_PAIR.finditer(f"\n{text}"):
             if is_personal(pair[1]):
-                self._take(pair[2], pair[1], "", source, step)
-        for key, cell in _cells(text):
-            self._take(cell, key, "", source, step)
+                self._take(pair[2], pair[1], "", part)
+        for key, cell in _cells(text) if "\n" in text else ():
+            self._take(cell, key, "", part)
 
-    def _take_found(self, text: str, found: Iterable[LookAlike], source: Source, step: int, *, parts: bool) -> None:
+    def _take_found(self, text: str, found: Iterable[LookAlike], part: Part, *, parts: bool) -> None:
         for start, end, kind in found:
             value = text[start:end]
             read = words(value)
-            kept = Value(kind, source, step, private=not _is_usual_number(value, kind))
+            kept = Value(kind, part.source, part.step, private=not _is_usual_number(value, kind))
             if _tells(read) and not _CONSTANTS.issuperset(read):
                 self._keep(read, kept)
             if parts and kind == "name":
                 self._keep_parts(read, kept)
 
-    def _take(self, value: Json, key: str, parent: str, source: Source, step: int) -> None:
+    def _take(self, value: Json, key: str, parent: str, part: Part) -> None:
         if value is None or isinstance(value, bool):
             return
         text = str(value)
@@ -269,13 +267,14 @@ class RunValues:
             personal = is_personal(key)
             if self._is_plain(text, read, personal=personal):
                 return
-            kept = Value(noun_of(key, parent) or "value", source, step, personal or _looks_private(text, read, key))
+            private = personal or _looks_private(text, read, key)
+            kept = Value(noun_of(key, parent) or "value", part.source, part.step, private)
             self._keep(read, kept)
             if isinstance(value, str) and personal:
                 self._keep_parts(read, kept)
         if isinstance(value, str) and (not is_whole or len(read) > 1):
             text = nfc(ends(value))
-            self._take_found(text, look_alikes(text), source, step, parts=bool(source))
+            self._take_found(text, look_alikes(text), part, parts=bool(part.source))
 
     def _is_plain(self, text: str, read: Sequence[str], *, personal: bool) -> bool:
         """Whether a value is nothing but ordinary words, or the words that tools and fields are named by."""
@@ -298,11 +297,6 @@ class RunValues:
             self.known[joined] = value
         elif value.private and not old.private:
             self.known[joined] = Value(old.noun, old.source, old.step, private=True)
-
-
-def _page(text: str) -> str:
-    """What of a text names are looked for in."""
-    return nfc(ends(text, _PAGE))
 
 
 def _may_be_field(name: str) -> bool:
