@@ -19,9 +19,8 @@ from ._literals import copies, literal_in, restates
 from ._phrases import imitates_a_turn, is_ending, is_form, is_talk
 from ._retold import retold
 from ._signs import is_disguised, mark_of
-from ._things import Things
+from ._things import Things, place_of
 from .claims import claimed
-from .places import beside, place_of, without
 from .run_values import RunValues
 
 TITLE: Final = 200
@@ -95,10 +94,7 @@ def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Les
     told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
     place = place_of(lesson, [run.task for run in values.runs])
 
-    def masked(text: str) -> str:
-        return things.spared(text, values.mask_private)
-
-    bare = {name: beside(place, text, masked) for name, text in told.items()}
+    bare = {name: things.spared(text, values.mask_private, place=place) for name, text in told.items()}
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
@@ -146,8 +142,8 @@ def _no_news(lesson: Lesson, memory: Shown, runs: Sequence[Trajectory], things: 
     if memory.has(lesson.title, lesson.content):
         return "echo", "memory itself had shown it"
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
-    text = without(place_of(lesson, [task]), lesson.text)
-    unnamed = things.without(text)
+    place = place_of(lesson, [task])
+    text, unnamed = Things().without(lesson.text, place=place), things.without(lesson.text, place=place)
     leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
     if found := next(filter(None, leaks), None):
         return "literal", f"it holds {one_line(found, limit=40)!r} of this one task"
