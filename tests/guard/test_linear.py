@@ -9,10 +9,10 @@ from linear import RATIO, growth, repeated, seconds, too_slow
 
 from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form
 from lessonbank.guard.gate._echo import Shown
-from lessonbank.guard.gate._empty import is_ending, is_form, is_talk, is_vague, says_nothing
+from lessonbank.guard.gate._empty import is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates
 from lessonbank.guard.gate._lookalikes import look_alikes
-from lessonbank.guard.gate._orders import imitates_a_turn
+from lessonbank.guard.gate._phrases import imitates_a_turn, is_ending, is_form, is_talk
 from lessonbank.guard.gate._signs import is_disguised
 from lessonbank.guard.gate._skeleton import skeleton
 from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed

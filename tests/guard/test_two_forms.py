@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.guard.gate import _lookalikes
-from lessonbank.guard.gate.run_values import PAIR_OR_WORDS, tokens, words
+from lessonbank.guard.gate._run_texts import PAIR_OR_WORDS
+from lessonbank.guard.gate.run_values import tokens, words
 
 PATTERNS = [
     PAIR_OR_WORDS,

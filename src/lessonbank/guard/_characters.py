@@ -99,7 +99,5 @@ def _looks_like(character: str) -> str:
 
 def with_blanks(text: str, places: list[int], /) -> str:
     """`text` with one blank put in at each of `places`."""
-    if not places:
-        return text
     order = sorted(set(places))
     return " ".join(text[start:stop] for start, stop in zip([0, *order], [*order, len(text)], strict=True))

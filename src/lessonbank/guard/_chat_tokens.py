@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 # One blank after the first character: no tokenizer takes `< |im_end|>` for its own any more, and it can still be read.
 # Sources: the chat templates and tokenizer files that the families publish.
@@ -30,7 +29,7 @@ _TURN = re.compile(
     r"|e~\[)|(?<![\w)\]]\[)(?<=\[)(?=(?i:/?INST)\])|(?<=\])(?=~!?b[\[\]]))"
 )
 # What a model's own reply and our own text may hold, and text inside a fence may not: thoughts, and marker lines.
-_INNER = ("<", re.compile(r"<(?=/?(?i:think(?:ing)?)>|<<\s*/?\w[\w ()-]{0,60}+>>>)"))
+_INNER = re.compile(r"<(?=/?(?i:think(?:ing)?)>|<<\s*/?\w[\w ()-]{0,60}+>>>)")
 # A line that opens like a turn of a transcript. Small letters are left to configuration files: `user: root`.
 _SPEAKER = re.compile(
     r"^(?:[^\w\n]{0,16}+(?:[Hh]uman|[Aa]ssistant|User|System|Developer|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+"
@@ -42,21 +41,13 @@ _TIGHT_COLON = re.compile(r":(?=\S)")
 _TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
 _TURNS = (("<[]", _TURN), ("<", _TAGGED_USER), (":", _SPEAKER), (":", _CORRECT))
 """Patterns, each with the signs one of which all of its matches have."""
-_MARKS = (*_TURNS, _INNER)
 
 
-def turns(seen: str, /, *, or_inner: bool = False) -> list[int]:
-    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening.
-
-    `or_inner`: those of `inner`, too.
-    """
-    return _places(_MARKS if or_inner else _TURNS, seen)
-
-
-def _places(marks: Iterable[tuple[str, re.Pattern[str]]], seen: str) -> list[int]:
+def turns(seen: str, /) -> list[int]:
+    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening."""
     return [
         found.end()
-        for signs, pattern in marks
+        for signs, pattern in _TURNS
         if any(map(seen.__contains__, signs))
         for found in pattern.finditer(seen)
     ]
@@ -69,4 +60,4 @@ def speaks(seen: str, /) -> bool:
 
 def inner(seen: str, /) -> list[int]:
     """The places of `seen` where a blank breaks tags that set thoughts apart, and lines that look like our markers."""
-    return _places((_INNER,), seen)
+    return [found.end() for found in _INNER.finditer(seen)]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import TypeVar, cast
 
 from anyio import to_thread
@@ -13,10 +14,10 @@ from anyio import to_thread
 from lessonbank._concurrency import aside
 from lessonbank.arguments import check_data
 from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Change, Experience, Extraction, Record, Run, Trajectory, Verdict
+from lessonbank.types import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
+from lessonbank.types.repeats import REPEATS
 from lessonbank.types.runs import data_of, is_brief
 
-from ._left_out import reasons
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
 from .redact import Redacting, checked, redacted, redacted_together, whole
@@ -25,6 +26,10 @@ R = TypeVar("R", bound=Record)
 _QUICK = 4096
 """Characters that the built-in redactor reads faster than a thread starts."""
 _SHOWN = 16_384
+_REPEATED = {("", name) for name in (REPEATS, "why", "lesson", "near")}
+"""The names under which an experience keeps what it taught again."""
+_NEAR = {"lessons": {"__all__": {"near"}}}
+"""What may differ of a lesson: an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +88,20 @@ class IntakeFilter:
         return tuple([c if await self._is_known(c, given) else await self.reply(c) for c in changes])
 
     async def _is_known(self, change: Change, given: Experience) -> bool:
-        whys = reasons(change, given)
-        if whys is None:
+        """Whether `change` adds what was given, in part, with reasons and ids that hold nothing to redact."""
+        if not isinstance(change, Add):
             return False
-        if isinstance(self.redactor, Redacting) and sum(map(len, whys)) <= _QUICK:
-            fields = [("", why.strip()) for why in whys]  # read as one: an id and a reason of our own hold nothing
-            if [why for _, why in fields] == whys and self.redactor.for_run().finds_nothing(fields):
+        if change.experience is given:
+            return True
+        new = _said(change.experience) - _said(given) - _REPEATED
+        if not {name for name, _ in new} <= {"", "why"}:
+            return False
+        texts = [text for _, text in sorted(new)]
+        if isinstance(self.redactor, Redacting) and sum(map(len, texts)) <= _QUICK:
+            fields = [("", text.strip()) for text in texts]  # read as one: an id and a reason of our own hold nothing
+            if [text for _, text in fields] == texts and self.redactor.for_run().finds_nothing(fields):
                 return True
-        return all([await self.sentence(why) == why for why in dict.fromkeys(whys)])
+        return all([await self.sentence(text) == text for text in texts])
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
@@ -118,6 +129,22 @@ class IntakeFilter:
     def _is_built_in(self) -> bool:
         """Whether the redactor is the one whose time is known: a custom one can be slow."""
         return isinstance(self.redactor, Redacting)
+
+
+def _said(experience: Experience) -> set[tuple[str, str]]:
+    """Every name, text and number in an experience, with the name that leads to it."""
+    said = set[tuple[str, str]]()
+    waiting: list[tuple[str, Json]] = [("", experience.model_dump(mode="json", exclude=_NEAR))]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict):
+            said.update(zip(repeat(""), value, strict=False))
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += [(name, one) for one in value]
+        elif value is not None and not isinstance(value, bool):
+            said.add((name, str(value)))
+    return said
 
 
 def _appraised(experience: Experience) -> Experience:

@@ -27,7 +27,8 @@ def clean(text: str, /, *, limit: int | None = None) -> str:
     if is_prose(text):
         return text
     text = plain(text)
-    return with_blanks(text, turns(shadow(text)))
+    places = turns(text if text.isascii() else shadow(text))
+    return with_blanks(text, places) if places else text
 
 
 def canonical(text: str, /, *, limit: int | None = None) -> str:
@@ -50,11 +51,9 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
 
 
 def _form(text: str) -> str:
-    return text if is_prose(text) else inert(plain(text))
-
-
-def inert(text: str, /) -> str:
-    """The canonical form of `plain` text, without a look whether it is prose."""
+    if is_prose(text):
+        return text
+    text = plain(text)
     form = _inert(text, keep_code=True)
     if form != text and ("`" in form or "~~~" in form) and _inert(form, keep_code=True) != form:
         # The blanks have changed what is code. If nothing is code, the form is safe for every reader.
@@ -65,15 +64,18 @@ def inert(text: str, /) -> str:
 def _inert(text: str, *, keep_code: bool) -> str:
     from ._markdown_code import exact_code, marked_code  # noqa: PLC0415 - loads a parser that few texts need
 
-    whole = folded(text)
-    if whole != text:
-        text = plain(_folded_outside(text, exact_code(text)) if keep_code else whole)
-    seen = shadow(text)
+    seen = text
+    if not text.isascii():
+        whole = folded(text)
+        if whole != text:
+            text = plain(_folded_outside(text, exact_code(text)) if keep_code else whole)
+        seen = shadow(text)
     active = links(seen)
     if active and keep_code:
         edges = [edge for span in marked_code(text) for edge in span]
         active = [place for place in active if bisect_left(edges, place) % 2 == 0]  # odd: inside a span
-    return with_blanks(text, [*turns(seen, or_inner=True), *active])
+    places = [*turns(seen), *inner(seen), *active]
+    return with_blanks(text, places) if places else text
 
 
 def _folded_outside(text: str, code: list[tuple[int, int]]) -> str:

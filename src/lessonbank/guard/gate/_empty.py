@@ -1,16 +1,14 @@
-"""Recognises lessons that are empty, vague, a form, talk, or just a command that ends a run."""
+"""Recognises lessons that are empty, or about nothing in particular."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from ._phrases import any_of, phrases
-from ._skeleton import views
+from ._phrases import phrases
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CODE = re.compile(
@@ -34,9 +32,6 @@ _LEAST = 3
 _PLAIN = 6
 """The same for a text without a condition, a reason or a contrast. Nearly every lesson has one of them."""
 _LEAST_DENSE = 8
-_READ = 4000
-"""Characters of a content that are searched for chatter and commands."""
-_JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
 
 
 def says_nothing(title: str, content: str, /) -> bool:
@@ -104,22 +99,3 @@ def stem(word: str, /) -> str:
 
 def _folded(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
-
-
-def is_form(title: str, content: str, /) -> bool:
-    """Whether a model left parts of its form in the text."""
-    return _is_in("form", title, content) or bool(_JSON.fullmatch(content[:_READ]))
-
-
-def is_ending(content: str, /) -> bool:
-    """Whether it is nothing but a command that ends a run or hands in an answer."""
-    return any(map(any_of("ending", re.DOTALL).search, views(content[:_READ])))
-
-
-def is_talk(title: str, content: str, /) -> bool:
-    """Whether its words are those of a model that talks to its reader, or of the end of a run."""
-    return _is_in("talk", title, content)
-
-
-def _is_in(table: str, title: str, content: str) -> bool:
-    return any(map(any_of(table).search, chain(views(title[:300]), views(content[:_READ]))))

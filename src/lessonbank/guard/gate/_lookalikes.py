@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -35,8 +35,18 @@ _ALSO_NAMES = frozenset(
 )
 
 
+_CASELESS = "\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_FOREIGN = re.compile(rf"[^\x00-\x7f](?<=[\w\s{_CASELESS}])")
+
+
+@lru_cache(maxsize=8)
+def is_ascii(text: str, /) -> bool:
+    """Whether all letters, digits and blanks of `text` are ASCII: other signs, such as dashes, change no word."""
+    return text.isascii() or not _FOREIGN.search(text)
+
+
 class Sought:
-    """A pattern in two forms: for any text, and, several times as fast, for a text of ASCII."""
+    """A pattern in two forms: for any text, and, several times as fast, for a text whose letters are ASCII."""
 
     def __init__(self, source: str, /, *, any_case: bool = False) -> None:
         self._any_case = any_case
@@ -47,7 +57,7 @@ class Sought:
 
     def finditer(self, text: str, start: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
         """Every match in `text`. Where the case does not matter, those in ASCII are in small letters."""
-        if not text.isascii():
+        if not is_ascii(text):
             return self.general.finditer(text, start, end)
         return self._ascii.finditer(text.lower() if self._any_case else text, start, end)
 
@@ -167,7 +177,6 @@ _NAMED_DENSE = tuple(
         r"नाम\s+(?P<it>[\u0900-\u097f]{2,20}(?:\s[\u0900-\u097f]{2,20})?)(?=\s+है)",
     )
 )
-_CASELESS = "\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _CASELESS_RUN = re.compile(rf"[{_CASELESS}]+(?:[ ・·]+[{_CASELESS}]+)*")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]+")
 
@@ -201,18 +210,16 @@ def is_ordinary(word: str, /) -> bool:
     return len(word) < 3 or word in ordinary_words() or (word.endswith("s") and word[:-1] in ordinary_words())
 
 
-def look_alikes(text: str, /, *, names: bool = True) -> Iterable[LookAlike]:
-    """Every part of `text` that looks personal, in no order; parts may overlap. Linear in the text."""
-    return _with_names(text) if names else _without_names(text)
+@lru_cache(maxsize=64)
+def look_alikes(text: str, /, *, names: bool = True) -> Sequence[LookAlike]:
+    """Every part of `text` that looks personal, in no order; parts may overlap. Linear in the text.
+
+    Kept for a moment: of a task the values are taken in, and then it is masked, and fields say the same again.
+    """
+    return (*(people(text) if names else ()), *_not_names(text))
 
 
-@lru_cache(maxsize=8)
-def _with_names(text: str) -> Sequence[LookAlike]:
-    """Kept for a moment: of a task the values are taken in, and then it is masked."""
-    return (*people(text), *_without_names(text))
-
-
-def _without_names(text: str) -> list[LookAlike]:
+def _not_names(text: str) -> list[LookAlike]:
     alike = [LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text)] if "@" in text else []
     if not _HAS_DIGIT.search(text):
         return alike
@@ -223,20 +230,16 @@ def _without_names(text: str) -> list[LookAlike]:
     alike += [LookAlike(*found.span(), "phone") for found in _PHONE.finditer(text) if _is_phone(found[0])]
     for kind, pattern in _AMOUNTS_AND_DATES:
         alike += [LookAlike(*found.span(), kind) for found in pattern.finditer(text)]
-    return [*alike, *_numbered(text)]
+    for found in _NUMBERED.finditer(text):
+        if (kind := _kind_of_number(found[0])) is not None:
+            is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
+            alike.append(LookAlike(*found.span(), "version" if is_version else kind))
+    return alike
 
 
 def _is_phone(found: str) -> bool:
     digits = sum(map(str.isdigit, found))
     return 7 <= digits <= 15 and bool(_GROUPS.search(found)) and not _DATE.fullmatch(found)
-
-
-def _numbered(text: str) -> Iterator[LookAlike]:
-    kind_of = cache(_kind_of_number)
-    for found in _NUMBERED.finditer(text):
-        if (kind := kind_of(found[0])) is not None:
-            is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
-            yield LookAlike(*found.span(), "version" if is_version else kind)
 
 
 def _kind_of_number(word: str) -> Kind | None:
@@ -250,46 +253,44 @@ def _kind_of_number(word: str) -> Kind | None:
     return "amount" if _CENTS.search(bare) else "number"
 
 
-def people(text: str, /) -> Iterator[LookAlike]:
+def people(text: str, /) -> list[LookAlike]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
+    found: list[LookAlike] = []
     if text != text.lower():
-        yield from _capitalised(text)
-    yield from named(text)
-    if text.isascii():
-        return
+        for row in _CAPITALISED_ROW.finditer(text):
+            at = row.start()
+            found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
+    found += named(text)
+    if is_ascii(text):
+        return found
     for pattern in _NAMED_DENSE:
-        yield from (LookAlike(*found.span("it"), "name") for found in pattern.finditer(text))
-    caseless = [found.span() for found in _CASELESS_RUN.finditer(text)]
+        found += [LookAlike(*name.span("it"), "name") for name in pattern.finditer(text)]
+    caseless = [run.span() for run in _CASELESS_RUN.finditer(text)]
     if sum(end - start for start, end in caseless) < sum(len(word) for word in _LATIN.findall(text)):
-        yield from (LookAlike(*span, "name") for span in caseless)
+        found += [LookAlike(*span, "name") for span in caseless]
+    return found
 
 
-def named(text: str, /) -> Iterator[LookAlike]:
+def named(text: str, /) -> list[LookAlike]:
     """What stands where a name is told: `my name is`, `customer`, `Mr`."""
-    for cue in _NAMED_AFTER.finditer(text):
-        yield from _told(text, cue)
+    return [found for cue in _NAMED_AFTER.finditer(text) if (found := _told(text, cue))]
 
 
-def _capitalised(text: str) -> Iterator[LookAlike]:
-    for row in _CAPITALISED_ROW.finditer(text):
-        yield from _names_in(text, *row.span())
-
-
-def _names_in(text: str, start: int, end: int) -> Iterator[LookAlike]:
-    row: list[re.Match[str]] = []
-    for found in _CAPITALISED.finditer(text, start, end):
+@lru_cache(maxsize=256)  # pages say the same again and again
+def _names_in(text: str) -> Sequence[tuple[int, int]]:
+    """Where names stand in a row of capitalised words."""
+    rows: list[list[re.Match[str]]] = [[]]
+    for found in _CAPITALISED.finditer(text):
         is_body = found[0] in _BODIES
         if not is_body and not _is_capitalised(found[0]):
             continue
-        if row and not _in_a_row(text, row[-1], found):
-            yield from _row(row)
-            row = []
+        if rows[-1] and not _in_a_row(text, rows[-1][-1], found):
+            rows.append([])
         if is_body:
-            row = []
+            rows[-1] = []
         else:
-            row.append(found)
-    if row:
-        yield from _row(row)
+            rows[-1].append(found)
+    return [name for row in rows if (name := _name_of(row))]
 
 
 def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
@@ -299,7 +300,7 @@ def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
     return gap == " " or _GAP.fullmatch(gap) is not None
 
 
-def _row(row: list[re.Match[str]]) -> Iterator[LookAlike]:
+def _name_of(row: list[re.Match[str]]) -> tuple[int, int] | None:
     """The part of a row of capitalised words that is a person's name: two words at least that are not ordinary.
 
     One of them must be more than the name of a thing that everybody knows, unless a title stands before it.
@@ -312,8 +313,8 @@ def _row(row: list[re.Match[str]]) -> Iterator[LookAlike]:
     inner = row[first:last]
     titled = first > 0 and row[first - 1][0].lower() in _TITLES
     telling = [word for word in inner if _is_telling(word[0]) and (titled or not is_thing(word[0].lower()))]
-    if telling and (titled or sum(_may_name(word[0]) for word in inner) > 1):
-        yield LookAlike(inner[0].start(), inner[-1].end(), "name")
+    is_name = telling and (titled or sum(_may_name(word[0]) for word in inner) > 1)
+    return (inner[0].start(), inner[-1].end()) if is_name else None
 
 
 def is_thing(word: str, /) -> bool:
@@ -341,15 +342,17 @@ def _is_capitalised(word: str) -> bool:
     return len(word) == 1 or rest[1:] == rest[1:].lower()
 
 
-def _told(text: str, cue: re.Match[str]) -> Iterator[LookAlike]:
+def _told(text: str, cue: re.Match[str]) -> LookAlike | None:
     """The words behind `cue` up to three, as long as none of them is an ordinary one."""
     if cue["sure"] == "named" and _NAMED_THING.search(text, max(0, cue.start() - 20), cue.start()):
-        return
+        return None
     words: list[re.Match[str]] = []
     for found in _NAME_WORD.finditer(text, cue.end(), min(len(text), cue.end() + 80)):
         between = text[words[-1].end() : found.start()] if words else text[cue.end() : found.start()]
         if between.strip() or len(words) == 3 or not _may_name(found[0]):
             break
         words.append(found)
-    if words and (cue["sure"] or words[0][0][:1].isupper() or len(words) > 1) and any(_is_telling(w[0]) for w in words):
-        yield LookAlike(words[0].start(), words[-1].end(), "name")
+    is_told = words and (cue["sure"] or words[0][0][:1].isupper() or len(words) > 1)
+    if is_told and any(_is_telling(word[0]) for word in words):
+        return LookAlike(words[0].start(), words[-1].end(), "name")
+    return None

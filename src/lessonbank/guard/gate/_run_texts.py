@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
-from typing import Final, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, cast
 
-from lessonbank.types import Json, Observation, Step, ToolCall, Trajectory
+from lessonbank.types import Json, ToolCall, Trajectory
 
+from ._lookalikes import Sought
+
+Source = str
+"""Where a value came from: `the request`, `find_customer's result`, or an empty text where the agent chose it."""
 READ: Final = 20_000
 """Characters of one text that are looked at, from each end."""
 TURN: Final = 2_000
@@ -18,6 +22,13 @@ LEAVES: Final = 20_000
 DEPTH: Final = 40
 FIELD = re.compile(r"[^\W\d][\w -]{0,40}")
 _DIGIT = re.compile(r"\d")
+_COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
+PAIR_OR_WORDS = Sought(
+    r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
+    r"""|(?<![\w"'])([^\W\d]\w{0,40}+)=(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|([^\s,;)"']{1,200}))"""
+    # Words with no pair, all at once: to try each of their letters takes three times as long.
+    r"""|\w++(?:[^\w"']++\w++(?!=))*+"""
+)
 
 
 def parsed(text: str, /) -> Json | None:
@@ -30,12 +41,13 @@ def parsed(text: str, /) -> Json | None:
         return None
 
 
-def leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
+def leaves(data: Json) -> list[tuple[str, str, Json]]:
     """(field, the field that it stands in, value) of all data; keys that are values themselves, too."""
+    found: list[tuple[str, str, Json]] = []
     waiting: list[tuple[str, str, Json, int]] = [("", "", data, 0)]
     for _ in range(LEAVES):
         if not waiting:
-            return
+            break
         key, parent, value, depth = waiting.pop()
         if depth > DEPTH:
             continue
@@ -43,34 +55,81 @@ def leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
             for name, inner in value.items():
                 named = FIELD.fullmatch(name) is not None
                 if not named or _DIGIT.search(name) or (" " in name and not name.islower()):
-                    yield key or "key", parent, name
+                    found.append((key or "key", parent, name))
                 waiting.append((name if named else key, key, inner, depth + 1))
         elif isinstance(value, list):
             waiting += [(key, parent, inner, depth + 1) for inner in value]
         else:
-            yield key, parent, value
+            found.append((key, parent, value))
+    return found
 
 
-def answered(step: Step) -> Iterator[tuple[str, Observation]]:
-    """What came back in a step, but from the user, each with whence it came."""
-    names = {call.id: call.name for call in step.action.calls if call.id}
-    order = [call.name for call in step.action.calls]
-    for number, seen in enumerate(o for o in step.observations if o.source != "user"):
-        called = order[number] if number < len(order) else (order[0] if len(order) == 1 else "")
-        tool = seen.name or names.get(seen.call_id or "", "") or called
-        yield f"{tool}'s result" if tool else "an earlier result", seen
+class Part(NamedTuple):
+    """What was asked, what the agent gave a tool, or what came back."""
+
+    step: int
+    """Counted from 1; 0 is the request."""
+    source: Source
+    text: str
+    data: Json | None = None
+    """What the text says, where it is JSON."""
+    of_command: bool = False
+    """Whether a line of a shell or a program brought it."""
 
 
-def said_by_user(run: Trajectory) -> Iterator[str]:
-    for step in run.steps:
-        yield from (ends(seen.text, TURN) for seen in step.observations if seen.source == "user")
+def parts_of(run: Trajectory, /) -> list[Part]:
+    """What was given to tools, what they returned, and the answer, without what a user said. JSON is read once."""
+    parts: list[Part] = []
+    for step, taken in enumerate(run.steps, 1):
+        calls = taken.action.calls
+        for call in calls:
+            given = call.arguments
+            text, data = (given, parsed(given)) if isinstance(given, str) else ("", cast("Json", given))
+            parts.append(Part(step, "", text, data))
+        names = {call.id: call.name for call in calls if call.id}
+        returned = [seen for seen in taken.observations if seen.source != "user"]
+        of_command = bool(returned) and any(map(is_command, calls))
+        for number, seen in enumerate(returned):
+            called = calls[number] if number < len(calls) else (calls[0] if len(calls) == 1 else None)
+            tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
+            source = f"{tool}'s result" if tool else "an earlier result"
+            parts.append(Part(step, source, seen.text, parsed(seen.text), of_command))
+    return [*parts, Part(len(run.steps), "", run.answer or "")]
 
 
-def arguments(call: ToolCall) -> Json:
-    if isinstance(call.arguments, str):
-        data = parsed(call.arguments)
-        return call.arguments if data is None else data
-    return cast("Json", call.arguments)
+def is_command(call: ToolCall, /) -> bool:
+    """Whether a call runs a line of a shell or a program."""
+    given = call.arguments
+    return isinstance(given, dict) and len(given) < 4 and any(map(_COMMAND.fullmatch, map(str.lower, given)))
+
+
+def is_command_field(name: str, /) -> bool:
+    """Whether a field of this name holds a line of a shell or a program."""
+    return _COMMAND.fullmatch(name.lower()) is not None
+
+
+def asked(run: Trajectory, /) -> list[str]:
+    """The task, and what a user said."""
+    said = [seen.text for step in run.steps for seen in step.observations if seen.source == "user"]
+    return [ends(run.task), *(ends(text, TURN) for text in said)]
+
+
+def pairs_in(text: str, /) -> list[tuple[str, str]]:
+    """The fields and values that `text` tells as `"field": "value"` or `field=value`."""
+    found = [pair.groups() for pair in PAIR_OR_WORDS.finditer(text) if pair.lastindex is not None]
+    return [cast("tuple[str, str]", tuple(part for part in pair if part is not None)) for pair in found]
+
+
+def keys_of(given: Iterable[Json], /) -> set[str]:
+    """The keys of data, and of the data in them."""
+    keys = set[str]()
+    waiting = [(data, 0) for data in given]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, dict) and depth < DEPTH:
+            keys.update(value)
+            waiting += [(inner, depth + 1) for inner in value.values()]
+    return keys
 
 
 def listed(tools: object) -> Iterator[str]:

@@ -98,8 +98,12 @@ def mark_of(text: str, /, *, is_retold: bool = False) -> str | None:
     lessons that warn have. What is only retold of a run must weigh more, and a report of success in it weighs nothing:
     a task asks for much, and a tool says that all went well, without recommending anything to a reader.
     """
-    sound = _sound_of_what_is_retold if is_retold else _sound
-    return next(filter(None, map(sound, _read(text))), None)
+    for heard in map(_heard, _read(text)):
+        if is_retold:
+            heard = heard._replace(families={*heard.families} - _REPORTS)
+        if heard.orders_it or heard.weight >= weights("limits")["retold" if is_retold else "marked"]:
+            return heard.told
+    return None
 
 
 def is_disguised(text: str, /) -> bool:
@@ -142,23 +146,10 @@ _OFTEN: Final = 2
 """How often a family that relieves a text counts at most."""
 
 
-@lru_cache(maxsize=16)
-def _sound(view: str) -> str | None:
-    heard = _heard(view)
-    return heard.told if heard.orders_it or heard.weight >= weights("limits")["marked"] else None
-
-
-def _sound_of_what_is_retold(view: str) -> str | None:
-    heard = _heard(view)
-    heard = heard._replace(families={*heard.families} - _REPORTS)
-    return heard.told if heard.orders_it or heard.weight >= weights("limits")["retold"] else None
-
-
 _REPORTS: Final = {"went_well", "claim"}
 """The families that only say how something ended."""
 
 
-@lru_cache(maxsize=16)
 def _marked(view: str) -> str | None:
     """What `view` recommends by its marks alone, and by whole phrases that stand for one."""
     heard = _heard(view)

@@ -1,4 +1,4 @@
-"""Finds names of things in runs, such as a product or a program: they stand where no person's name does."""
+"""Finds the names that are nobody's: of things in runs, such as a product, and of the place that a lesson holds in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from lessonbank.types import Json, Trajectory
+from lessonbank.types import Json, Lesson, Trajectory
 
 from ._lookalikes import is_ordinary, named, people
-from ._run_texts import answered, arguments, ends, leaves, nfc, parsed, said_by_user, texts_of
-from .run_values import PAIR_OR_WORDS, is_personal, tokens, words
+from ._run_texts import asked, ends, leaves, nfc, pairs_in, parts_of, texts_of
+from .run_values import is_personal, tokens, words
 
 _MOST: Final = 2_000
 """Names of things that are taken of some runs: where there are more, they are rows of a table."""
@@ -40,7 +40,25 @@ _IMPORTED = re.compile(
     r"(?:\.|,|[ \t]+as |[ \t]*$))|\bpip3? install (?P<also>[A-Za-z][\w-]{2,40})",
     re.MULTILINE,
 )
+_READ: Final = 20_000
+_TITLED: Final = r"[^\W\d_a-z][\w-]*"
 _FIELD = re.compile(rf"(?:{_KIND}|item|brand|manufacturer)s?(?:[ _-]?(?:name|title))?", re.IGNORECASE)
+
+
+def place_of(lesson: Lesson, tasks: Sequence[str], /) -> str:
+    """The name of the repository, site or organisation that the lesson says it holds in; empty where there is none.
+
+    A task must speak of it as one works *in* it: "In Orchard Pricing, set …", "In Marlow's Orchard Pricing, set …".
+    Nobody says so of a person; what belongs to one ("in Jane Roe's account") is no place by that name.
+    """
+    told = lesson.applies_to
+    if told is None or told.reach not in ("place", "organisation") or not told.name:
+        return ""
+    name = re.escape(told.name)
+    pattern = re.compile(
+        rf"\b[Ii]n (?:the \w+ )?(?:{_TITLED}['’]s )?{name}(?!['’]|\w)|\b[Ii]n {name}['’]s {_TITLED} {_TITLED}"
+    )
+    return told.name if any(pattern.search(task[:_READ]) for task in tasks) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +80,30 @@ class Things:
         fields = {word for run in runs for word in _in_fields_of_people(run)}
         return cls(frozenset((things - fields) | imported) - theirs)
 
-    def spared(self, text: str, made: Callable[[str], str], /) -> str:
-        """What `made` makes of `text` when the things in it are nobody's."""
-        spans = self._spans(text)
+    def spared(self, text: str, made: Callable[[str], str], /, *, place: str = "") -> str:
+        """What `made` makes of `text` when the things in it are nobody's, and neither is the name `place`."""
+        spans = self._spans(text, place)
         told = made(_with_stand_ins(text, spans))
         return told.translate({ord(stand_in): text[a:b] for stand_in, (a, b) in zip(_stand_ins(), spans, strict=False)})
 
-    def without(self, text: str, /) -> str:
-        """`text` in which no thing is named."""
-        return _with_stand_ins(text, self._spans(text))
+    def without(self, text: str, /, *, place: str = "") -> str:
+        """`text` in which neither a thing nor `place` is named."""
+        return _with_stand_ins(text, self._spans(text, place))
 
-    def _spans(self, text: str) -> list[tuple[int, int]]:
+    def _spans(self, text: str, place: str) -> list[tuple[int, int]]:
         """Where words of things stand. A row of capitalised words is one only as a whole: else it is somebody's."""
-        if not self.words or any(ord(sign) in _STAND_INS for sign in text):
+        if not (self.words or place) or any(ord(sign) in _STAND_INS for sign in text):
             return []
-        theirs = bytearray(len(text))
-        for found in people(text):
-            if not self._is_thing(text[found.start : found.end]):
-                theirs[found.start : found.end] = b"\1" * (found.end - found.start)
-        read = [(word, a, b) for word, a, b in tokens(text) if word in self.words and not theirs[a]]
-        return [(a, b) for word, a, b in read if not is_ordinary(word)][: len(_STAND_INS)]
+        spans = [found.span() for found in re.finditer(re.escape(place), text)] if place else []
+        if self.words:
+            text = text.replace(place, len(place) * chr(_STAND_INS[0])) if place else text
+            theirs = bytearray(len(text))
+            for found in people(text):
+                if not self._is_thing(text[found.start : found.end]):
+                    theirs[found.start : found.end] = b"\1" * (found.end - found.start)
+            read = [(word, a, b) for word, a, b in tokens(text) if word in self.words and not theirs[a]]
+            spans += [(a, b) for word, a, b in read if not is_ordinary(word)]
+        return sorted(spans)[: len(_STAND_INS)]
 
     def _is_thing(self, name: str) -> bool:
         return all(word in self.words or is_ordinary(word) for word in words(name))
@@ -104,7 +126,7 @@ def _things_in(run: Trajectory) -> Iterator[str]:
     for text in map(nfc, texts_of(run)):
         text = ends(text)
         yield from (found["it"] for pattern in _SAID for found in pattern.finditer(text))
-        yield from (value for key, value in _pairs(text) if _FIELD.fullmatch(key))
+        yield from (value for key, value in pairs_in(text) if _FIELD.fullmatch(key))
     for key, parent, value in _fields(run):
         if isinstance(value, str) and len(value) < 80 and _FIELD.fullmatch(f"{parent} {key}" if key == "name" else key):
             yield value
@@ -117,8 +139,7 @@ def _imported(text: str) -> Iterator[str]:
 
 def _of_people(run: Trajectory, things: frozenset[str]) -> Iterator[str]:
     """The words of names that somebody has in a run: told as a name, or asked for, and no thing as a whole."""
-    asked = [ends(run.task), *said_by_user(run)]
-    for text in asked:
+    for text in asked(run):
         for found in people(text):
             name = text[found.start : found.end]
             if name.endswith(("'s", "’s")) or not all(word in things or is_ordinary(word) for word in words(name)):
@@ -134,22 +155,12 @@ def _in_fields_of_people(run: Trajectory) -> Iterator[str]:
         if isinstance(value, str) and is_personal(key) and not _FIELD.fullmatch(whose):
             yield from words(value[:200])
     for text in texts_of(run):
-        for key, value in _pairs(ends(text)):
+        for key, value in pairs_in(ends(text)):
             if is_personal(key) and not _FIELD.fullmatch(key):
                 yield from words(value)
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
-    for pair in PAIR_OR_WORDS.finditer(text):
-        if pair.lastindex is not None:
-            key, value = [part for part in pair.groups() if part is not None]
-            yield key, value
-
-
 def _fields(run: Trajectory) -> Iterator[tuple[str, str, Json]]:
-    for step in run.steps:
-        for data in map(arguments, step.action.calls):
-            yield from leaves(data)
-        for _, seen in answered(step):
-            if (data := parsed(seen.text)) is not None:
-                yield from leaves(data)
+    for part in parts_of(run):
+        if part.data is not None:
+            yield from leaves(part.data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -14,14 +14,13 @@ from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import Shown
 from ._echo import codes_in as codes_in
-from ._empty import is_ending, is_form, is_talk, is_vague, says_nothing
+from ._empty import is_vague, says_nothing
 from ._literals import copies, literal_in, restates
-from ._orders import imitates_a_turn
+from ._phrases import imitates_a_turn, is_ending, is_form, is_talk
 from ._retold import retold
 from ._signs import is_disguised, mark_of
-from ._things import Things
+from ._things import Things, place_of
 from .claims import claimed
-from .places import beside, place_of, without
 from .run_values import RunValues
 
 TITLE: Final = 200
@@ -45,9 +44,6 @@ NO_LESSON: Final = "may be no lesson"
 NOT_CHECKED: Final = "not checked"
 """How a lesson is marked that a model was to check, and did not."""
 
-Check = Callable[[Lesson], str]
-"""Returns why a lesson is rejected, or an empty text."""
-
 
 @dataclass(frozen=True, slots=True)
 class LessonGate:
@@ -66,15 +62,17 @@ class LessonGate:
         `shown` are the texts that memory showed before these runs. What only looks like one of them is none.
         """
         runs = [attempt.trajectory for attempt in attempts]
-        values, things = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs))
-        checks = _checks(runs, Shown(tuple(shown)), things)
+        values, things, memory = cache(lambda: RunValues.of(runs)), cache(lambda: Things.of(runs)), Shown(tuple(shown))
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            bare = lesson if _quotes(lesson) else _without_values(lesson, values(), things())
-            found = _refused(lesson, checks, kept, most) or _emptied(lesson, bare)
+            bare, found = lesson, _no_lesson(lesson)
+            if not _quotes(lesson):
+                bare = _without_values(lesson, values(), things())
+                found = found or _no_news(lesson, memory, runs, things())
+            found = found or _too_much(lesson, kept, most) or _emptied(lesson, bare)
             if found is None:
                 kept.append(_marked(bare, runs))
                 if bare is not lesson:
@@ -96,10 +94,7 @@ def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Les
     told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
     place = place_of(lesson, [run.task for run in values.runs])
 
-    def masked(text: str) -> str:
-        return things.spared(text, values.mask_private)
-
-    bare = {name: beside(place, text, masked) for name, text in told.items()}
+    bare = {name: things.spared(text, values.mask_private, place=place) for name, text in told.items()}
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
@@ -127,48 +122,45 @@ def _in_form(text: str, *, limit: int, line: bool = False) -> str:
     return form if bare == form else canonical(bare)
 
 
-def _checks(runs: Sequence[Trajectory], shown: Shown, things: Callable[[], Things]) -> dict[Rule, Check]:
-    task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
-    return {
-        "empty": lambda i: "it says nothing" if says_nothing(i.title, i.content) else "",
-        "chatter": lambda i: "it holds parts of a reply's form" if is_form(i.title, i.content) else "",
-        "submission": lambda i: "it ends a run" if is_ending(i.content) else "",
-        "order": _forged,
-        "echo": lambda i: "memory itself had shown it" if not _quotes(i) and shown.has(i.title, i.content) else "",
-        "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers, things()),
-    }
-
-
-def _forged(lesson: Lesson) -> str:
-    """Why the form of a text says that it is an order: its words do not."""
+def _no_lesson(lesson: Lesson) -> tuple[Rule, str] | None:
+    """Why the form of a text says that it is no lesson, or an order: its words do not."""
+    if says_nothing(lesson.title, lesson.content):
+        return "empty", "it says nothing"
+    if is_form(lesson.title, lesson.content):
+        return "chatter", "it holds parts of a reply's form"
+    if is_ending(lesson.content):
+        return "submission", "it ends a run"
     if imitates_a_turn(lesson.text, quoting=not _quotes(lesson)):
-        return "it imitates a turn of a chat, a marker or a call"
-    return "it hides what it recommends behind lookalike letters" if is_disguised(_read_aloud(lesson)) else ""
+        return "order", "it imitates a turn of a chat, a marker or a call"
+    if is_disguised(_read_aloud(lesson)):
+        return "order", "it hides what it recommends behind lookalike letters"
+    return None
+
+
+def _no_news(lesson: Lesson, memory: Shown, runs: Sequence[Trajectory], things: Things) -> tuple[Rule, str] | None:
+    """Why a lesson teaches nothing but what memory showed, or what one task was."""
+    if memory.has(lesson.title, lesson.content):
+        return "echo", "memory itself had shown it"
+    task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
+    place = place_of(lesson, [task])
+    text, unnamed = Things().without(lesson.text, place=place), things.without(lesson.text, place=place)
+    leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
+    if found := next(filter(None, leaks), None):
+        return "literal", f"it holds {one_line(found, limit=40)!r} of this one task"
+    if any(copies(lesson.content, task=task, answer=answer) for answer in answers):
+        return "literal", "it tells what this one task was and not what it taught"
+    return None
+
+
+def _too_much(lesson: Lesson, kept: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
+    if any(lesson.wording == other.wording for other in kept):
+        return "duplicate", "another lesson of this run says the same"
+    return ("cap", f"a run gives {counted(most, 'lesson')} at most") if len(kept) >= most else None
 
 
 def _quotes(lesson: Lesson) -> bool:
     """Whether code wrote it from the steps of a run. Then it repeats no lesson and masks the task's values."""
     return lesson.provenance.method == EXTRACTIVE
-
-
-def _leak(lesson: Lesson, task: str, answers: Sequence[str], things: Things) -> str:
-    text = without(place_of(lesson, [task]), lesson.text)
-    unnamed = things.without(text)
-    leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
-    found = next(filter(None, leaks), None)
-    if found:
-        return f"it holds {one_line(found, limit=40)!r} of this one task"
-    told = any(copies(lesson.content, task=task, answer=answer) for answer in answers)
-    return "it tells what this one task was and not what it taught" if told else ""
-
-
-def _refused(lesson: Lesson, checks: dict[Rule, Check], kept: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
-    for rule, check in checks.items():
-        if reason := check(lesson):
-            return rule, reason
-    if any(lesson.wording == other.wording for other in kept):
-        return "duplicate", "another lesson of this run says the same"
-    return ("cap", f"a run gives {counted(most, 'lesson')} at most") if len(kept) >= most else None
 
 
 def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:

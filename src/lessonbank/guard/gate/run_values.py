@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, islice, pairwise
 from typing import Final, Literal
 
-from lessonbank.types import Json, Observation, ToolCall, Trajectory
+from lessonbank.types import Json, Trajectory
 
 from ._empty import DENSE
 from ._literals import COMMON
-from ._lookalikes import LookAlike, Sought, is_thing, look_alikes, people
+from ._lookalikes import LookAlike, is_thing, look_alikes, people
 from ._lookalikes import is_ordinary as is_ordinary
-from ._run_texts import DEPTH, FIELD, READ, answered, arguments, ends, leaves, listed, nfc, said_by_user, texts_of
+from ._run_texts import FIELD, Part, Source, asked, ends, keys_of, leaves, listed, nfc, pairs_in, parts_of, texts_of
+from ._run_texts import is_command as is_command
+from ._run_texts import is_command_field as is_command_field
 from ._run_texts import parsed as parsed
 
 REQUEST: Final = "the request"
-Source = str
-"""Where a value came from: `the request`, `find_customer's result`, or an empty text where the agent chose it."""
 Level = Literal["prose", "command"]
 
 _PAGE: Final = 4_000
@@ -34,15 +35,13 @@ _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pa
 _ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?![0-9A-Za-z])|[0-9A-Za-z]+", re.ASCII)
 """The same for a text of ASCII, several times as fast."""
 _DIGIT = re.compile(r"\d")
-PAIR_OR_WORDS = Sought(
-    r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
-    r"""|(?<![\w"'])([^\W\d]\w{0,40}+)=(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|([^\s,;)"']{1,200}))"""
-    # Words with no pair, all at once: to try each of their letters takes three times as long.
-    r"""|\w++(?:[^\w"']++\w++(?!=))*+"""
+_LINE_PAIR = re.compile(
+    r"\n(?=[^:\n]{1,53}+:[ \t])[ \t*-]{0,8}([^\W\d][\w -]{0,40}?)[ \t]{0,4}:[ \t]{1,8}(\S[^\n]{0,300})$", re.MULTILINE
 )
-_LINE_PAIR = re.compile(r"^[ \t*-]{0,8}([^\W\d][\w -]{0,40}?)[ \t]{0,4}:[ \t]{1,8}(\S[^\n]{0,300})$", re.MULTILINE)
-_COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
+"""A pattern that begins with a line break passes over a text several times as fast as one that begins with `^`."""
 _SEPARATORS: Final = (",", ";", "|", "\t")
+_HEAD: Final = 5
+"""Lines of a text among which the head of a table is looked for."""
 _ROWS: Final = 200
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_-]{0,39}")
 _PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -86,23 +85,23 @@ class RunValues:
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
-    _alike: dict[str, tuple[LookAlike, ...]] = field(default_factory=dict[str, tuple[LookAlike, ...]])
 
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
         """The values of `runs`. Linear in their size."""
         self = cls(runs)
-        for run in runs:
-            self._learn_names(run)
-        told = list(dict.fromkeys(text for run in runs for text in (ends(run.task), *said_by_user(run))))
+        read = [parts_of(run) for run in runs]
+        self._learn_names(read)
+        told = list(dict.fromkeys([text for run in runs for text in asked(run)]))
         self.request = words_of(*told)
-        in_runs: dict[tuple[str, str], set[int]] = {}
-        for text in told:
-            self._take_text(text, REQUEST, 0, parts=True)
-        for number, run in enumerate(runs):
-            for pair in self._take_run(run):
-                in_runs.setdefault(pair, set()).add(number)
-        self.repeated = {pair for pair, seen in in_runs.items() if len(seen) > 1}
+        brought = set[tuple[str, bool]]()
+        for part in chain([Part(0, REQUEST, text) for text in told], *read):
+            result = (part.text, part.of_command)
+            if not part.source or result not in brought:  # a result that comes again says nothing new
+                self._take_part(part)
+            if part.source:
+                brought.add(result)
+        self.repeated = _repeated(read) if len(read) > 1 else set()
         return self
 
     # --- what a lesson may say ---------------------------------------------------------------------------------------
@@ -142,15 +141,15 @@ class RunValues:
     @cached_property
     def _returned(self) -> Mapping[str, tuple[int, Source]]:
         """A word that some result brought, to the step and the tool that did first."""
-        words: dict[str, tuple[int, Source]] = {}
+        brought: dict[str, tuple[int, Source]] = {}
         read: set[str] = set()
-        steps = [(number, step) for run in self.runs for number, step in enumerate(run.steps, 1)]
-        for number, source, seen in ((number, *one) for number, step in steps for one in answered(step)):
-            new = set(ends(seen.text).lower().split()) - read
+        for part in chain.from_iterable(map(parts_of, self.runs)):
+            new = set(ends(part.text).lower().split()) - read if part.source else set[str]()
             read |= new
-            for token in _pattern_for(told := " ".join(new)).findall(told):
-                words.setdefault(token, (number, source))
-        return words
+            told = " ".join(new)
+            for token in _pattern_for(told).findall(told):
+                brought.setdefault(token, (part.step, part.source))
+        return brought
 
     @cached_property
     def _instructed(self) -> str:
@@ -158,14 +157,17 @@ class RunValues:
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
-        found = self.known.get(words_of(value).strip())
+        read = words(value)
+        joined = " ".join(read)
+        found = self.known.get(joined)
         noun = noun_of(key) or "value"
-        returned = found is not None and bool(found.source) and 0 < found.step < step
-        if self.in_request(value) and not (returned and found is not None and found.noun == noun):
+        brought = found if found is not None and found.source and 0 < found.step < step else None
+        is_asked = bool(joined) and f" {joined} " in self.request
+        if is_asked and not (brought and brought.noun == noun):
             return f"<{noun} from {REQUEST}>"
-        if returned and found is not None:
-            return f"<{found.noun} from {found.source}>"
-        told = [self._returned.get(word) for word in words(value)]
+        if brought:
+            return f"<{brought.noun} from {brought.source}>"
+        told = [self._returned.get(word) for word in read]
         if told and all(one is not None and one[0] < step for one in told):
             return f"<{noun} from {max(one for one in told if one is not None)[1]}>"
         return f"<chosen {noun}>"
@@ -183,15 +185,15 @@ class RunValues:
 
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
-        parts = _PARTS_OF_NAME.findall(name) if _PLAIN_NAME.fullmatch(name) else []
-        known = self.known.get(words_of(name).strip()) if parts else None
-        usual = name[:1].islower() or all(map(is_ordinary, map(str.lower, parts)))
-        return bool(parts) and usual and not (known and known.private)
+        if not _may_be_field(name):
+            return False
+        known = self.known.get(" ".join(words(name)))
+        return known is None or not known.private
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
-        joined = words_of(value).strip()
-        return bool(joined) and f" {joined} " in self.request
+        joined = words_of(value)
+        return not joined.isspace() and joined in self.request
 
     def _repeats(self, text: str, *, only_private: bool = False) -> Iterator[tuple[int, int, str]]:
         """Where `text` repeats a known value: the longest first, each word once."""
@@ -209,111 +211,70 @@ class RunValues:
 
     # --- what a run has ----------------------------------------------------------------------------------------------
 
-    def _learn_names(self, run: Trajectory) -> None:
-        for step in run.steps:
-            for call in step.action.calls:
-                self._name(call.name)
-                self._name_fields(arguments(call))
-        for enum in listed(run.metadata.get("tools")):
-            self.listed.add(enum)
-            self.vocabulary.update(words(enum))
+    def _learn_names(self, read: Sequence[Sequence[Part]]) -> None:
+        fields = keys_of([part.data for parts in read for part in parts if not part.source])
+        names = {call.name for run in self.runs for step in run.steps for call in step.action.calls}
+        parts = chain.from_iterable(map(_PARTS_OF_NAME.findall, names.union(filter(_may_be_field, fields))))
+        self.vocabulary |= {part.lower() for part in parts if len(part) > 1}
+        if any("tools" in run.metadata for run in self.runs):
+            self.listed = {one for run in self.runs for one in listed(run.metadata.get("tools"))}
+            self.vocabulary.update(word for one in self.listed for word in words(one))
 
-    def _name_fields(self, value: Json, depth: int = 0) -> None:
-        if isinstance(value, dict) and depth < DEPTH:
-            for key, inner in value.items():
-                if self.is_field(key):
-                    self._name(key)
-                self._name_fields(inner, depth + 1)
+    def _take_part(self, part: Part) -> None:
+        if part.data is None:
+            self._take_text(part.text, part, parts=bool(part.source) and not part.of_command)
+            return
+        for key, parent, value in leaves(part.data):
+            if isinstance(value, str) and is_command_field(key):
+                self._take_text(value, part, parts=False)
+            else:
+                self._take(value, key, parent, part)
 
-    def _name(self, name: str) -> None:
-        self.vocabulary |= {part.lower() for part in _PARTS_OF_NAME.findall(name) if len(part) > 1}
-
-    def _take_run(self, run: Trajectory) -> Iterator[tuple[str, str]]:
-        """Take in the values of `run`; gives the fields and values of its calls."""
-        for number, step in enumerate(run.steps, 1):
-            for call in step.action.calls:
-                given = arguments(call)
-                if isinstance(given, str):
-                    self._take_text(given, "", number)
-                else:
-                    yield from self._take_leaves(given, "", number)
-            runs_commands = any(map(is_command, step.action.calls))
-            for source, seen in answered(step):
-                self._take_result(seen, source, number, parts=not runs_commands)
-        self._take_text(run.answer or "", "", len(run.steps))
-
-    def _take_result(self, seen: Observation, source: Source, step: int, *, parts: bool) -> None:
-        data = parsed(seen.text)
-        if data is not None:
-            for _ in self._take_leaves(data, source, step):
-                pass
-        else:
-            self._take_text(ends(seen.text), source, step, parts=parts)
-
-    def _take_leaves(self, data: Json, source: Source, step: int) -> Iterator[tuple[str, str]]:
-        for key, parent, value in leaves(data):
-            if isinstance(value, str) and _COMMAND.fullmatch(key.lower()):
-                self._take_text(value, source, step)
-                continue
-            self._take(value, key, parent, source, step)
-            if isinstance(value, str):
-                yield key, value
-
-    def _take_text(self, text: str, source: Source, step: int, *, parts: bool = False) -> None:
+    def _take_text(self, text: str, part: Part, *, parts: bool) -> None:
         """Take in what looks personal in a text, and what it says field by field."""
         if not text:
             return
+        is_asked = part.source == REQUEST
+        text = nfc(text if is_asked else ends(text, _PAGE))
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        text = nfc(ends(text, READ if source == REQUEST else _PAGE))
-        for found in look_alikes(text) if source == REQUEST else people(text):
-            self._take_look_alike(text[found.start : found.end], found, source, step, parts=parts)
-        for pair in PAIR_OR_WORDS.finditer(text):
-            if pair.lastindex is None:
-                continue
-            key, value = [part for part in pair.groups() if part is not None]
+        self._take_found(text, look_alikes(text) if is_asked else people(text), part, parts=parts)
+        for key, value in pairs_in(text):
             if is_personal(key) or _DIGIT.search(value):
-                self._take(value, key, "", source, step)
-        for pair in _LINE_PAIR.finditer(text):
+                self._take(value, key, "", part)
+        for pair in _LINE_PAIR.finditer(f"\n{text}"):
             if is_personal(pair[1]):
-                self._take(pair[2], pair[1], "", source, step)
-        for key, cell in _cells(text):
-            self._take(cell, key, "", source, step)
+                self._take(pair[2], pair[1], "", part)
+        for key, cell in _cells(text) if "\n" in text else ():
+            self._take(cell, key, "", part)
 
-    def _take_look_alike(self, value: str, found: LookAlike, source: Source, step: int, *, parts: bool) -> None:
-        kept = Value(found.kind, source, step, private=not _is_usual_number(value, found.kind))
-        read = words(value)
-        if _tells(read) and not _CONSTANTS.issuperset(read):
-            self._keep(" ".join(read), kept)
-        if parts and found.kind == "name":
-            self._keep_parts(value, kept)
+    def _take_found(self, text: str, found: Iterable[LookAlike], part: Part, *, parts: bool) -> None:
+        for start, end, kind in found:
+            value = text[start:end]
+            read = words(value)
+            kept = Value(kind, part.source, part.step, private=not _is_usual_number(value, kind))
+            if _tells(read) and not _CONSTANTS.issuperset(read):
+                self._keep(read, kept)
+            if parts and kind == "name":
+                self._keep_parts(read, kept)
 
-    def _take(self, value: Json, key: str, parent: str, source: Source, step: int) -> None:
+    def _take(self, value: Json, key: str, parent: str, part: Part) -> None:
         if value is None or isinstance(value, bool):
             return
         text = str(value)
         read = words(text)
-        if not _tells(read) or len(read) > _LONGEST:
-            if isinstance(value, str):
-                self._take_look_alikes_of(value, source, step)
-            return
-        personal = is_personal(key)
-        if self._is_plain(text, read, personal=personal):
-            return
-        noun = noun_of(key, parent) or "value"
-        private = personal or _looks_private(text, read, key)
-        kept = Value(noun, source, step, private)
-        self._keep(" ".join(read), kept)
-        if isinstance(value, str) and personal:
-            self._keep_parts(text, kept)
-        if isinstance(value, str) and len(read) > 1:
-            self._take_look_alikes_of(value, source, step)
-
-    def _take_look_alikes_of(self, value: str, source: Source, step: int) -> None:
-        text = nfc(ends(value))
-        if text not in self._alike:  # the fields of many calls and results have the same values
-            self._alike[text] = tuple(look_alikes(text))
-        for found in self._alike[text]:
-            self._take_look_alike(text[found.start : found.end], found, source, step, parts=bool(source))
+        is_whole = _tells(read) and len(read) <= _LONGEST
+        if is_whole:
+            personal = is_personal(key)
+            if self._is_plain(text, read, personal=personal):
+                return
+            private = personal or _looks_private(text, read, key)
+            kept = Value(noun_of(key, parent) or "value", part.source, part.step, private)
+            self._keep(read, kept)
+            if isinstance(value, str) and personal:
+                self._keep_parts(read, kept)
+        if isinstance(value, str) and (not is_whole or len(read) > 1):
+            text = nfc(ends(value))
+            self._take_found(text, look_alikes(text), part, parts=bool(part.source))
 
     def _is_plain(self, text: str, read: Sequence[str], *, personal: bool) -> bool:
         """Whether a value is nothing but ordinary words, or the words that tools and fields are named by."""
@@ -322,33 +283,42 @@ class RunValues:
         others = [token for token in read if token not in self.vocabulary]
         return not others or (text.islower() and all(map(is_ordinary, others)))
 
-    def _keep_parts(self, text: str, value: Value) -> None:
-        for token in words(text):
+    def _keep_parts(self, read: Sequence[str], value: Value) -> None:
+        for token in read:
             telling = len(token) > 2 and token.isalpha() and not is_ordinary(token) and token not in self.vocabulary
             if telling and not is_thing(token):
-                self._keep(token, value)
+                self._keep([token], value)
 
-    def _keep(self, joined: str, value: Value) -> None:
+    def _keep(self, read: Sequence[str], value: Value) -> None:
+        joined, first = " ".join(read), read[0]
+        self.longest[first] = min(_LONGEST, max(len(read), self.longest.get(first, 0)))
         old = self.known.get(joined)
-        if not joined:
-            return
-        first, length = joined.partition(" ")[0], joined.count(" ") + 1
-        self.longest[first] = min(_LONGEST, max(length, self.longest.get(first, 0)))
         if old is None or (old.source == "" and value.source):
             self.known[joined] = value
         elif value.private and not old.private:
             self.known[joined] = Value(old.noun, old.source, old.step, private=True)
 
 
-def is_command(call: ToolCall, /) -> bool:
-    """Whether a call runs a line of a shell or a program."""
-    given = call.arguments
-    return isinstance(given, dict) and len(given) < 4 and any(map(_COMMAND.fullmatch, map(str.lower, given)))
+def _may_be_field(name: str) -> bool:
+    """Whether a key of some data is spelled as fields are."""
+    parts = _PARTS_OF_NAME.findall(name) if _PLAIN_NAME.fullmatch(name) else []
+    return bool(parts) and (name[:1].islower() or all(map(is_ordinary, map(str.lower, parts))))
 
 
-def is_command_field(name: str, /) -> bool:
-    """Whether a field of this name holds a line of a shell or a program."""
-    return _COMMAND.fullmatch(name.lower()) is not None
+def _repeated(read: Sequence[Sequence[Part]]) -> set[tuple[str, str]]:
+    """The fields and values that calls of several runs have."""
+    counted = Counter(
+        pair
+        for parts in read
+        for pair in {
+            (key, value)
+            for part in parts
+            if not part.source and part.data is not None
+            for key, _, value in leaves(part.data)
+            if isinstance(value, str) and not is_command_field(key)
+        }
+    )
+    return {pair for pair, times in counted.items() if times > 1}
 
 
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
@@ -370,7 +340,7 @@ def tokens(text: str, /) -> list[tuple[str, int, int]]:
 def words(text: str, /) -> list[str]:
     """The words of `text` as `tokens` reads them."""
     if not text.isascii():
-        return [token for token, _, _ in tokens(text)]
+        return [token for token, _, _ in tokens(nfc(text))]
     return [_number(word) if "." in word or "," in word else word for word in _ASCII_TOKEN.findall(text.lower())]
 
 
@@ -380,7 +350,7 @@ def _pattern_for(text: str) -> re.Pattern[str]:
 
 def words_of(*texts: str) -> str:
     """The words of `texts` in one line with a blank at both ends, so that a value can be looked for in it."""
-    return " ".join(["", *chain.from_iterable(map(words, map(nfc, texts))), ""])
+    return " ".join(["", *words("\n".join(texts)), ""])
 
 
 @lru_cache(maxsize=1024)
@@ -473,17 +443,15 @@ def _tells(read: Sequence[str]) -> bool:
 
 def _cells(text: str) -> Iterator[tuple[str, str]]:
     """The cells of a table in plain text, each with the head of its column."""
-    if "\n" not in text:
-        return
-    lines = [line.strip().strip("|") for line in text.splitlines()[:_ROWS] if line.strip()]
-    for number, line in enumerate(lines[:5]):
+    lines = (line.strip().strip("|") for line in text.splitlines() if line.strip())
+    first = list(islice(lines, _HEAD + 1))
+    for number, (line, below) in enumerate(pairwise(first)):
         sign = max(_SEPARATORS, key=line.count)
         heads = [head.strip() for head in line.split(sign)]
-        below = lines[number + 1 :]
-        if len(heads) < 2 or not below or below[0].count(sign) != len(heads) - 1:
+        if len(heads) < 2 or below.count(sign) != len(heads) - 1:
             continue
         if all(FIELD.fullmatch(head) for head in heads) and any(map(is_personal, heads)):
-            for row in below:
+            for row in (*first[number + 1 :], *islice(lines, _ROWS - len(first))):
                 yield from zip(heads, (cell.strip() for cell in row.split(sign)[: len(heads)]), strict=False)
             return
 
