@@ -10,8 +10,8 @@ from planted import episodes
 
 from lessonbank import Evidence, Trajectory, connect
 from lessonbank.evidence import Bandit, TrialPeriods, Withholding
-from lessonbank.evidence.comparisons import price_of_following
 from lessonbank.evidence.lift import Lift
+from lessonbank.evidence.notes import price_of_following
 from lessonbank.evidence.report import report
 from lessonbank.types import Lesson
 
@@ -124,3 +124,8 @@ def test_a_bank_whose_odds_follow_the_evidence_says_so_in_its_lift_and_no_other_
             bank.learn(Trajectory(task="Close it"), recall=bank.retrieve(f"Close the case {number}"), reward=1.0)
         notes = [note for note in bank.lift().notes if note.startswith("the odds follow the evidence (Bandit)")]
         assert len(notes) == isinstance(policy, Bandit)
+
+
+def test_a_bank_whose_odds_follow_the_evidence_has_a_lift_before_anything_was_asked() -> None:
+    with connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(Bandit())) as bank:
+        assert bank.lift().notes == ()

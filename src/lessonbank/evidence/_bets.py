@@ -176,20 +176,23 @@ def tally(scores: Scores, /, *, by_writer: bool = False) -> Tally:
 
 
 def wealth(told: Tally, /, *, leave_out: int = 0) -> Wealth:
-    """What was won on each group; without the `leave_out` writers who won most on it, at every stake.
-
-    At a fixed stake the log of wealth is a sum over scores, and so a sum over writers. If at most `leave_out` writers
-    lie, the others won this much or more, whatever the liars told, how often, and what they kept to themselves. So it
-    is below an e-process of honest draws.
-    """
-    sides = list[Floats]()
-    for won, safe in zip((told.up, told.down), told.safe, strict=True):
-        total = _summed(won, told.group, told.groups)
-        if leave_out:
-            total = total - _largest(won, told, leave_out)
-        sides.append(np.where(safe, total + told.log_prior, -np.inf))
-    up, down = sides
+    """What was won on each group, both ways: see `won`."""
+    up, down = (won(told, helps=helps, leave_out=leave_out) for helps in (True, False))
     return Wealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale, told.groups))
+
+
+def won(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
+    """(groups, stakes): the log of prior times wealth, betting on effects above zero, or below.
+
+    Without the `leave_out` writers who won most on a group, at every stake. At a fixed stake the log of wealth is a sum
+    over scores, and so a sum over writers. If at most `leave_out` writers lie, the others won this much or more,
+    whatever the liars told, how often, and what they kept to themselves. So it is below an e-process of honest draws.
+    """
+    gains, safe = (told.up, told.safe[0]) if helps else (told.down, told.safe[1])
+    total = _summed(gains, told.group, told.groups)
+    if leave_out:
+        total = total - _largest(gains, told, leave_out)
+    return np.where(safe, total + told.log_prior, -np.inf)
 
 
 def restarted(told: Tally, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
@@ -198,14 +201,14 @@ def restarted(told: Tally, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
     A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
     Ramdas and Rinaldo 2024). Starts are counted in draws of the group, so they are fixed before its outcomes.
     """
-    logs = log_total(wealth(told, leave_out=leave_out).down) + LOG_STARTS[0]
+    logs = log_total(won(told, helps=False, leave_out=leave_out)) + LOG_STARTS[0]
     best, start = logs.copy(), np.zeros(told.groups, np.int64)
     for number in range(1, int(told.start.max(initial=0)) + 1):
         later = told.where(told.start >= number)
         present, group = np.unique(later.group, return_inverse=True)
         up, down = told.safe
         own = replace(later, group=group, safe=(up[present], down[present]), log_prior=told.log_prior[present])
-        log = log_total(wealth(own, leave_out=leave_out).down) + LOG_STARTS[number]
+        log = log_total(won(own, helps=False, leave_out=leave_out)) + LOG_STARTS[number]
         logs[present] = np.logaddexp(logs[present], log)
         start[present] = np.where(log > best[present], number, start[present])
         best[present] = np.maximum(best[present], log)
@@ -221,15 +224,15 @@ def _summed(values: Floats, group: Ints, groups: int) -> Floats:
     return found
 
 
-def _largest(won: Floats, told: Tally, most: int) -> Floats:
+def _largest(gains: Floats, told: Tally, most: int) -> Floats:
     """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing."""
     many = int(told.writer.max(initial=0)) + 1
     pairs, at = np.unique(told.group * many + told.writer, return_inverse=True)
     order = np.argsort(at, kind="stable")
-    gains, group = _summed(won[order], at[order], len(pairs)), pairs // many
+    of_pair, group = _summed(gains[order], at[order], len(pairs)), pairs // many
     found: Floats = np.zeros((told.groups, len(STAKES)))
     rank = np.arange(len(group)) - np.searchsorted(group, group)
-    for stake, gain in enumerate(np.maximum(gains, 0.0).T):
+    for stake, gain in enumerate(np.maximum(of_pair, 0.0).T):
         best = np.lexsort((-gain, group))[rank < most]
         found[:, stake] = np.bincount(group[best], gain[best], told.groups)
     return found

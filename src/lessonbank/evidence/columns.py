@@ -16,7 +16,6 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.types import Recall, Settlement
 
 from .audits import Audits
-from .doubts import superseded
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
 from .units import WHOLE, chances, entries
 
@@ -29,8 +28,10 @@ TWICE: Final = 2
 The bank's own process counts always while it is alone."""
 _ANOTHER: Final = 20
 """So many recalls in a row by another model are a change of model; fewer are a visit."""
-_NOTHING: Final = dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds"), _NAN)
-_UNTOLD: Final = _NOTHING | {
+_AGAIN: Final = 3600.0
+"""Seconds within which another recall of the same task is taken for another try at it."""
+_UNTOLD: Final = {
+    **dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds"), _NAN),
     "first": math.inf,
     "true": 0.0,
     "broke": 0.0,
@@ -131,7 +132,8 @@ class Columns:
     """Row, unit, shown, chance: see `units.entries`."""
     _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(5))
     """Row, lesson, shown, cited, chance."""
-    _placed_from: list[int] = field(default_factory=list[int])
+    _places: list[int] = field(default_factory=lambda: [0])
+    """Where the places of each row begin; those of a row end where the next begin."""
 
     def __post_init__(self) -> None:
         """Empty columns."""
@@ -139,7 +141,7 @@ class Columns:
         self._unit(WHOLE, WHOLE_LEVEL)
 
     def __len__(self) -> int:
-        return len(self._placed_from)
+        return len(self._task)
 
     def knows(self, recall_id: str, /) -> bool:
         """Whether a receipt was taken in, had nothing to show, or was imported."""
@@ -161,13 +163,13 @@ class Columns:
         for name, value in (_UNTOLD | told).items():
             self._told[name].append(value)
         self._task.append(hash(recall.task))
-        self._placed_from.append(len(self._placed[0]))
         chance = chances(recall)
         for candidate in recall.candidates:
             if candidate.placed:
                 lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
                 self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
                 _append(self._placed, row, lesson, candidate.shown, 0, chance[candidate.lesson_id])
+        self._places.append(len(self._placed[0]))
         for entry in entries(recall):
             _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
 
@@ -224,12 +226,10 @@ class Columns:
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
-        rows, lessons, _, named, _ = self._placed
+        _, lessons, _, named, _ = self._placed
         wanted = {self.units.of(id) for id in cited if id in self.units}
-        place = self._placed_from[row]
-        while place < len(rows) and rows[place] == row:
+        for place in range(self._places[row], self._places[row + 1]):
             named[place] = lessons[place] in wanted
-            place += 1
 
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
         """The columns as they are now, in the order in which outcomes became known. Copies: nothing changes them later.
@@ -245,14 +245,15 @@ class Columns:
         ids, rows = list(self._rows), [int(row) for row in order]
         recall_ids = [ids[row] for row in rows]
         audit_odds, audited = self.audits.by_row(recall_ids)
-        again = superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
+        again = _superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "agent")}
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control")}
         del told["first"]
         at, agent = told["at"], whole.pop("agent")[~np.isnan(told["outcome"])]
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
-        (row, unit, shown, chance), placed = (_in_order(columns, place) for columns in (self._drawn, self._placed))
+        drawn, placed = (_in_order(columns, place) for columns in (self._drawn, self._placed))
+        row, unit = drawn[:2]
         counted = (row < len(agent), at[row] > begun[unit])
         turn = self._turns(unit, *counted)
         begun = np.maximum(begun, _another_model(agent, at))
@@ -260,8 +261,8 @@ class Columns:
         columns: dict[str, Any] = told | whole | flags
         return Episodes(
             **columns,
-            draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
-            placed=_places(*(column[found] for column in placed)),
+            draws=Draws(*(column[kept] for column in drawn)),
+            placed=Placed(*(column[found] for column in placed)),
             units=tuple(self.units.names),
             level=np.array(self._level),
             turn=turn,
@@ -301,8 +302,21 @@ def _another_model(agent: Ints, at: Floats) -> float:
     return float(at[: others[-1] + 1].max())
 
 
-def _places(row: Ints, lesson: Ints, shown: Floats, cited: Floats, chance: Floats) -> Placed:
-    return Placed(row, lesson, shown > 0, cited > 0, chance)
+def _superseded(task: Ints, at: Floats, known: Flags) -> int:
+    """How many recalls have no outcome although a later one of the same task has: tries before the last one.
+
+    Args:
+        task: (n,): equal tasks share a number.
+        at: (n,): when each recall was made, in seconds.
+        known: (n,): which have an outcome.
+    """
+    order = np.lexsort((at, task))
+    task, at, known = task[order], at[order], known[order]
+    place = np.where(known, np.arange(len(order)), len(order))
+    following = np.minimum.accumulate(place[::-1])[::-1]
+    open_ = np.flatnonzero(~known & (following < len(order)))
+    later = following[open_]
+    return int(((task[later] == task[open_]) & (at[later] - at[open_] <= _AGAIN)).sum())
 
 
 def _append(columns: tuple[array[float], ...], *values: float) -> None:
@@ -312,11 +326,11 @@ def _append(columns: tuple[array[float], ...], *values: float) -> None:
 
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
-    row, unit, *rest = (np.array(column) for column in columns)
+    row, unit, *flags, chance = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
     kept = np.flatnonzero(row >= 0)
     kept = kept[np.argsort(row[kept], kind="stable")]
-    return row[kept], unit[kept].astype(np.int64), *(column[kept] for column in rest)
+    return row[kept], unit[kept].astype(np.int64), *(column[kept] > 0 for column in flags), chance[kept]
 
 
 def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:

@@ -116,8 +116,8 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     kept = rows[draws.row] & (draws.unit == 0)
     row, chance = draws.row[kept], draws.chance[kept]
     score = (draws.shown[kept] - chance) * change[(np.cumsum(rows) - 1)[row]]
-    whole = Scores(score, chance * (1 - chance), score, score, draws.unit[kept], 1, np.ones(len(row)))
-    whole = replace(whole, row=row, shown=draws.shown[kept])
+    scale, weight = chance * (1 - chance), np.ones(len(row))
+    whole = Scores(score, scale, score, score, draws.unit[kept], 1, weight, row=row, shown=draws.shown[kept])
     made = effects(whole, episodes.cluster, level=level, rate=False)
     return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lessonbank.guard import one_line
 from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 
-from .groups import group_names, named
+from .groups import called
 from .lift import LessonLift
 from .lift_words import points
 
@@ -62,16 +62,11 @@ def explained(
         recall_id=recall.id,
         task=recall.task,
         control=recall.control,
-        withheld=tuple(_named(draw.group, lessons) for draw in recall.groups if draw.withheld),
+        withheld=tuple(called(draw.group, *lessons.values()) for draw in recall.groups if draw.withheld),
         outcome=settlement.outcome if settlement else None,
         lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
         notes=(*recall.notes, *(["an import brought this recall: it is no evidence here"] if recall.imported else ())),
     )
-
-
-def _named(group: str, lessons: Mapping[str, Lesson]) -> str:
-    """The name that the lessons of the recall have for a group."""
-    return f"{group.partition('/')[0]} {named(group, group_names(lessons.values()))!r}"
 
 
 def losers(

@@ -118,9 +118,9 @@ def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
     return canonical_line((names or {}).get(id, "") or id, limit=60)
 
 
-def called(group: str, lesson: Lesson, /) -> str:
-    """What one of its lessons calls a group, with its kind: `topic 'cancel order'`."""
-    return f"{group.partition('/')[0]} {named(group, group_names((lesson,)))!r}"
+def called(group: str, /, *lessons: Lesson) -> str:
+    """What lessons call a group, with its kind: `topic 'cancel order'`."""
+    return f"{group.partition('/')[0]} {named(group, group_names(lessons))!r}"
 
 
 def group_names(lessons: Iterable[Lesson], /) -> dict[str, str]:

@@ -6,12 +6,61 @@ import math
 from bisect import bisect_left
 from typing import Final
 
+import numpy as np
+
+from .calibration import checked
+from .episodes import Episodes, Flags
+from .review import LIKELY, Review
+
+_CHECKED: Final = 20
+_TRUST: Final = 0.6
+"""What a judge is taken to be worth while it was hardly checked: right eight times in ten."""
 _PRICE: Final = 0.8
 """What betting costs while the best stake is not known, in logs of evidence: by simulation."""
 _LUCK: Final = 0.84
 """So many standard deviations below its mean the evidence is once in five times."""
 _DANGER: Final = 0.5
 """The part of the wealth that one recall may take: beyond it what is lost outweighs what is won, by simulation."""
+
+
+def more_labels(episodes: Episodes, found: Review, /) -> int | None:
+    """About how many more labels bring the next verdict on memory as a whole; `None`: no number of them would, or
+    there is nothing to label."""
+    pool = episodes.known & ~np.isnan(episodes.judged) & _opinion(episodes)
+    draws = episodes.draws
+    rows = np.flatnonzero((draws.unit == 0) & pool[draws.row])
+    standing = found.standing[0] if found.acts else "no evidence yet"
+    if len(rows) < _CHECKED or standing in ("helps", "harms"):
+        return None
+    said, chance = episodes.judged[draws.row[rows]], draws.chance[rows]
+    guess = float(said.mean())
+    v = chance * (1 - chance)
+    trust = _trust(episodes)
+    effect = float(((draws.shown[rows] - chance) * (said - guess)).sum() / v.sum()) / max(trust, 0.1)
+    spread = max(guess * (1 - guess), 0.01)
+    return labels_needed(
+        pool=len(rows),
+        labelled=int(episodes.true[draws.row[rows]].sum()),
+        weight=float(v.sum()),
+        effect=effect,
+        spread=spread,
+        residual=spread * (1 - trust**2),
+        reach=min(float(np.maximum(chance, 1 - chance).max()) * max(guess, 1 - guess) * (1 + trust), 1.0),
+        threshold=LIKELY if standing == "no evidence yet" else float(found.least[0]),
+    )
+
+
+def _opinion(episodes: Episodes) -> Flags:
+    """The rows that rest on a judge's word, or whose truth an audit asked for."""
+    return ~episodes.true | (episodes.audited if len(episodes.audited) else np.zeros(len(episodes), np.bool_))
+
+
+def _trust(episodes: Episodes) -> float:
+    """How far a judge's opinion follows the truth, from 0 to 1."""
+    both = checked(episodes)
+    if int(both.sum()) < _CHECKED:
+        return _TRUST
+    return float(np.clip(2 * (1 - np.abs(episodes.judged[both] - episodes.outcome[both]).mean()) - 1, 0.0, 0.99))
 
 
 def labels_needed(

@@ -175,12 +175,21 @@ def _sides(lift: Lift) -> list[str]:
     ]
 
 
+def running(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
+    """What memory changes in what a task takes: the name of each, the change, and its digits."""
+    return (
+        ("steps", lift.steps, ".1f"),
+        ("tokens", lift.tokens, ".0f"),
+        ("US dollars", lift.cost, ".4f"),
+        ("seconds", lift.seconds, ".1f"),
+    )
+
+
 def spent(lift: Lift, /) -> str:
-    """What memory changes in what a task takes, where that is known, with intervals; else nothing."""
-    named = (("steps", lift.steps, ".1f"), ("tokens", lift.tokens, ".0f"), ("US dollars", lift.cost, ".4f"))
+    """The same in words, with intervals, where it is known; else nothing."""
     return ", ".join(
         f"{name} {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
-        for name, e, form in (*named, ("seconds", lift.seconds, ".1f"))
+        for name, e, form in running(lift)
         if e.value is not None and e.low is not None and e.high is not None
     )
 

@@ -34,8 +34,8 @@ _HALF: Final = 0.5
 _WHOLE: Final = 0
 
 
-class DrawColumns(Protocol):
-    """What recalls tell of units, ordered by row: see `units.entries`."""
+class UnitColumns(Protocol):
+    """What recalls tell of units, ordered by row: see `Draws` and `Placed`."""
 
     @property
     def row(self) -> Ints: ...
@@ -45,15 +45,6 @@ class DrawColumns(Protocol):
     def shown(self) -> Flags: ...
     @property
     def chance(self) -> Floats: ...
-
-
-class PlaceColumns(Protocol):
-    """Which lessons had a place in which recall, ordered by row."""
-
-    @property
-    def row(self) -> Ints: ...
-    @property
-    def unit(self) -> Ints: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +85,7 @@ _Entries: TypeAlias = Mapping[int, tuple[Flags, Floats]]
 
 
 def together(
-    draws: DrawColumns, placed: PlaceColumns, parents: Sequence[Sequence[int]], residual: Floats, /
+    draws: UnitColumns, placed: UnitColumns, parents: Sequence[Sequence[int]], residual: Floats, /
 ) -> tuple[Together, ...]:
     """The sets of two to six lessons that were found together often enough, the clearest first.
 
@@ -123,7 +114,7 @@ def together(
 
 
 def _patterns(
-    placed: PlaceColumns, counted: Flags, parents: Sequence[Sequence[int]]
+    placed: UnitColumns, counted: Flags, parents: Sequence[Sequence[int]]
 ) -> list[tuple[tuple[int, ...], Ints]]:
     """Two lessons or more that were all that a recall found, and the recalls that found just them.
 
@@ -159,7 +150,7 @@ def _blocks(lessons: Sequence[int], parents: Sequence[Sequence[int]]) -> Mapping
     return {frozenset(own): unit for unit, own in covered.items()}
 
 
-def _entries(draws: DrawColumns, rows: Ints) -> _Entries:
+def _entries(draws: UnitColumns, rows: Ints) -> _Entries:
     """What the draws say of some recalls, which are ordered."""
     start: Ints = np.searchsorted(draws.row, rows, side="left")
     many: Ints = np.searchsorted(draws.row, rows, side="right") - start

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank._counting import counted
+from lessonbank.guard.sanitise import one_line
 from lessonbank.types import Lesson
 
 from .calibration import calibrations, share
-from .columns import FREE, TWICE
-from .comparisons import more_labels, split_notes, splits, titles_of, together_notes
-from .doubts import doubts
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, information_needed
+from .labels import more_labels
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
-from .review import LIKELY, Review, left_out, review
+from .notes import notes
+from .review import LIKELY, Review, review
 from .sequences import path
+from .splits import by_template
 
 _POINTS = 60
 _MOST = 1e6
@@ -53,7 +53,7 @@ def report(
     known, control = episodes.known, episodes.control
     units = _Units(episodes, found)
     whole = units.told(0)
-    titles = titles_of(episodes, {id: lesson.title for id, lesson in (lessons or {}).items()}, names or {})
+    missing = units.missing(0, shown=True), units.missing(0, shown=False)
     return Lift(
         scope=scope,
         level=level,
@@ -62,8 +62,8 @@ def report(
         controls=int((known & control).sum()),
         writers=len(np.unique(episodes.told_by[known])),
         uncounted=episodes.uncounted,
-        missing_with=units.missing(0, shown=True),
-        missing_without=units.missing(0, shown=False),
+        missing_with=missing[0],
+        missing_without=missing[1],
         missing_differs=bool(found.differs[0]),
         first=_first(episodes),
         success_with=_mean(episodes.outcome, known & ~control),
@@ -79,19 +79,21 @@ def report(
         measuring=_cost(episodes, found),
         series=_series(episodes, found, level),
         labels_needed=more_labels(episodes, found),
-        notes=(
-            *_notes(units),
-            *split_notes(units.splits, titles),
-            *together_notes(episodes, found, titles),
-        ),
+        notes=notes(episodes, found, units.splits, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
+
+
+def _titles(episodes: Episodes, lessons: Mapping[str, Lesson], names: Mapping[str, str]) -> list[str]:
+    """By unit: what a sentence calls it."""
+    named = {**names, **{id: lesson.title for id, lesson in lessons.items()}}
+    return ["memory", *(repr(one_line(named.get(id) or id, limit=60)) for id in episodes.units[1:])]
 
 
 class _Units:
     """What is counted and known of each unit, for the report."""
 
     def __init__(self, episodes: Episodes, found: Review) -> None:
-        self.of, self.found, self.splits = episodes, found, splits(episodes, found)
+        self.of, self.found, self.splits = episodes, found, by_template(episodes, found)
         draws, placed, size = episodes.draws, episodes.placed, len(episodes.units)
         known = episodes.known[draws.row]
         self.withheld = _counted(draws.unit, known & ~draws.shown, size)
@@ -173,20 +175,17 @@ def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[
 
 
 def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
-    id = units.of.units[unit]
+    id, known = units.of.units[unit], dict[str, Any]()
+    if lesson:
+        known = {name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired")}
+        known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
     return LessonLift(
         lesson_id=id,
-        title=lesson.title if lesson else "",
-        description=lesson.description if lesson else "",
-        content=lesson.content if lesson else "",
-        kind=lesson.kind if lesson else None,
         groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
         cited=int(units.cited[unit]),
-        retired=bool(lesson and lesson.retired),
-        quarantined=bool(lesson and lesson.state == "quarantined"),
         proposed=id in proposed,
-        run_ids=lesson.provenance.trajectory_ids if lesson else (),
         recall_ids=units.last_recalls(unit),
+        **known,
         **units.told(unit),
     )
 
@@ -290,80 +289,6 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
     counts, sums = np.cumsum(use)[at - 1], np.cumsum(np.where(use, outcome, 0.0))[at - 1]
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _notes(units: _Units) -> tuple[str, ...]:
-    episodes, found = units.of, units.found
-    notes = [*_opinions(episodes, found)]
-    if len(episodes) and not (episodes.draws.unit == 0).any():
-        notes.append("no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)")
-    return (*notes, *_witnesses(episodes), *_missing(units), *_scattered(episodes), *doubts(episodes))
-
-
-def _opinions(episodes: Episodes, found: Review) -> list[str]:
-    judged = int((episodes.known & ~episodes.true).sum())
-    if not judged:
-        return []
-    if found.basis == "judge":
-        return [
-            f"{counted(judged, 'outcome is', 'outcomes are')} a judge's opinion, so every number here is what the "
-            "judge thinks, and nothing is retired or trusted because of it. Label some of these runs "
-            "(bank.runs.audit), or tell outcomes."
-        ]
-    used = int(found.found.rows.sum())
-    truth, opinions = counted(used, "outcome"), counted(judged, "is", "are")
-    return [f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"]
-
-
-def _witnesses(episodes: Episodes) -> list[str]:
-    """On whose word all this rests."""
-    told, most = np.unique(episodes.told_by[episodes.known]), left_out(episodes)
-    notes = list[str]()
-    if len(told) == 1 and episodes.writers and not most:
-        notes.append(
-            f"all outcomes come from one writer ({episodes.writers[told[0]] or 'unknown'}): nobody contradicts it"
-        )
-    elif most:
-        notes.append(
-            f"outcomes come from {counted(len(told), 'writer')}: a verdict stands only if it is right without "
-            f"any {most} of them"
-        )
-    if episodes.uncounted:
-        notes.append(
-            f"{counted(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "
-            f"or {TWICE} times as many as the others tell in a day on average"
-        )
-    return notes
-
-
-def _scattered(episodes: Episodes) -> list[str]:
-    """Where lessons are many and each is found for hardly a task, no amount of tasks will tell of any of them."""
-    found = np.bincount(episodes.placed.unit, minlength=len(episodes.units))
-    found = found[episodes.level == LESSON_LEVEL]
-    if len(episodes) < 100 or len(found) < 20 or float(np.median(found[found > 0])) >= 10:
-        return []
-    return [
-        f"half of the {int((found > 0).sum())} lessons were found for fewer than ten tasks: single effects need fewer "
-        'lessons, each found more often (consolidation="recognise" or "merge_similar", more general lessons)'
-    ]
-
-
-def _missing(units: _Units) -> list[str]:
-    """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
-    whole, lessons = units.found.differs[0], int(units.found.differs[1:].sum())
-    notes = list[str]()
-    if whole:
-        with_memory, without = (units.missing(0, shown=shown) or 0.0 for shown in (True, False))
-        notes.append(
-            f"outcomes are missing for {with_memory:.0%} of recalls with memory and {without:.0%} without: there is no "
-            "verdict on memory as a whole until you know why"
-        )
-    if lessons:
-        notes.append(
-            "outcomes are missing more often when "
-            f"{counted(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
-        )
-    return notes
 
 
 def _mean(values: Floats, rows: Flags) -> float | None:

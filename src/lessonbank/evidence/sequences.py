@@ -29,7 +29,7 @@ import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._bets import LOG_STARTS, Tally, Wealth, least_effect, log_total, running, wealth
+from ._bets import LOG_STARTS, Tally, Wealth, least_effect, log_total, running, wealth, won
 from ._bets import Scores as Scores
 from ._predictions import guesses
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
@@ -190,8 +190,7 @@ def log_e(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
     that is so, the chance that the e-value ever reaches 1 / a is at most a, however often one looks. That still holds
     when up to `leave_out` writers lie, because the writers who say most are left out.
     """
-    won = wealth(told, leave_out=leave_out)
-    return log_total(won.up if helps else won.down)
+    return log_total(won(told, helps=helps, leave_out=leave_out))
 
 
 def bounds(told: Tally, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:
@@ -223,9 +222,9 @@ def path(scores: Scores, /, *, level: float = 0.95, at: Ints) -> tuple[Floats, F
     return _interval(running(scores, at), level, np.zeros(len(at)))
 
 
-def _interval(won: Wealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
+def _interval(of: Wealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
     if not 0 < level < 1:
         raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
     threshold = math.log(2 / (1 - level)) + paid
-    low = least_effect(won.up, won.scale, threshold=threshold)
-    return low, -least_effect(won.down, won.scale, threshold=threshold)
+    low = least_effect(of.up, of.scale, threshold=threshold)
+    return low, -least_effect(of.down, of.scale, threshold=threshold)

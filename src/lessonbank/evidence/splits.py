@@ -10,13 +10,18 @@ everything here it holds however often one looks, and for the average effect so 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
+from lessonbank.guard.sanitise import one_line
+
 from ._bets import LOG_PRIOR, STAKES, Scores, Wealth, log_total, tally, wealth
-from .episodes import Flags, Floats, Ints
+from .episodes import Episodes, Flags, Floats, Ints
+from .lift import Estimate, Part, Split
+from .review import Review
 from .sequences import bounds
 
 ALPHA: Final = 0.005
@@ -29,6 +34,7 @@ _PARTS: Final = 2.0
 _UNITS: Final = 20.0
 _ROUNDS: Final = 48
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
+_TOLD: Final = "template "
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,26 @@ class Difference:
     """Whether it is enough, so that at most `ALPHA` of banks without any difference ever say so."""
     parts: tuple[PartEffect, ...]
     """By how far each is from the others, the farthest first."""
+
+
+def by_template(episodes: Episodes, found: Review, /) -> dict[int, Split]:
+    """By unit: its effects by task template, where two of these or more can be compared."""
+    scores = found.scores
+    told = differences(scores, episodes.cluster[scores.row])
+    return {one.unit: _split(one, episodes.clusters, found.basis) for one in told}
+
+
+def _split(found: Difference, names: Sequence[str], basis: str) -> Split:
+    parts = tuple(
+        Part(
+            name=one_line(names[part.part].removeprefix(_TOLD), limit=80) if names else str(part.part),
+            success=Estimate(value=part.value, always_low=part.low, always_high=part.high, basis=basis),
+            recalls=part.draws,
+        )
+        for part in found.parts
+    )
+    evidence = float(np.exp(np.clip(found.log_e, 0.0, 700.0)))
+    return Split(parts=parts, evidence=evidence, differs=found.differs and basis != "judge")
 
 
 def differences(scores: Scores, part: Ints, /, *, alpha: float = ALPHA, level: float = 0.95) -> tuple[Difference, ...]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -42,12 +43,12 @@ from lessonbank.types.repeats import repeats_of, with_repeats
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
-from .comparisons import price_of_following
 from .draws import Assignment, Bandit, FollowsEvidence, Members, Withholding
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
 from .groups import BY, OTHERS, SOURCE, group_names, named, writer_of, writers_apart
 from .ledger import Acted
 from .lift import Lift
+from .notes import price_of_following
 from .report import report
 from .review import ALPHA, Review, left_out, review
 from .review_snapshot import ReviewSnapshot, UnitReview, key
@@ -116,42 +117,37 @@ class _Kept:
             self.columns.receipt(recall)
         for entry in entries:
             match entry.entry:
-                case Settle() | Audit() | Forgotten():
-                    self._take_outcome(entry)
+                case Settle(settlement=told):
+                    self.settled += 1
+                    self.columns.settle(told, entry.sequence, at=entry.at)
+                case Audit():
+                    self.columns.audits.make(entry.entry)
+                case Forgotten(before=before):
+                    self.columns.forget(before)
                 case Trust():
                     if entry.entry.approves:
                         self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
-                case Retire(successor=str(successor)) if successor and entry.writer == WRITER:
-                    self.replaced = self.settled  # the topic's evidence goes on
-                case Retire() if entry.writer == WRITER:
-                    self._take_retired(entry.entry, entry.at)
                 case Retire():
-                    pass
+                    if entry.writer == WRITER:
+                        self._take_retired(entry.entry, entry.at)
                 case _:
-                    self.rewordings.append(entry)
-                    if isinstance(entry.entry, Edit):
-                        self.taken_back.discard(entry.entry.lesson_id)
+                    self._take_reworded(entry)
             self.sequence = entry.sequence
 
     def _take_retired(self, change: Retire, at: datetime) -> None:
         """What the evidence led to: it is not done a second time, and what is left of the groups starts again."""
+        if change.successor:
+            self.replaced = self.settled  # the topic's evidence goes on
+            return
         self.taken_back.update(change.lesson_ids)
         self.groups.update(dict.fromkeys(self.columns.groups_of(change.lesson_ids), at))
         if change.group:
             self.as_one.setdefault(change.group, set()).update(change.lesson_ids)
 
-    def _take_outcome(self, entry: JournalEntry) -> None:
-        """What became of a task, and which outcomes a person was asked to check."""
-        match entry.entry:
-            case Settle():
-                self.settled += 1
-                self.columns.settle(entry.entry.settlement, entry.sequence, at=entry.at)
-            case Audit():
-                self.columns.audits.make(entry.entry)
-            case Forgotten():
-                self.columns.forget(entry.entry.before)
-            case _:
-                pass
+    def _take_reworded(self, entry: JournalEntry) -> None:
+        self.rewordings.append(entry)
+        if isinstance(entry.entry, Edit):
+            self.taken_back.discard(entry.entry.lesson_id)
 
 
 class StoredLedger:
@@ -227,15 +223,15 @@ class StoredLedger:
             with self._lock:
                 kept.take_in(unsettled, ())
             lessons = await self._measured(kept, scope)
-            names = _names_of_groups(kept.columns.units.names, lessons.values())
+            topics = group_names(lessons.values())
+            names = {unit: named(unit, topics) for unit in kept.columns.units.names if "/" in unit}
             episodes = await to_thread.run_sync(self._episodes, kept)
-            found = await to_thread.run_sync(
-                lambda: report(episodes, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
-            )
+            made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
+            found = await to_thread.run_sync(made, episodes)
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
             notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
-            notes += _gone_as_one(kept.as_one, lessons)
+            notes += _gone_as_one(kept.as_one, lessons, topics)
             notes += price_of_following(episodes) if isinstance(self.policy, Bandit) else []
             return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
 
@@ -288,7 +284,7 @@ class StoredLedger:
         kept = await self._read(scope)
         self._since[scope] = 0
         episodes = await to_thread.run_sync(self._episodes, kept)
-        found = await to_thread.run_sync(self._found, episodes)
+        found = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha))
         changes, proposed = await self._decided(kept, episodes, found, scope) if self._act else ([], {})
         earlier = self._told[scope].proposed
         made = [change for change in changes if await self._applied(change, scope)]
@@ -323,9 +319,6 @@ class StoredLedger:
     def _episodes(self, kept: _Kept) -> Episodes:
         with self._lock:
             return kept.episodes()
-
-    def _found(self, episodes: Episodes) -> Review:
-        return review(episodes, alpha=self._alpha)
 
     async def _decided(
         self, kept: _Kept, episodes: Episodes, found: Review, scope: str
@@ -430,21 +423,14 @@ class StoredLedger:
         return [recall for recall in found if recall]
 
 
-def _gone_as_one(groups: Mapping[str, set[str]], lessons: Mapping[str, Lesson]) -> list[str]:
+def _gone_as_one(
+    groups: Mapping[str, set[str]], lessons: Mapping[str, Lesson], topics: Mapping[str, str]
+) -> Iterator[str]:
     """Of each group that was taken back as one: which it was, and how many of its lessons still are."""
-    names, told = group_names(lessons.values()), list[str]()
     for group, ids in groups.items():
         if gone := sum(id in lessons and lessons[id].retired for id in ids):
-            name = quoted(named(group, names))
-            told.append(
-                f"{counted(gone, 'lesson was', 'lessons were')} taken back as one, {name!r}: they harm together"
-            )
-    return told
-
-
-def _names_of_groups(units: Iterable[str], lessons: Iterable[Lesson]) -> dict[str, str]:
-    names = group_names(lessons)
-    return {unit: named(unit, names) for unit in units if "/" in unit}
+            name = quoted(named(group, topics))
+            yield f"{counted(gone, 'lesson was', 'lessons were')} taken back as one, {name!r}: they harm together"
 
 
 def _is_time(unreviewed: int, reviewed: int) -> bool:

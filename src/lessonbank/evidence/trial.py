@@ -87,13 +87,6 @@ class _Arms:
     """Whether a lesson in question was learned from this very task."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """A task that cannot be compared, and why."""
-
-    why: str
-
-
 async def try_again(
     store: Store,
     injector: Injector,
@@ -128,10 +121,9 @@ async def try_again(
     lessons = _Lessons(store, scope)
     target = await _target(store, lessons, question, scope)
     made = [await _arms(injector, receipt, lessons, target) for receipt in receipts]
-    arms = [one for one in made if isinstance(one, _Arms)]
+    arms = [one for one in made if not is_a(one, str)]
     if not arms:
-        why = next(one.why for one in made if isinstance(one, _Left))
-        raise UsageError(f"there is nothing to compare in these tasks: {why}")
+        raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
     about = Trial(
         scope=scope,
         way=question.way,
@@ -145,7 +137,8 @@ async def try_again(
     asked = {"level": design.level, "min_effect": design.min_effect, "seed": design.seed}
     begin = partial(Journal, resume, trial=trial, about=about.model_copy(update=asked))
     journal = await to_thread.run_sync(begin)
-    return await _Play(_Runner(agent, verify, journal, threads=design.concurrency), arms, about, design, progress).run()
+    play = _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress)
+    return await play.run()
 
 
 def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: object) -> str:
@@ -153,50 +146,6 @@ def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: obj
     names = [getattr(function, "__qualname__", type(function).__qualname__) for function in functions]
     texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
     return digest(json.dumps([about.scope, about.way, about.unit, design.seed, design.level, names, texts]))
-
-
-class _Play:
-    """Runs the pairs in their order until it is enough, or the budget is spent."""
-
-    def __init__(
-        self, runner: _Runner, arms: Sequence[_Arms], about: Trial, design: Design, progress: Told | None
-    ) -> None:
-        self._runner, self._about, self._design, self._progress = runner, about, design, progress
-        self._arms = {one.id: one for one in arms}
-        self._evidence, self._began = PairEvidence(design), anyio.current_time()
-
-    async def run(self) -> Trial:
-        pairs = order(list(self._arms), self._design)
-        stopped: Stopped | None = None
-        while not stopped:
-            room = (self._design.max_runs - self._runner.runs) // 2
-            batch = list(islice(pairs, max(1, min(room, self._design.concurrency))))
-            stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
-        return self._told(stopped)
-
-    def _spent(self, room: int) -> Stopped | None:
-        """Which budget is used up, so that no further pair is begun."""
-        cost, seconds = self._design.max_cost, self._design.max_seconds
-        if room < 1:
-            return "max_runs"
-        if cost is not None and (self._runner.usage.cost or 0.0) >= cost:
-            return "max_cost"
-        return "max_seconds" if seconds is not None and anyio.current_time() - self._began >= seconds else None
-
-    async def _made(self, batch: Sequence[Planned]) -> Stopped | None:
-        """Run some pairs at once, and look after each. Those beyond the moment when it is enough are let go."""
-        calls = (partial(self._runner.pair, one, self._arms[one.task]) for one in batch)
-        for pair in await gather(calls, limit=self._design.concurrency):
-            stopped = self._evidence.take(pair)
-            if self._progress:
-                self._progress(self._told(stopped))
-            if stopped:
-                return stopped
-        return None
-
-    def _told(self, stopped: Stopped | None) -> Trial:
-        spent = {"runs": self._runner.runs, "usage": self._runner.usage, "seconds": round(self._runner.seconds, 3)}
-        return self._evidence.told(self._about.model_copy(update={**spent, "stopped": stopped}))
 
 
 async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
@@ -276,10 +225,13 @@ async def _target(store: Store, lessons: _Lessons, question: Question, scope: st
     )
 
 
-async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: _Target) -> _Arms | _Left:
-    """The two texts, made by the injector from one list of lessons: what is shown beside the lesson is the same."""
+async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: _Target) -> _Arms | str:
+    """The two texts, made by the injector from one list of lessons: what is shown beside the lesson is the same.
+
+    Or why this task cannot be compared.
+    """
     if not receipt.task:
-        return _Left(f"recall {receipt.id} has no task any more, its run was erased")
+        return f"recall {receipt.id} has no task any more, its run was erased"
     had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
     scores = {c.lesson_id: c.score for c in receipt.candidates}
     ids = [c.lesson_id for c in had]
@@ -288,11 +240,11 @@ async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: 
     matches = [match for id in ids if (match := await lessons.get(id, score=scores.get(id, 0.0)))]
     asked = frozenset(match.lesson_id or "" for match in matches if target.unit and target.covers(match))
     if target.unit and not asked:
-        return _Left(f"{_called(receipt)} does not show it")
+        return f"{_called(receipt)} does not show it"
     held = _withheld(receipt, had) - asked
     shown = frozenset(match.lesson_id or "" for match in matches) - held
     if not shown:
-        return _Left(f"{_called(receipt)} is empty")
+        return f"{_called(receipt)} is empty"
     return _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
 
 
@@ -314,7 +266,7 @@ def _compared(
     held: frozenset[str],
     way: Way,
     at_stake: frozenset[str],
-) -> _Arms | _Left:
+) -> _Arms | str:
     """The texts, unless one of them would differ from the other by more or less than what is asked about."""
     make = partial(_recall, injector, receipt)
     if way == "placebo":
@@ -322,7 +274,7 @@ def _compared(
     else:
         with_, without, left = make(matches, held), make(matches, held | at_stake), shown - at_stake
     if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
-        return _Left(f"{_called(receipt)} has no room for it, or shows a lesson that says the same")
+        return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
     texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
     as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
     own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
@@ -357,15 +309,15 @@ def _shown(recall: Recall) -> frozenset[str]:
     return frozenset(lesson.id for lesson in recall.shown)
 
 
-def _notes(made: Sequence[_Arms | _Left], design: Design, given: int) -> Iterator[str]:
-    left = [one for one in made if isinstance(one, _Left)]
-    other = sum(isinstance(one, _Arms) and not one.as_recorded for one in made)
-    own = sum(isinstance(one, _Arms) and one.from_itself for one in made)
+def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
+    left = [one for one in made if is_a(one, str)]
+    arms = [one for one in made if not is_a(one, str)]
+    other, own = sum(not one.as_recorded for one in arms), sum(one.from_itself for one in arms)
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
         yield f"{counted(given - len(made), *several)}: rounds= does each task again"
     if left:
-        yield f"left out, because nothing changes there: {len(left)} of {counted(len(made), 'task')} ({left[0].why})"
+        yield f"left out, because nothing changes there: {len(left)} of {counted(len(made), 'task')} ({left[0]})"
     if own:
         among = f"for {own} of {counted(len(made), 'task')}"
         yield f"{among} a lesson was learned from the very same task: elsewhere it may help less"
@@ -376,28 +328,80 @@ def _notes(made: Sequence[_Arms | _Left], design: Design, given: int) -> Iterato
         yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
 
 
-class _Runner:
-    """The caller's agent and verifier, held to what they promise, and what their runs cost so far."""
+class _Play:
+    """Runs the pairs in their order until it is enough, or the budget is spent.
 
-    def __init__(self, agent: AnyAgent, verify: Verifier, journal: Journal, /, *, threads: int) -> None:
-        self._agent, self._verify = called(agent, threads=threads), called(verify, threads=threads)
-        self._is_seeded, self._journal = bool(taken(agent, "seed")), journal
-        self.runs, self.usage, self.seconds = 0, Usage(), 0.0
+    The caller's agent and verifier are held to what they promise.
+    """
 
-    async def pair(self, planned: Planned, arms: _Arms, /) -> Sequence[TrialRun]:
+    def __init__(
+        self,
+        agent: AnyAgent,
+        verify: Verifier,
+        arms: Sequence[_Arms],
+        /,
+        *,
+        about: Trial,
+        design: Design,
+        journal: Journal,
+        progress: Told | None,
+    ) -> None:
+        self._agent, self._verify = (called(one, threads=design.concurrency) for one in (agent, verify))
+        self._is_seeded, self._arms = bool(taken(agent, "seed")), {one.id: one for one in arms}
+        self._about, self._design, self._journal, self._progress = about, design, journal, progress
+        self._evidence, self._began = PairEvidence(design), anyio.current_time()
+        self._runs, self._usage, self._seconds = 0, Usage(), 0.0
+
+    async def run(self) -> Trial:
+        pairs = order(list(self._arms), self._design)
+        stopped: Stopped | None = None
+        while not stopped:
+            room = (self._design.max_runs - self._runs) // 2
+            batch = list(islice(pairs, max(1, min(room, self._design.concurrency))))
+            stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
+        return self._told(stopped)
+
+    def _spent(self, room: int) -> Stopped | None:
+        """Which budget is used up, so that no further pair is begun."""
+        cost, seconds = self._design.max_cost, self._design.max_seconds
+        if room < 1:
+            return "max_runs"
+        if cost is not None and (self._usage.cost or 0.0) >= cost:
+            return "max_cost"
+        return "max_seconds" if seconds is not None and anyio.current_time() - self._began >= seconds else None
+
+    async def _made(self, batch: Sequence[Planned]) -> Stopped | None:
+        """Run some pairs at once, and look after each. Those beyond the moment when it is enough are let go."""
+        for pair in await gather([partial(self._pair, one) for one in batch], limit=self._design.concurrency):
+            stopped = self._evidence.take(pair)
+            if self._progress:
+                self._progress(self._told(stopped))
+            if stopped:
+                return stopped
+        return None
+
+    def _told(self, stopped: Stopped | None) -> Trial:
+        spent = {"runs": self._runs, "usage": self._usage, "seconds": round(self._seconds, 3)}
+        return self._evidence.told(self._about.model_copy(update={**spent, "stopped": stopped}))
+
+    async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
         """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
         pair: list[TrialRun] = []
         for arm in (planned.first, OTHER[planned.first]):
-            run = self._journal.get(planned.task, planned.round, arm) or await self._run(planned, arms, arm)
-            self.runs, self.usage, self.seconds = self.runs + 1, self.usage + run.usage, self.seconds + run.seconds
+            run = self._journal.get(planned.task, planned.round, arm) or await self._run(planned, arm)
+            self._runs, self._usage, self._seconds = (
+                self._runs + 1,
+                self._usage + run.usage,
+                self._seconds + run.seconds,
+            )
             pair.append(run)
             if run.refused:
                 break
         return pair
 
-    async def _run(self, planned: Planned, arms: _Arms, arm: Arm) -> TrialRun:
-        memory, began = arms.texts[arm], anyio.current_time()
-        keywords = {"seed": planned.seed} if self._is_seeded else {}
+    async def _run(self, planned: Planned, arm: Arm) -> TrialRun:
+        arms, began = self._arms[planned.task], anyio.current_time()
+        memory, keywords = arms.texts[arm], {"seed": planned.seed} if self._is_seeded else {}
         run = trajectory_from(await self._agent(arms.task, memory, **keywords), task=arms.task)
         seconds = round(anyio.current_time() - began, 3)
         against, proven = _proof(run, memory, arms.texts[OTHER[arm]])

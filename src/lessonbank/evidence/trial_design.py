@@ -24,6 +24,7 @@ Stopped = Literal[
 ]
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
 _LARGEST: Final = 700.0
+_BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
 NEUTRAL: Final = (
     "The river turns east below the old mill and runs slowly past the orchard.",
@@ -254,8 +255,9 @@ class PairEvidence:
     def told(self, about: Trial, /) -> Trial:
         """`about` with what was found so far."""
         rows = tuple(run for pair in self._pairs for run in pair)
-        kept = [pair for pair in self._pairs if difference(pair) is not None]
+        kept = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
         refused = sum(bool(run.refused) for run in rows)
+        is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         update: dict[str, object] = {
             "pairs": len(kept),
             "unknown": sum(not any(run.refused for run in pair) for pair in self._pairs) - len(kept),
@@ -265,15 +267,11 @@ class PairEvidence:
             "min_effect": self._design.min_effect,
             "seed": self._design.seed,
             "rows": rows,
-            "notes": (*about.notes, *_notes(rows), *self._blind(about)),
+            "notes": (*about.notes, *_notes(rows), *([_BLIND] if is_blind else [])),
         }
         if kept and not refused:
-            update |= self._found([difference(pair) or 0.0 for pair in kept], [run for pair in kept for run in pair])
+            update |= self._found([changed for changed, _ in kept], [run for _, pair in kept for run in pair])
         return about.model_copy(update=update)
-
-    def _blind(self, about: Trial) -> Iterator[str]:
-        if self._design.max_cost is not None and about.runs and about.usage.cost is None:
-            yield "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
     def _found(self, changed: Sequence[float], runs: Sequence[TrialRun]) -> dict[str, object]:
         low, high = self._test.interval()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -26,34 +26,6 @@ from .scaler import Scaler
 from .sequential import Examiner
 
 log = logging.getLogger("lessonbank")
-
-
-class Memory(Protocol):
-    """What scaling needs of a bank, in one scope."""
-
-    async def recall(self, task: str, /) -> Recall:
-        """The one recall that all runs are shown."""
-        ...
-
-    async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
-        """The runs as models may read them: secrets are out."""
-        ...
-
-    async def sentence(self, told: str, /) -> str:
-        """What a model said, as it may be kept and logged."""
-        ...
-
-    async def keep(self, run: Trajectory, /) -> None:
-        """Put a run on disk, to be learned later."""
-        ...
-
-    async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
-        """Judge, extract and consolidate: several runs are contrasted."""
-        ...
-
-    async def judge(self, rollout: Rollout, /) -> Verdict:
-        """How a run ended."""
-        ...
 
 
 class Bank(Protocol):
@@ -81,36 +53,36 @@ class Bank(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BankMemory:
-    """A bank as scaling sees it."""
+    """What scaling needs of a bank, in one scope."""
 
     bank: Bank
     intake: IntakeFilter
     limit: int | None
 
     async def recall(self, task: str, /) -> Recall:
-        """See `Memory.recall`."""
+        """The one recall that all runs are shown."""
         return await self.bank.retrieve(task, limit=self.limit)
 
     async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
-        """See `Memory.safe`."""
+        """The runs as models may read them: secrets are out."""
         return await self.intake.runs(runs)
 
     async def sentence(self, told: str, /) -> str:
-        """See `Memory.sentence`."""
+        """What a model said, as it may be kept and logged."""
         return await self.intake.sentence(told)
 
     async def keep(self, run: Trajectory, /) -> None:
-        """See `Memory.keep`."""
+        """Put a run on disk, to be learned later."""
         await self.bank.store.keep(await self.safe([run]), scope=self.bank.scope)
 
     async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
-        """See `Memory.learn`."""
+        """Judge, extract and consolidate: several runs are contrasted."""
         outcomes = cast("list[Outcome]", [one.outcome for one in rollouts])
         rewards = cast("list[float]", [one.reward for one in rollouts])
         return await self.bank.learn([one.run for one in rollouts], recall=recall, outcome=outcomes, reward=rewards)
 
     async def judge(self, rollout: Rollout, /) -> Verdict:
-        """See `Memory.judge`."""
+        """How a run ended."""
         return await self.bank.judge(rollout.run, outcome=rollout.outcome, reward=rollout.reward)
 
 
@@ -118,7 +90,7 @@ class BankMemory:
 class ScaledTask:
     """One task, done several times."""
 
-    memory: Memory
+    memory: BankMemory
     scaler: Scaler
     design: Design
     scope: str
@@ -249,8 +221,8 @@ class ScaledTask:
 
     def _figures(self, attempts: Sequence[Run], choice: Choice | None) -> dict[str, Any]:
         outcomes: list[Outcome] = [attempt.verdict.outcome for attempt in attempts]
-        figures = (of_rounds if self.design.mode == "sequential" else of_group)(outcomes, choice and choice.index)
-        return {name: getattr(figures, name) for name in ("pass_at_1", "best_of_n", "pass_at_k", "mixed")}
+        figures = of_rounds if self.design.mode == "sequential" else of_group
+        return asdict(figures(outcomes, choice and choice.index))
 
     def _look_back(self, rollouts: Rollouts, attempts: Sequence[Run], learned: Learned | None) -> None:
         """What a reader of the figures should know."""

@@ -25,17 +25,14 @@ def document(title: str, body: str, /, *, style: str) -> str:
     )
 
 
-def table(
-    caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], /, *, text: Sequence[int]
-) -> str:
-    """A table that scrolls sideways when it is wider than the screen.
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], /, *, text: Sequence[int]) -> str:
+    """A table of plain text that scrolls sideways when it is wider than the screen.
 
-    `rows`: the class of each and its cells, which are HTML: whoever calls made them inert. `text`: which columns are no
-    numbers.
+    `text`: which columns are no numbers.
     """
     kinds = [' class="text"' if place in text else "" for place in range(len(columns))]
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
-    body = "\n".join(_row(name, cells, kinds) for name, cells in rows)
+    body = "\n".join(_row(cells, kinds) for cells in rows)
     told = escape(caption)
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
@@ -48,7 +45,7 @@ def minus(text: str, /) -> str:
     return _NEGATIVE.sub("\u2212", text)
 
 
-def _row(name: str, cells: Sequence[str], kinds: Sequence[str]) -> str:
-    first, *rest = cells
+def _row(cells: Sequence[str], kinds: Sequence[str]) -> str:
+    first, *rest = map(escape, cells)
     inner = "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, kinds[1:], strict=True))
-    return f'<tr{f" class={name}" if name else ""}><th scope="row">{first}</th>{inner}</tr>'
+    return f'<tr><th scope="row">{first}</th>{inner}</tr>'

@@ -8,7 +8,7 @@ from typing import Final
 
 from lessonbank._counting import counted
 from lessonbank.evidence.lift import Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
-from lessonbank.evidence.lift_words import advice, headline, promise
+from lessonbank.evidence.lift_words import advice, headline, promise, running
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
@@ -89,19 +89,16 @@ def so_far(series: Sequence[Point], /) -> str:
     columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1], "lessons found")
     rows = [
         (
-            "",
-            (
-                f"{p.recalls:,}",
-                _share(p.with_memory),
-                _share(p.without),
-                _points(p.lift),
-                _between(p.low, p.high),
-                str(p.lessons),
-            ),
+            f"{p.recalls:,}",
+            _share(p.with_memory),
+            _share(p.without),
+            _points(p.lift),
+            _between(p.low, p.high),
+            str(p.lessons),
         )
         for p in series
     ]
-    numbers = _table("The same in numbers", columns, rows, text=())
+    numbers = table("The same in numbers", columns, rows, text=())
     return (
         f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n'
         f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
@@ -130,36 +127,24 @@ def _overall(lift: Lift) -> str:
     effect = lift.success
     rows = [
         (
-            "",
-            (
-                "success",
-                _share(lift.success_with),
-                _share(lift.success_without),
-                _points(effect.value),
-                _between(effect.low, effect.high),
-                _between(effect.always_low, effect.always_high),
-                _BASES.get(effect.basis, canonical_line(effect.basis)),
-            ),
+            "success",
+            _share(lift.success_with),
+            _share(lift.success_without),
+            _points(effect.value),
+            _between(effect.low, effect.high),
+            _between(effect.always_low, effect.always_high),
+            _BASES.get(effect.basis, canonical_line(effect.basis)),
         ),
-        *(("", _running(*told)) for told in _spent(lift)),
+        *(_running(*told) for told in running(lift)),
     ]
     note = f"\n<p>{escape(canonical_line(effect.note))}</p>" if effect.note else ""
-    table = _table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{table}{note}"
-
-
-def _spent(lift: Lift) -> tuple[tuple[str, Estimate, str], ...]:
-    return (
-        ("steps", lift.steps, ",.1f"),
-        ("tokens", lift.tokens, ",.0f"),
-        ("US dollars", lift.cost, ",.4f"),
-        ("seconds", lift.seconds, ",.1f"),
-    )
+    drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
+    return f"<h2>Overall</h2>\n{drawn}{note}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
     def told(value: float | None) -> str:
-        return "" if value is None else minus(f"{value:+z{form}}")
+        return "" if value is None else minus(f"{value:+z,{form}}")
 
     span = "" if effect.low is None or effect.high is None else f"{told(effect.low)} to {told(effect.high)}"
     return (name, "", "", told(effect.value) or "not known", span, "", "")
@@ -175,15 +160,15 @@ def _missing(lift: Lift) -> str:
         if unit.missing_shown is not None
     ]
     differs = "differs: no verdict" if lift.missing_differs else "may be chance"
-    rows = [("", ("memory as a whole", _share(lift.missing_with), _share(lift.missing_without), differs))]
+    rows = [("memory as a whole", _share(lift.missing_with), _share(lift.missing_without), differs)]
     rows += [
-        ("", (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict"))
+        (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict")
         for unit, name in units[:_MOST]
     ]
     columns = ("what", "with it", "without it", "difference")
     told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
-    table = _table("Recalls without a known outcome", columns, rows, text=(3,))
-    return f"<h2>Missing outcomes</h2>\n{table}\n<p>{told}</p>"
+    drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
+    return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{told}</p>"
 
 
 def _judges(judges: Sequence[JudgeReport]) -> str:
@@ -201,13 +186,13 @@ def _judges(judges: Sequence[JudgeReport]) -> str:
         "calibration error",
         "sure enough from",
     )
-    rows = [("", _judge(judge)) for judge in judges[:_MOST]]
+    rows = [_judge(judge) for judge in judges[:_MOST]]
     told = (
         "Checked are those of whose run the truth was told as well. The last column is the confidence from which on a "
         "judge agrees with the truth nine times in ten."
     )
-    table = _table("How far each judge agrees with the truth", columns, rows, text=())
-    return f"<h2>Judges</h2>\n{table}\n<p>{escape(told)}</p>"
+    drawn = table("How far each judge agrees with the truth", columns, rows, text=())
+    return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(told)}</p>"
 
 
 def _judge(judge: JudgeReport) -> tuple[str, ...]:
@@ -236,10 +221,8 @@ def _measuring(cost: MeasuringCost) -> str:
         ("share of showings left out", _share(cost.rate)),
         ("share that would show an overall effect of ten points in as many recalls", _share(cost.recommended)),
     ]
-    table = _table(
-        "The price of leaving lessons out to compare with", ("what", "how much"), [("", row) for row in rows], text=()
-    )
-    return f"<h2>The cost of measuring</h2>\n{table}\n<p>{_COUNTS}</p>"
+    drawn = table("The price of leaving lessons out to compare with", ("what", "how much"), rows, text=())
+    return f"<h2>The cost of measuring</h2>\n{drawn}\n<p>{_COUNTS}</p>"
 
 
 def _notes(lift: Lift) -> str:
@@ -248,14 +231,6 @@ def _notes(lift: Lift) -> str:
 
 def _listed(sentences: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>"
-
-
-def _table(
-    caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], /, *, text: Sequence[int]
-) -> str:
-    """`table`, of plain text."""
-    told = ((name, [escape(cell) for cell in cells]) for name, cells in rows)
-    return table(caption, columns, told, text=text)
 
 
 def _share(value: float | None) -> str:

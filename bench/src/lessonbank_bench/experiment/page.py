@@ -16,6 +16,8 @@ from .records import Experiment
 
 SYNTHETIC: Final = frozenset({"desk", "desk-browser", "null", "repo-desk"})
 """Environments whose tasks were made up for measuring."""
+_CELL = 300
+"""Characters of a line, or of a cell of a table."""
 _NEGATIVE = re.compile(r"(?<![\w-])-(?=\d)")
 _MORE = """
 body{max-width:74rem}
@@ -50,7 +52,7 @@ def document(title: str, body: Iterable[str], /) -> str:
     return _html.document(told, "\n".join(part for part in body if part), style=STYLE + _MORE)
 
 
-def line(text: str, /, *, limit: int = 300) -> str:
+def line(text: str, /, *, limit: int = _CELL) -> str:
     """Strangers' text as one inert line of HTML."""
     return escape(canonical_line(text, limit=limit))
 
@@ -68,7 +70,7 @@ def minus(text: str, /) -> str:
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], /, *, text: Sequence[int] = ()) -> str:
     """A table of plain text that scrolls by itself where it is wide. `text`: which columns are no numbers."""
-    told = (("", [line(minus(cell)) for cell in cells]) for cells in rows)
+    told = ([canonical_line(minus(cell), limit=_CELL) for cell in cells] for cells in rows)
     return _html.table(caption, columns, told, text=text)
 
 
