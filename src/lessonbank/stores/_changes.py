@@ -285,16 +285,6 @@ def check_target(rollback: Rollback, /, *, sequence: int) -> None:
         raise NotFound(f"there is no change {rollback.to} in this scope: the last one is {sequence}")
 
 
-def open_attempts(experience: Experience, /) -> dict[str, bool]:
-    """Trajectory id to whether this experience leaves it pending: no verdict yet, or marked `"pending": true`."""
-    waiting = experience.metadata.get("pending") is True
-    found: dict[str, bool] = {}
-    for attempt in experience.attempts:
-        undecided = waiting or attempt.verdict.outcome == "unknown"
-        found[attempt.trajectory_id] = found.get(attempt.trajectory_id, False) or undecided
-    return found
-
-
 def check_settlement(settlement: Settlement | None, /, *, scope: str) -> None:
     """Refuse a settlement of another scope.
 
