@@ -83,9 +83,6 @@ class Draft:
             UsageError: it carries an experience of another scope.
         """
         self.touched.append({})
-        self._make(change)
-
-    def _make(self, change: Change) -> None:
         match change:
             case Add():
                 self._add(change.experience)

@@ -132,8 +132,7 @@ class SqliteStore:
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         where, bound = check_scope(scope), -1 if limit is None else max(limit, 0)
-        blobs = await self._read(_listing.pending, where, bound, after)
-        return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
+        return await self._read(_listing.pending, where, bound, after)
 
     async def claim(
         self,
@@ -148,10 +147,7 @@ class SqliteStore:
         """See `Store.claim`."""
         where, by = None if scope is None else check_scope(scope), encodable(worker)
         take = partial(_queue.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
-        taken = await self._write(take, where)
-        return await self._call(
-            lambda: [Claim(scope=s, trajectory=loaded(Trajectory, unpacked(b)), tries=n) for s, n, b in taken]
-        )
+        return await self._write(take, where)
 
     async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:
         """See `Store.extend`."""
@@ -488,10 +484,6 @@ class SqliteStore:
         """What is found with a matrix."""
         return await self._read(partial(find, matrices=self._matrices, query=unit(vector, what="the query")))
 
-    def _call(self, call: Callable[[], T]) -> Awaitable[T]:
-        """The result of a call that takes a while."""
-        return _result(self._database.call(call))
-
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None]) -> AsyncIterator[R]:
         opening = self._database.call(lambda: self._batch(self._database.stream(sql, values), _FIRST, parse))
         try:
@@ -509,7 +501,7 @@ class SqliteStore:
                 if stream is None:
                     return
                 size = min(8 * size, _BATCH)
-                batch, stream = await self._call(partial(self._batch, stream, size, parse))
+                batch, stream = await _result(self._database.call(self._batch, stream, size, parse))
         finally:
             if stream is not None:
                 with anyio.CancelScope(shield=True):

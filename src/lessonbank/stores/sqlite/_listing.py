@@ -242,8 +242,8 @@ def recalls(
     return asked.first((loaded(Recall, unpacked(blob)) for blob in found), recall_texts)
 
 
-def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: str | None, /) -> list[bytes]:
-    """Packed trajectories that wait, oldest first; a negative limit means all. Raises NotFound."""
+def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: str | None, /) -> list[Trajectory]:
+    """Trajectories that wait, oldest first; a negative limit means all. Raises NotFound."""
     scope, last = find_scope(connection, scope_name), 0
     if after is not None:
         sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
@@ -252,7 +252,7 @@ def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: 
         f"SELECT record FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3 ORDER BY number LIMIT ?4",
         (scope.number, UNFINISHED_TAG, last, limit),
     )
-    return [record for (record,) in rows]
+    return [loaded(Trajectory, unpacked(blob)) for (blob,) in rows]
 
 
 def _paged(

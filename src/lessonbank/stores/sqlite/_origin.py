@@ -38,6 +38,8 @@ _TRIES: Final = 200
 _HEADER: Final = 32
 _FRAME: Final = 24
 """Bytes of the log's header, and of that of each page in it (https://sqlite.org/fileformat2.html, "The WAL")."""
+_LEAST_PAGE: Final = 512
+"""Bytes that a transaction takes in the log at least."""
 _COUNT: Final = 60
 """Where the first page has `user_version`."""
 
@@ -85,7 +87,8 @@ class Origin:
         self._turn = threading.Lock()
         self._written: tuple[int, int] | None = None
         self._count: int | None = None
-        self._log_bytes = 0
+        self._most_in_log = 1
+        """As many transactions as the log can hold, and the one that makes up for a file that was looked at before."""
 
     def check(self, identity: tuple[int, int] | None = None, /) -> tuple[int, int] | None:
         """The identity of the log that lies there now. If somebody has written to the file, look at both.
@@ -107,7 +110,7 @@ class Origin:
                 self._written, self._count = written, count
         if log is None:
             return None
-        self._log_bytes = log.st_size
+        self._most_in_log = log.st_size // _LEAST_PAGE + 1
         return log.st_dev, log.st_ino
 
     def check_view(self, user_version: int, /) -> None:
@@ -117,12 +120,13 @@ class Origin:
             StoreUnavailable: the file was replaced by one that has nothing to do with what SQLite remembers of it.
         """
         seen = user_version // FORMATS
-        if self._count is None or (seen - self._count) % _ROUND <= _transactions_in(self._log_bytes):
+        if self._count is None or (seen - self._count) % _ROUND <= self._most_in_log:
             return
         with self._turn:
             self._count = _count_of_file(self._path)
         log = stat_of(self._log)
-        if self._count is not None and (seen - self._count) % _ROUND > _transactions_in(log.st_size if log else 0):
+        most = log.st_size // _LEAST_PAGE + 1 if log else 1
+        if self._count is not None and (seen - self._count) % _ROUND > most:
             raise _replaced(self._path)
 
     def _checked(self) -> int | None:
@@ -173,11 +177,6 @@ class _Log:
             transactions += frame[4:8] != b"\0\0\0\0"
             file.seek(page + size)
         return cls(salts, first, transactions)
-
-
-def _transactions_in(log: int) -> int:
-    """As many as so many bytes can hold at most, and the one that makes up for a file that was looked at before."""
-    return log // 512 + 1
 
 
 def _salts(path: Path) -> bytes:
