@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from lessonbank._batches import batches
 from lessonbank.errors import NotFound, StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
@@ -16,6 +17,7 @@ from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, S
 from ._checks import checksum
 from ._connection import Connection
 from ._rows import AMONG_IDS, OF_SCOPE, among_ids, entry_of, experience_at, find_scope, sequence_of
+from ._rows import experience_of as experience_of
 
 _SCOPES: Final = 1_000
 """Of so many scopes at most one connection remembers how many lessons they hold."""
@@ -92,14 +94,19 @@ def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection
     return [experience_at(connection, number) for (number,) in rows]
 
 
-def repeating(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) -> list[Experience]:
-    """The experiences that taught this lesson again, oldest first."""
-    rows = connection.execute(
-        "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
-        f" WHERE r.lesson = ? AND e.{OF_SCOPE} ORDER BY e.number",
-        (encodable(lesson_id), scope_name),
-    ).fetchall()
-    return [experience_at(connection, number) for (number,) in rows]
+def repeating(connection: sqlite3.Connection, scope_name: str, lesson_ids: Sequence[str], /) -> list[Experience]:
+    """The experiences that taught one of these lessons again, oldest first."""
+    found, sql = (
+        set[int](),
+        (
+            "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
+            f" WHERE e.{OF_SCOPE} AND r.lesson {AMONG_IDS}"
+        ),
+    )
+    for some in batches(lesson_ids):
+        values = scope_name, among_ids(map(encodable, some))
+        found.update(number for (number,) in connection.execute(sql, values))
+    return [experience_at(connection, number) for number in sorted(found)]
 
 
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
