@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from anyio import to_thread
 
@@ -42,6 +40,7 @@ from ._importing import import_records
 from ._listing import Asked, wanted_states
 from ._packing import packed_records, unpacked
 from ._records import encodable, loaded
+from ._streams import Connections, streamed
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported, Vectors
@@ -51,17 +50,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-FIRST: Final = 4
-"""Records that a stream fetches first: some look at one alone."""
-BATCH: Final = 64
-"""Records it fetches at a time then: to look through many more would take Python's collector milliseconds."""
+D = TypeVar("D", bound=Connections)
 
 
-class StoreCalls:
+class StoreCalls(Generic[D]):
     """One half of a store; see `Store` for what it promises.
 
     The other half says how work is done: `work` is called with a connection before its `arguments`, in a thread.
     """
+
+    _database: D
 
     _reads: ClassVar[ModuleType]
     _lists: ClassVar[ModuleType]
@@ -72,10 +70,6 @@ class StoreCalls:
     _copies: ClassVar[ModuleType]
     _rolls_back: ClassVar[ModuleType]
     """The modules whose functions do the work."""
-
-    def _check_open(self) -> None:
-        """Raise StoreUnavailable once the store was closed."""
-        raise NotImplementedError
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
         """What `work` finds in one snapshot; `scope` is what it looks at, `None` for all of them."""
@@ -89,12 +83,6 @@ class StoreCalls:
 
     def _apply(self, scope: str, work: Callable[[Any], T], /) -> Awaitable[T]:
         """The same of a batch of changes."""
-        raise NotImplementedError
-
-    def _stream(
-        self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None], /
-    ) -> AsyncIterator[R]:
-        """The rows of a query as records, from one snapshot."""
         raise NotImplementedError
 
     async def _sweep(self, scope: str, /) -> None:
@@ -181,7 +169,7 @@ class StoreCalls:
         where = check_scope(scope)
         check_settlement(settlement, scope=where)
         if not (changes or vectors or settlement):
-            self._check_open()
+            self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
         rollback = lone_rollback(changes, vectors, settlement)
@@ -339,11 +327,11 @@ class StoreCalls:
         """See `Copyable.finish_copy`."""
         await self._change(where := check_scope(scope), self._copies.finish_copy, where)
 
+    async def close(self) -> None:
+        """See `Store.close`. Waits for calls under way."""
+        await to_thread.run_sync(self._database.close)
 
-def result(future: Future[T], /) -> Awaitable[T]:
-    """What a thread returns, to be waited for in whatever event loop this is."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return to_thread.run_sync(future.result)
-    return asyncio.wrap_future(future)
+    def _stream(
+        self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None], /
+    ) -> AsyncIterator[R]:
+        return streamed(self._database, scope, sql, values, parse)

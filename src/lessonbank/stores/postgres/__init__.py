@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import anyio
 import psycopg
 from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
-from lessonbank.stores._calls import BATCH, FIRST, StoreCalls, result
+from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
+from lessonbank.stores._streams import result
 from lessonbank.stores._vectors import unit
 from lessonbank.types import Experience, JournalEntry, Match, Recall, Trajectory
 from lessonbank.types.queue import IN_HAND
@@ -37,7 +36,7 @@ from . import (
     _words,
     _write,
 )
-from ._database import EVERY, Connection, Database, Stream, finished, prepared, said, translated
+from ._database import EVERY, Connection, Database, finished, prepared, said, translated
 from ._rows import experience_of
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ _PATIENCE: Final = 10
 """Seconds until a server that does not answer counts as absent."""
 
 
-class PostgresStore(StoreCalls):
+class PostgresStore(StoreCalls[Database]):
     """Keeps everything in the schema `lessonbank` of one database; see `Store` for what it promises.
 
     All work is done in threads, so that it runs in any event loop, and after `fork`. No session keeps anything between
@@ -81,7 +80,7 @@ class PostgresStore(StoreCalls):
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = check_scope(scope), tuple(trajectories)
-        self._check_open()
+        self._database.check_open()
         keep = partial(_write.keep, scope=where, runs=runs, wait=wait)
         return await result(self._database.write_together(keep, scope=where, lock="shared")) if runs else []
 
@@ -151,7 +150,7 @@ class PostgresStore(StoreCalls):
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
         where, placed, name = check_scope(scope), dict(vectors), encodable(space)
-        self._check_open()
+        self._database.check_open()
         if placed:
             await self._change(where, partial(_vectors.place, numbers={}), where, placed, name)
 
@@ -215,17 +214,10 @@ class PostgresStore(StoreCalls):
 
     async def backup(self, path: Path, /) -> None:
         """A server has its own: raises UsageError."""
-        self._check_open()
+        self._database.check_open()
         raise UsageError(
             f"a database is not copied to {str(path)[:80]!r}: use pg_basebackup or pg_dump, or `lessonbank export`"
         )
-
-    async def close(self) -> None:
-        """See `Store.close`. Waits for calls under way."""
-        await to_thread.run_sync(self._database.close)
-
-    def _check_open(self) -> None:
-        self._database.check_open()
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
         return result(self._database.read(lambda c: work(c, *arguments), scope=EVERY if scope is None else scope))
@@ -247,36 +239,6 @@ class PostgresStore(StoreCalls):
         """Give the room of a scope's rows that are gone to others. Other scopes' tables are left alone."""
         statements = [f"VACUUM {table}" for table in await self._find(scope, _purge.tables_of, scope)]
         await result(self._database.call(self._database.outside, *statements))
-
-    async def _stream(
-        self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None], /
-    ) -> AsyncIterator[R]:
-        call, database = self._database.call, self._database
-        opening = call(database.stream, sql, values, scope)
-        try:
-            stream = await result(opening)
-        except BaseException:
-            # Whoever asked is gone; a snapshot that nobody closes would hold its connection for ever.
-            opening.add_done_callback(self._abandon)
-            raise
-
-        def parsed(count: int) -> list[R | None]:
-            return list(map(parse, database.take(stream, count)))
-
-        size = FIRST
-        try:
-            while batch := await result(call(parsed, size)):
-                for record in batch:
-                    if record is not None:
-                        yield record
-                size = min(8 * size, BATCH)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(database.done, stream)
-
-    def _abandon(self, opening: Future[Stream]) -> None:
-        if not opening.cancelled() and opening.exception() is None:
-            self._database.done(opening.result())
 
 
 def _check_address(url: str) -> None:

@@ -6,18 +6,17 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import anyio
 from anyio import to_thread
 
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
-from lessonbank.stores._calls import BATCH, FIRST, StoreCalls, result
+from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
+from lessonbank.stores._streams import result
 from lessonbank.stores._vectors import unit
 from lessonbank.types import Experience, JournalEntry, Match, Recall, Trajectory
 from lessonbank.types.queue import IN_HAND
@@ -37,7 +36,7 @@ from . import (
     _word_search,
     _write,
 )
-from ._database import Database, Stream
+from ._database import Database
 from ._in_memory import InMemory
 from ._matrices import Matrices
 
@@ -48,7 +47,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class SqliteStore(StoreCalls):
+class SqliteStore(StoreCalls[Database | InMemory]):
     """Keeps everything in one file, or in memory; see `Store` for what it promises, `open` for how to get one.
 
     All work on the file is done in threads, one that writes and a few that read, so that a long write never keeps a
@@ -87,7 +86,7 @@ class SqliteStore(StoreCalls):
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = check_scope(scope), tuple(trajectories)
-        self._check_open()
+        self._database.check_open()
         return await self._change(where, partial(_write.keep, wait=wait), where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
@@ -181,19 +180,12 @@ class SqliteStore(StoreCalls):
 
     async def storage(self) -> Mapping[str, str]:
         """See `Store.storage`."""
-        self._check_open()
+        self._database.check_open()
         return {"SQLite": sqlite3.sqlite_version}
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
         await self._find(None, _backup.backup, path)
-
-    async def close(self) -> None:
-        """See `Store.close`. Waits for calls under way."""
-        await to_thread.run_sync(self._database.close)
-
-    def _check_open(self) -> None:
-        self._database.check_open()
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
         return result(self._database.read(work, *arguments))
@@ -216,48 +208,6 @@ class SqliteStore(StoreCalls):
         """What is found with a matrix."""
         row = unit(vector, what="the query")
         return await self._find(scope, partial(find, matrices=self._matrices, query=row))
-
-    async def _stream(
-        self, scope: str, sql: str, values: Sequence[Any], parse: Callable[[Any], R | None], /
-    ) -> AsyncIterator[R]:
-        opening = self._database.call(lambda: self._batch(self._database.stream(sql, values), FIRST, parse))
-        try:
-            batch, stream = await result(opening)
-        except BaseException:
-            # Whoever asked is gone; a snapshot that nobody closes would keep the log from ever being emptied.
-            opening.add_done_callback(self._abandon)
-            raise
-        size = FIRST
-        try:
-            while True:
-                for record in batch:
-                    if record is not None:
-                        yield record
-                if stream is None:
-                    return
-                size = min(8 * size, BATCH)
-                batch, stream = await result(self._database.call(self._batch, stream, size, parse))
-        finally:
-            if stream is not None:
-                with anyio.CancelScope(shield=True):
-                    await to_thread.run_sync(self._database.done, stream)
-
-    def _batch(self, stream: Stream, size: int, parse: Callable[[Any], R]) -> tuple[list[R], Stream | None]:
-        """The next records of a stream, and the stream while there may be more: the end gives its snapshot back."""
-        there_may_be_more = False
-        try:
-            rows = stream.take(size)
-            batch = list(map(parse, rows))
-            there_may_be_more = len(rows) == size
-        finally:
-            if not there_may_be_more:
-                self._database.done(stream)
-        return batch, stream if there_may_be_more else None
-
-    def _abandon(self, opening: Future[tuple[list[Any], Stream | None]]) -> None:
-        stream = None if opening.cancelled() or opening.exception() else opening.result()[1]
-        if stream is not None:
-            self._database.done(stream)
 
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:

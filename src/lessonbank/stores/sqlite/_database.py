@@ -9,11 +9,10 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -27,12 +26,12 @@ from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._origin import Origin, identity_of, stat_of
 from ._schema import check_current, check_library, check_version, prepare
+from ._stream import CLOSED, Stream
 
 T = TypeVar("T")
 
 log: Final = logging.getLogger("lessonbank")
 
-CLOSED: Final = "this store is closed: open it again"
 TORN: Final = (
     "this process was forked while its parent was busy with {path}, and cannot use it safely: "
     "start it by spawning, or fork while the bank rests"
@@ -49,51 +48,6 @@ _BEFORE_A_CHANGE: Final = 0.25
 """Seconds for which the first change of a file that was not looked over reads checksums at most."""
 _LOOKED_OVER: Final = 1 << 30
 """Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
-
-
-class Stream:
-    """Rows of one query, read in batches; where they come from a `connection`, its snapshot stays open in between."""
-
-    def __init__(self, rows: Iterable[Any], path: Path, /, *, connection: Connection | None = None) -> None:
-        self._turn = threading.Lock()
-        self._path = path
-        self._connection = connection
-        self._rows: Iterator[Any] | None = iter(rows)
-
-    def take(self, count: int, /) -> list[Any]:
-        """The next rows; none at the end.
-
-        Raises:
-            StoreUnavailable: the store was closed in the meantime, or the file cannot be read.
-        """
-        with self._turn:
-            if self._rows is None:
-                raise StoreUnavailable(CLOSED)
-            try:
-                return list(islice(self._rows, count))
-            except sqlite3.Error as error:
-                raise unavailable(error, self._path) from error
-
-    def detach(self) -> None:
-        """Read what is left and give the snapshot back, so that a fork finds no connection open."""
-        with self._turn:
-            if self._connection is None or self._rows is None:
-                return
-            with suppress(sqlite3.Error):
-                self._rows = iter(list(self._rows))
-                self._connection.close()
-                self._connection = None
-
-    def end(self) -> Connection | None:
-        """Give the snapshot back, and the connection, if another call can have it."""
-        with self._turn:
-            connection, self._connection, self._rows = self._connection, None, None
-        if connection is not None:
-            try:
-                connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                return connection.close()
-        return connection
 
 
 class _Written(Future[Any]):
@@ -442,7 +396,7 @@ class Database:
                     "older state: end it, then rebuild"
                 )
 
-    def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
+    def stream(self, sql: str, values: Sequence[Any], scope: str = "", /) -> Stream:
         """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
             connection.execute("BEGIN")
@@ -450,6 +404,13 @@ class Database:
             stream = Stream(connection.execute(sql, values), self.path, connection=connection)
             self._streams.add(stream)
             return stream
+
+    def take(self, stream: Stream, count: int, /) -> list[Any]:
+        """The next rows of a stream, fewer at the end: the snapshot is given back then."""
+        rows = stream.take(count)
+        if len(rows) < count:
+            self.done(stream)
+        return rows
 
     def done(self, stream: Stream, /) -> None:
         """End a stream. The next reader takes its connection: one that is opened has every statement to prepare."""
