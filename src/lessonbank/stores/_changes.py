@@ -23,9 +23,10 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
-from lessonbank.types.timeline import edited, rejudged
+from lessonbank.types.timeline import Entry, edited, rejudged
 
 _SAID: Final = {"title", "description", "content", "only"}
+_STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
 class View(Protocol):
@@ -280,6 +281,25 @@ def check_target(rollback: Rollback, /, *, sequence: int) -> None:
     """
     if rollback.to > sequence:
         raise NotFound(f"there is no change {rollback.to} in this scope: the last one is {sequence}")
+
+
+def held_back(trusts: Iterable[Entry], /) -> set[str]:
+    """The lessons that somebody put in quarantine, and nobody approved since; `trusts` are a journal's, oldest first.
+
+    The whole journal counts, also what was rolled back before: a lesson may have been away in between.
+    """
+    last: dict[str, str] = {}
+    for entry in trusts:
+        if isinstance(entry, Trust):
+            last.update(dict.fromkeys(entry.lesson_ids, entry.state))
+    return {id for id, state in last.items() if state == "quarantined"}
+
+
+def held_again(experiences: Iterable[Experience], held: Collection[str], /) -> Trust | None:
+    """What puts those of `held` in quarantine again that a rollback has let out; `None` where it let none out."""
+    there = [lesson for experience in experiences for lesson in experience.lessons if lesson.id in held]
+    freed = tuple(lesson.id for lesson in there if lesson.state != "quarantined")
+    return Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS) if freed else None
 
 
 def check_settlement(settlement: Settlement | None, /, *, scope: str) -> None:

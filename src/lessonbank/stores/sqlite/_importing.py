@@ -25,8 +25,7 @@ class Receiver:
     _COUNTED: Final = ("trajectories", "experiences", "recalls")
 
     def __init__(self, connection: sqlite3.Connection, scope: str, /) -> None:
-        make_scope(connection, scope)
-        self._connection, self._name, self._scope = connection, scope, find_scope(connection, scope).number
+        self._connection, self._name, self._scope = connection, scope, make_scope(connection, scope).number
         self._last = {table: self._newest(table) for table in self._COUNTED}
 
     def _newest(self, table: str) -> int:
