@@ -157,5 +157,5 @@ async def test_sorting_and_statement_journals_stay_in_memory() -> None:
     def told(connection: sqlite3.Connection) -> list[object]:
         return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("temp_store", "journal_mode")]
 
-    assert await store._read(told) == [2, "memory"]
+    assert await store._find(None, told) == [2, "memory"]
     await store.close()

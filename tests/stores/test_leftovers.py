@@ -115,7 +115,7 @@ async def test_an_open_bank_that_a_newer_release_upgraded_is_not_read_any_more(t
     store, newer = await SqliteStore.open(path), await SqliteStore.open(path)
     await added(store, experience())
     await collected(store.scan(scope=MINE))
-    await newer._write(lambda tables: tables.execute(f"PRAGMA user_version = {1 << 20 | FORMAT + 1}"))
+    await newer._change(None, lambda tables: tables.execute(f"PRAGMA user_version = {1 << 20 | FORMAT + 1}"))
     with pytest.raises(VersionMismatch, match="newer release"):
         await store.counts(scope=MINE)
     with pytest.raises(VersionMismatch, match="newer release"):

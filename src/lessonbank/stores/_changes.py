@@ -23,9 +23,10 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
-from lessonbank.types.timeline import edited, rejudged
+from lessonbank.types.timeline import Entry, edited, rejudged
 
 _SAID: Final = {"title", "description", "content", "only"}
+_STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
 class View(Protocol):
@@ -83,9 +84,6 @@ class Draft:
             UsageError: it carries an experience of another scope.
         """
         self.touched.append({})
-        self._make(change)
-
-    def _make(self, change: Change) -> None:
         match change:
             case Add():
                 self._add(change.experience)
@@ -285,14 +283,23 @@ def check_target(rollback: Rollback, /, *, sequence: int) -> None:
         raise NotFound(f"there is no change {rollback.to} in this scope: the last one is {sequence}")
 
 
-def open_attempts(experience: Experience, /) -> dict[str, bool]:
-    """Trajectory id to whether this experience leaves it pending: no verdict yet, or marked `"pending": true`."""
-    waiting = experience.metadata.get("pending") is True
-    found: dict[str, bool] = {}
-    for attempt in experience.attempts:
-        undecided = waiting or attempt.verdict.outcome == "unknown"
-        found[attempt.trajectory_id] = found.get(attempt.trajectory_id, False) or undecided
-    return found
+def held_back(trusts: Iterable[Entry], /) -> set[str]:
+    """The lessons that somebody put in quarantine, and nobody approved since; `trusts` are a journal's, oldest first.
+
+    The whole journal counts, also what was rolled back before: a lesson may have been away in between.
+    """
+    last: dict[str, str] = {}
+    for entry in trusts:
+        if isinstance(entry, Trust):
+            last.update(dict.fromkeys(entry.lesson_ids, entry.state))
+    return {id for id, state in last.items() if state == "quarantined"}
+
+
+def held_again(experiences: Iterable[Experience], held: Collection[str], /) -> Trust | None:
+    """What puts those of `held` in quarantine again that a rollback has let out; `None` where it let none out."""
+    there = [lesson for experience in experiences for lesson in experience.lessons if lesson.id in held]
+    freed = tuple(lesson.id for lesson in there if lesson.state != "quarantined")
+    return Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS) if freed else None
 
 
 def check_settlement(settlement: Settlement | None, /, *, scope: str) -> None:

@@ -93,8 +93,9 @@ class Batch:
     @property
     def changes(self) -> list[Change]:
         """The entries that change lessons."""
-        entries = (entry for entry, _ in self.entries)
-        return [entry for entry in entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)]
+        return [
+            entry for entry, _ in self.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

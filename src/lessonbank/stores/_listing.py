@@ -12,8 +12,9 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.wording import wording_of
 from lessonbank.stores._packing import unpacked
-from lessonbank.stores._records import encodable
+from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
     NOT_JUDGED,
@@ -89,19 +90,17 @@ def tags(metadata: Mapping[str, Json], /) -> frozenset[bytes]:
 
     A value nested so deeply that Python cannot say it as JSON has none, and is not found.
     """
-    return frozenset(_tags(metadata))
-
-
-def _tags(metadata: Mapping[str, Json]) -> Iterator[bytes]:
+    found = set[bytes]()
     for key, value in metadata.items():
         try:
             said = json.dumps([key, value], sort_keys=True)
         except RecursionError:
             continue
-        yield blake2b(encodable(said).encode(), digest_size=16).digest()
+        found.add(blake2b(encodable(said).encode(), digest_size=16).digest())
+    return frozenset(found)
 
 
-UNFINISHED_TAG = next(_tags({UNFINISHED: True}))
+(UNFINISHED_TAG,) = tags({UNFINISHED: True})
 
 
 def asked_words(text: str | None, /) -> frozenset[str]:
@@ -163,9 +162,24 @@ def recall_texts(recall: Recall, /) -> tuple[str, str]:
     return recall.task, recall.text
 
 
-def outcomes(experience: Experience, /) -> dict[str, Outcome]:
-    """Trajectory id to the outcome of its first attempt in this experience."""
-    return {attempt.trajectory_id: attempt.verdict.outcome for attempt in reversed(experience.attempts)}
+def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
+    """What a lesson is found by: state, time, kind, writer, wording."""
+    found = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
+    return *found, wording_of(lesson)
+
+
+def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
+    """Id of each run, whether this experience leaves it pending, and the outcome of its first attempt.
+
+    It is pending without a verdict, or where the experience is marked `"pending": true`.
+    """
+    pending = experience.metadata.get("pending") is True
+    found: dict[str, tuple[bool, Outcome]] = {}
+    for attempt in experience.attempts:
+        outcome = attempt.verdict.outcome
+        waiting, first = found.get(attempt.trajectory_id, (pending, outcome))
+        found[attempt.trajectory_id] = waiting or outcome == "unknown", first
+    return [(id, *told) for id, told in found.items()]
 
 
 def run_of(

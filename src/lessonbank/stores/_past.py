@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
+
+from lessonbank.types import Recall
 
 from ._entries import entry_of
 from ._erasure import Erasing
+from ._records import loaded
 
 K = TypeVar("K")
 _END: Final = 1 << 62
@@ -63,6 +66,30 @@ def every_id(probes: Iterable[Erasing], /) -> set[str]:
 def shown_ids(probes: Iterable[Erasing], /) -> set[str]:
     """Every id by which a receipt is known to show what goes, or to be made for it."""
     return {id for probe in probes for id in (*probe.lessons, *probe.recalls)}
+
+
+def scrub_entries(entries: dict[int, bytes], erasing: Erasing, /, *, by: int) -> dict[int, tuple[str, str]]:
+    """Number to kind and JSON of the journal entries of which less remains. They are changed in `entries`, too."""
+    read = [(number, entry_of(text)) for number, text in naming(sorted(entries.items()), erasing.ids)]
+    scrubbed = [(number, left) for number, entry in read if (left := erasing.entry(entry, by=by)) is not entry]
+    changed = {number: (left.kind, left.model_dump_json()) for number, left in scrubbed}
+    entries.update((number, text.encode()) for number, (_, text) in changed.items())
+    return changed
+
+
+def scrub_recalls(recalls: dict[int, bytes], erasing: Erasing, /) -> dict[int, Recall]:
+    """The receipts of which less remains, by number. They are changed in `recalls`, too."""
+    named = naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
+    every = [(number, loaded(Recall, text)) for number, text in named]
+    changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
+    recalls.update((number, left.model_dump_json().encode()) for number, left in changed.items())
+    return changed
+
+
+def take_in_all(entries: Mapping[int, bytes], erasing: Erasing, /) -> None:
+    """Have `erasing` read the journal entries that name what goes, until they tell it of no more."""
+    while erasing.read(entry_of(text) for _, text in naming(sorted(entries.items()), erasing.ids)):
+        pass
 
 
 def _marks(ids: Iterable[str]) -> set[bytes]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from lessonbank.guard.wording import wording_of
-from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._listing import outcomes, state_of
-from lessonbank.stores._records import microseconds
+from lessonbank.stores._listing import attempts_of, listed
 from lessonbank.types import Experience, Lesson
 from lessonbank.types.repeats import repeats_of
 
@@ -18,26 +15,12 @@ from ._seen import seen
 
 def lesson_rows(number: int, experience: Experience, /) -> list[tuple[object, ...]]:
     """What is kept of an experience's lessons: id, experience, place, state, time, kind, writer, wording, words."""
-    return [
-        (
-            i.id,
-            number,
-            at,
-            state_of(i),
-            microseconds(i.created_at),
-            i.kind,
-            i.provenance.writer,
-            wording_of(i),
-            seen(i.text),
-        )
-        for at, i in enumerate(experience.lessons, 1)
-    ]
+    return [(i.id, number, at, *listed(i), seen(i.text)) for at, i in enumerate(experience.lessons, 1)]
 
 
 def attempt_rows(number: int, experience: Experience, /) -> list[tuple[object, ...]]:
     """What is kept of its attempts: run, experience, whether it waits, outcome."""
-    ended = outcomes(experience)
-    return [(id, number, waiting, ended[id]) for id, waiting in open_attempts(experience).items()]
+    return [(id, number, waiting, outcome) for id, waiting, outcome in attempts_of(experience)]
 
 
 def derive(connection: Connection, scope: str, experiences: Mapping[int, Experience], /) -> None:
@@ -118,7 +101,7 @@ _SETTLED = (
 
 def settle_runs(connection: Connection, scope: str, new: Iterable[Experience], /) -> None:
     """The same of the runs of experiences that are new: they can only have settled some."""
-    settled = {id for e in new for id, waiting in open_attempts(e).items() if not waiting}
+    settled = {id for e in new for id, waiting, _ in attempts_of(e) if not waiting}
     if settled:
         sql = "UPDATE lessonbank.trajectories SET pending = false WHERE scope = %s AND id = ANY(%s) AND pending"
         do(connection, sql, scope, list(settled))

@@ -23,7 +23,15 @@ from lessonbank.stores._erasure import (
 )
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._past import entries_naming, every_id, naming, shown_ids
+from lessonbank.stores._past import (
+    entries_naming,
+    every_id,
+    naming,
+    scrub_entries,
+    scrub_recalls,
+    shown_ids,
+    take_in_all,
+)
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
@@ -87,8 +95,7 @@ def purge(
 
 
 def _purge(connection: Connection, scope: str, past: _Past, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
-    while erasing.read(entry_of(text) for _, text in naming(sorted(past.entries.items()), erasing.ids)):
-        pass
+    take_in_all(past.entries, erasing)
     runs = do(connection, "DELETE FROM lessonbank.trajectories WHERE scope = %s AND id = %s", scope, erasing.trajectory)
     receipts = _delete_recalls(connection, scope, [erasing.receipt])
     for number in receipts:
@@ -183,12 +190,9 @@ def _texts(connection: Connection, sql: str, *values: object) -> Iterator[tuple[
 
 
 def _scrub_journal(connection: Connection, scope: str, entries: dict[int, bytes], erasing: Erasing, *, by: int) -> int:
-    read = [(number, entry_of(text)) for number, text in naming(sorted(entries.items()), erasing.ids)]
-    scrubbed = [(number, left) for number, entry in read if (left := erasing.entry(entry, by=by)) is not entry]
-    texts = {number: left.model_dump_json() for number, left in scrubbed}
-    changed = [(left.kind, packed(texts[number]), scope, number) for number, left in scrubbed]
-    many(connection, "UPDATE lessonbank.journal SET kind = %s, entry = %s WHERE scope = %s AND sequence = %s", changed)
-    entries.update((number, text.encode()) for number, text in texts.items())
+    changed = scrub_entries(entries, erasing, by=by)
+    sql = "UPDATE lessonbank.journal SET kind = %s, entry = %s WHERE scope = %s AND sequence = %s"
+    many(connection, sql, ((kind, packed(text), scope, number) for number, (kind, text) in changed.items()))
     return len(changed)
 
 
@@ -229,11 +233,8 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
 
 
 def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes], erasing: Erasing) -> int:
-    named = naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
-    every = [(number, loaded(Recall, text)) for number, text in named]
-    changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
+    changed = scrub_recalls(recalls, erasing)
     _put_recalls(connection, scope, list(changed.values()))
-    recalls.update((number, left.model_dump_json().encode()) for number, left in changed.items())
     return len(changed)
 
 

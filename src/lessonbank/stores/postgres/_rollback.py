@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
-from typing import Final
 
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target
+from lessonbank.stores._changes import check_target, held_again, held_back
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._packing import packed_records, unpacked
-from lessonbank.types import Experience, JournalEntry, Rollback, Trust
+from lessonbank.types import Experience, JournalEntry, Rollback
 from lessonbank.types.timeline import Entry, folded, live
 
 from ._database import Connection, do, rows
@@ -19,8 +18,6 @@ from ._postings import index_words, unindex_words
 from ._present import Present
 from ._rows import ScopeRow, experiences_at, find_scope, make_scope
 from ._write import Written, apply, journal, write
-
-_STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
 def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
@@ -37,26 +34,17 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
     if live(jumps, scope.sequence) != then:
         change_over(connection, scope, then)
     entries = journal(connection, find_scope(connection, batch.scope), batch)
-    if not (freed := _freed(connection, batch.scope)):
+    held = held_back(_entries_of(connection, batch.scope, "trust").values())
+    if not (again := held_again(_owners(connection, batch.scope, held), held)):
         return entries
-    kept = Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS)
-    return [*entries, *apply(connection, Batch(batch.scope, batch.writer, packed_records([kept])))]
+    return [*entries, *apply(connection, Batch(batch.scope, batch.writer, packed_records([again])))]
 
 
-def _freed(connection: Connection, scope: str) -> tuple[str, ...]:
-    """The lessons that somebody put in quarantine, nobody approved since, and a rollback has let out.
-
-    The whole journal counts, also what was rolled back before: a lesson may have been away in between.
-    """
-    last: dict[str, str] = {}
-    for entry in _entries_of(connection, scope, "trust").values():
-        if isinstance(entry, Trust):
-            last.update(dict.fromkeys(entry.lesson_ids, entry.state))
-    held = {id for id, state in last.items() if state == "quarantined"}
+def _owners(connection: Connection, scope: str, held: Collection[str]) -> Collection[Experience]:
+    """The experiences that hold these lessons."""
     sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
     homes = sorted(number for (number,) in rows(connection, sql, scope, list(held))) if held else []
-    there = chain.from_iterable(e.lessons for e in experiences_at(connection, scope, homes).values())
-    return tuple(lesson.id for lesson in there if lesson.id in held and lesson.state != "quarantined")
+    return experiences_at(connection, scope, homes).values()
 
 
 def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], /) -> None:

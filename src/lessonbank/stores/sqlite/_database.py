@@ -9,11 +9,10 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,14 +24,14 @@ from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
-from ._origin import Origin, stat_of
+from ._origin import Origin, identity_of, stat_of
 from ._schema import check_current, check_library, check_version, prepare
+from ._stream import CLOSED, Stream
 
 T = TypeVar("T")
 
 log: Final = logging.getLogger("lessonbank")
 
-CLOSED: Final = "this store is closed: open it again"
 TORN: Final = (
     "this process was forked while its parent was busy with {path}, and cannot use it safely: "
     "start it by spawning, or fork while the bank rests"
@@ -49,51 +48,6 @@ _BEFORE_A_CHANGE: Final = 0.25
 """Seconds for which the first change of a file that was not looked over reads checksums at most."""
 _LOOKED_OVER: Final = 1 << 30
 """Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
-
-
-class Stream:
-    """Rows of one query, read in batches; where they come from a `connection`, its snapshot stays open in between."""
-
-    def __init__(self, rows: Iterable[Any], path: Path, /, *, connection: Connection | None = None) -> None:
-        self._turn = threading.Lock()
-        self._path = path
-        self._connection = connection
-        self._rows: Iterator[Any] | None = iter(rows)
-
-    def take(self, count: int, /) -> list[Any]:
-        """The next rows; none at the end.
-
-        Raises:
-            StoreUnavailable: the store was closed in the meantime, or the file cannot be read.
-        """
-        with self._turn:
-            if self._rows is None:
-                raise StoreUnavailable(CLOSED)
-            try:
-                return list(islice(self._rows, count))
-            except sqlite3.Error as error:
-                raise unavailable(error, self._path) from error
-
-    def detach(self) -> None:
-        """Read what is left and give the snapshot back, so that a fork finds no connection open."""
-        with self._turn:
-            if self._connection is None or self._rows is None:
-                return
-            with suppress(sqlite3.Error):
-                self._rows = iter(list(self._rows))
-                self._connection.close()
-                self._connection = None
-
-    def end(self) -> Connection | None:
-        """Give the snapshot back, and the connection, if another call can have it."""
-        with self._turn:
-            connection, self._connection, self._rows = self._connection, None, None
-        if connection is not None:
-            try:
-                connection.execute("ROLLBACK")
-            except sqlite3.Error:
-                return connection.close()
-        return connection
 
 
 class _Written(Future[Any]):
@@ -174,7 +128,7 @@ class Database:
             with self._lease(self._writers) as connection:
                 prepare(connection, self.path, patience=self._busy_timeout)
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
-                self._identity = _identity(self.path)
+                self._identity = identity_of(stat_of(self.path))
         _forks.watch(self)
         if not self._read_only:
             self._begin_to_look()
@@ -190,7 +144,7 @@ class Database:
             self._looked.set()
 
     def _open_to_read(self) -> None:
-        self._identity = _identity(self.path)
+        self._identity = identity_of(stat_of(self.path))
         if self._identity is None:
             raise StoreUnavailable(f"{self.path} does not exist: open it for writing once, or name another file")
         with self._lease(self._readers) as connection:
@@ -251,8 +205,6 @@ class Database:
         Raises:
             StoreDamaged: a vector is damaged. This is not remembered, because a rebuild mends it.
         """
-        if self._is_checked or self._damage:
-            return
         seconds, vector = math.inf if self._bad_vector else _BEFORE_A_CHANGE, ""
         with self._noticing(), self._lease(self._readers, ending=True) as connection:
             record, vector = check_rows(connection, seconds=seconds, records=not self._bad_vector)
@@ -296,7 +248,7 @@ class Database:
         # A page that cannot be had now says nothing of the file: memory may be short.
         if not said or _NOT_HAD in said or self._damage:
             return
-        self._origin.check(stat_of(self.path))  # who put another file in its place hears of that, and not of damage
+        self._origin.check()  # who put another file in its place hears of that, and not of damage
         self.damaged(" ".join(said.split()))
         log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
 
@@ -349,7 +301,8 @@ class Database:
         """
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
-        self._check_undamaged()
+        if self._damage:
+            raise self._refused()
         job = _Job(work, arguments, at_once)
         self._waiting.append(job)
         try:
@@ -360,9 +313,8 @@ class Database:
             raise
         return job.future
 
-    def _check_undamaged(self) -> None:
-        if self._damage:
-            raise StoreDamaged(f"{_REFUSED} ({self._damage})")
+    def _refused(self) -> StoreDamaged:
+        return StoreDamaged(f"{_REFUSED} ({self._damage})")
 
     def compact(self) -> Future[None]:
         """Write the file again without its free pages, and empty the write-ahead log.
@@ -372,7 +324,8 @@ class Database:
         return self._submitted(self._writing, self._compact)
 
     def _submitted(self, pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> Future[T]:
-        self.check_open()
+        if self._torn or self._closed:
+            self.check_open()
         try:
             return pool.submit(call, *arguments)
         except RuntimeError as error:
@@ -380,24 +333,32 @@ class Database:
             raise StoreUnavailable(f"no thread can be started for {self.path} ({error}): end some, try again") from None
 
     def _commit_waiting(self) -> None:
-        taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
-        jobs = self._hold_back(taken)
+        jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
+        if not self._may_change:
+            jobs = self._hold_back(jobs)
         live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-        changes = [job for job in live if not job.at_once]
+        if not (self._is_checked or self._damage):
+            live = self._on_sound_sums(live)
+        if live:
+            self._commit(live)
+
+    def _on_sound_sums(self, jobs: Sequence[_Job]) -> list[_Job]:
+        """Those that are done. Changes are refused where a damaged vector was found."""
+        changes = [job for job in jobs if not job.at_once]
         try:
             if changes:
                 self._check_sums()
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             for job in changes:
                 job.future.set_exception(error)
-            live = [job for job in live if job.at_once]
-        if live:
-            self._commit(live)
+            return [job for job in jobs if job.at_once]
+        return list(jobs)
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
         """Do several writes in one transaction. One that fails takes nothing with it: the others go on without it."""
         try:
-            self._check_undamaged()
+            if self._damage:
+                raise self._refused()
             with (
                 self._lease(self._writers, ending=True) as connection,
                 transaction(
@@ -435,7 +396,7 @@ class Database:
                     "older state: end it, then rebuild"
                 )
 
-    def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
+    def stream(self, sql: str, values: Sequence[Any], scope: str = "", /) -> Stream:
         """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
             connection.execute("BEGIN")
@@ -443,6 +404,13 @@ class Database:
             stream = Stream(connection.execute(sql, values), self.path, connection=connection)
             self._streams.add(stream)
             return stream
+
+    def take(self, stream: Stream, count: int, /) -> list[Any]:
+        """The next rows of a stream, fewer at the end: the snapshot is given back then."""
+        rows = stream.take(count)
+        if len(rows) < count:
+            self.done(stream)
+        return rows
 
     def done(self, stream: Stream, /) -> None:
         """End a stream. The next reader takes its connection: one that is opened has every statement to prepare."""
@@ -481,7 +449,13 @@ class Database:
 
     @contextmanager
     def _lease(self, idle: list[Connection], *, keep: bool = True, ending: bool = False) -> Generator[Connection]:
-        self._enter(ending=ending)
+        """A connection for one call. `ending`: a call that was under way when the store was closed may still end."""
+        with self._state:
+            while self._paused:
+                self._state.wait()
+            if self._torn or (self._closed and not ending):
+                self.check_open()
+            self._leased += 1
         connection: Connection | None = None
         sound = False
         try:
@@ -494,25 +468,22 @@ class Database:
             sound = keep and connection is not None and not connection.in_transaction
             raise
         finally:
-            self._leave(connection, idle, sound=sound, keep=keep)
-
-    def _enter(self, *, ending: bool) -> None:
-        """Begin a call; one that was under way when the store was closed may still end."""
-        with self._state:
-            while self._paused:
-                self._state.wait()
-            if not ending:
-                self.check_open()
-            self._leased += 1
+            with self._state:
+                self._leased -= 1
+                if connection is not None and not sound:
+                    connection.close()
+                elif connection is not None and keep:
+                    connection.log = connection.log or identity_of(stat_of(self._log))
+                    idle.append(connection)
+                self._state.notify_all()
 
     def _connection(self, idle: list[Connection]) -> Connection:
-        found = stat_of(self.path)
-        if self._identity is not None and (found is None or self._identity != (found.st_dev, found.st_ino)):
-            raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
-        self._origin.check(found)
-        log = _identity(self._log)
-        if any(one.log not in (None, log) for one in (*idle[-1:], *self._writers[-1:])):
-            raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
+        log = self._origin.check(self._identity)
+        for one in (*idle[-1:], *self._writers[-1:]):
+            if one.log not in (None, log):
+                raise StoreUnavailable(
+                    f"the log {self._log} was moved or deleted while the bank was open: open it again"
+                )
         try:
             return idle.pop()
         except IndexError:
@@ -530,16 +501,6 @@ class Database:
             return "ro"
         # Where nobody has it open, SQLite makes a log and takes it away again; where it cannot, it need not.
         return "rw" if os.access(self.path.parent, os.W_OK) else "ro&immutable=1"
-
-    def _leave(self, connection: Connection | None, idle: list[Connection], *, sound: bool, keep: bool) -> None:
-        with self._state:
-            self._leased -= 1
-            if connection is not None and sound and keep:
-                connection.log = connection.log or _identity(self._log)
-                idle.append(connection)
-            elif connection is not None and not sound:
-                connection.close()
-            self._state.notify_all()
 
     def _close_idle(self) -> None:
         for connection in (*self._readers, *self._writers):
@@ -589,12 +550,7 @@ def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseExcept
             connection.execute("RELEASE part")
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    found = stat_of(path)
-    return (found.st_dev, found.st_ino) if found else None
-
-
 def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
-    identity = _identity(path)
+    identity = identity_of(stat_of(path))
     return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from lessonbank.guard.wording import wording_of
-from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._listing import outcomes, state_of, tags
+from lessonbank.stores._listing import attempts_of, listed, tags
 from lessonbank.stores._packing import unpacked
-from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._records import loaded
 from lessonbank.text.bm25 import words
-from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
+from lessonbank.types import Experience, Json, Recall, Trajectory
 from lessonbank.types.repeats import repeats_of
 
 from . import _lengths, _lesson_words
@@ -39,17 +37,11 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
             for place, lesson in enumerate(e.lessons, 1)
         ),
     )
-    attempts = [
-        (scope, trajectory_id, number, waiting, outcomes(experience)[trajectory_id])
-        for number, experience in experiences.items()
-        if experience.attempts
-        for trajectory_id, waiting in open_attempts(experience).items()
-    ]
-    if attempts:
-        connection.executemany(
-            "INSERT INTO attempts (scope, trajectory, experience, waiting, outcome) VALUES (?, ?, ?, ?, ?)", attempts
-        )
     for number, experience in experiences.items():
+        connection.executemany(
+            "INSERT INTO attempts (scope, trajectory, waiting, outcome, experience) VALUES (?, ?, ?, ?, ?)",
+            [(scope, *attempt, number) for attempt in attempts_of(experience)],
+        )
         if experience.metadata:
             tag(connection, EXPERIENCE, number, experience.metadata)
             connection.executemany(
@@ -58,17 +50,11 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
             )
 
 
-def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
-    """What a lesson is found by: state, time, kind, writer, wording."""
-    found = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
-    return *found, wording_of(lesson)
-
-
 def tag(connection: sqlite3.Connection, kind: int, number: int, metadata: Mapping[str, Json], /) -> None:
     """Make a record findable by its metadata."""
     connection.executemany(
         "INSERT OR IGNORE INTO tags (kind, tag, record) VALUES (?, ?, ?)",
-        ((kind, digest, number) for digest in tags(metadata)),
+        [(kind, digest, number) for digest in tags(metadata)],
     )
 
 

@@ -6,14 +6,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from lessonbank._batches import batches
 from lessonbank.stores._changes import View
 from lessonbank.stores._records import encodable
 from lessonbank.types import Experience, Recall, Trajectory
 
 from ._journal import Batch
-from ._read import recall, settlement
-from ._rows import AMONG_IDS, among_ids, experience_at, find_scope, make_scope
+from ._read import recall, repeating, settlement
+from ._rows import find_scope, make_scope
 from ._write import Present, apply, keep, record
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ class Receiver:
     _COUNTED: Final = ("trajectories", "experiences", "recalls")
 
     def __init__(self, connection: sqlite3.Connection, scope: str, /) -> None:
-        make_scope(connection, scope)
-        self._connection, self._name, self._scope = connection, scope, find_scope(connection, scope).number
+        self._connection, self._name, self._scope = connection, scope, make_scope(connection, scope).number
         self._last = {table: self._newest(table) for table in self._COUNTED}
 
     def _newest(self, table: str) -> int:
@@ -72,14 +70,7 @@ class Receiver:
 
     def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
         """See `Receiver.repeating`."""
-        found = set[int]()
-        sql = (
-            "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
-            f" WHERE e.scope = ? AND r.lesson {AMONG_IDS}"
-        )
-        for some in batches(lesson_ids):
-            found.update(number for (number,) in self._connection.execute(sql, (self._scope, among_ids(some))))
-        return [experience_at(self._connection, number) for number in sorted(found)]
+        return repeating(self._connection, self._name, lesson_ids)
 
     def apply(self, entries: Sequence[tuple[Entry, bytes]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""

@@ -15,9 +15,10 @@ from lessonbank.errors import StoreUnavailable
 
 from . import _forks
 from ._connection import connect_in_memory
-from ._database import CLOSED, TORN, Stream
+from ._database import TORN
 from ._errors import unavailable
 from ._schema import make_tables
+from ._stream import CLOSED, Stream
 
 T = TypeVar("T")
 
@@ -60,9 +61,13 @@ class InMemory:
         """Overwrite nothing more: SQLite zeroes what is deleted, see `connect_in_memory`."""
         return self.call(lambda: None)
 
-    def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
+    def stream(self, sql: str, values: Sequence[Any], scope: str = "", /) -> Stream:
         """Every row of a query, as a list: with one connection, a snapshot that stays open would hold up all writes."""
         return Stream(self._done("ROLLBACK", _rows, (sql, values)), self.path)
+
+    def take(self, stream: Stream, count: int, /) -> list[Any]:
+        """See `Database.take`."""
+        return stream.take(count)
 
     def done(self, stream: Stream, /) -> None:
         """See `Database.done`."""

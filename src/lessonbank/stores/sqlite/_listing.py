@@ -242,17 +242,19 @@ def recalls(
     return asked.first((loaded(Recall, unpacked(blob)) for blob in found), recall_texts)
 
 
-def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: str | None, /) -> list[bytes]:
-    """Packed trajectories that wait, oldest first; a negative limit means all. Raises NotFound."""
+def pending(
+    connection: sqlite3.Connection, scope_name: str, limit: int | None, after: str | None, /
+) -> list[Trajectory]:
+    """Trajectories that wait, oldest first; at most `limit`. Raises NotFound."""
     scope, last = find_scope(connection, scope_name), 0
     if after is not None:
         sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
         (last,) = _known(connection, sql, scope, after, kind="run")
     rows = connection.execute(
         f"SELECT record FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3 ORDER BY number LIMIT ?4",
-        (scope.number, UNFINISHED_TAG, last, limit),
+        (scope.number, UNFINISHED_TAG, last, -1 if limit is None else limit),
     )
-    return [record for (record,) in rows]
+    return [loaded(Trajectory, unpacked(blob)) for (blob,) in rows]
 
 
 def _paged(

@@ -27,7 +27,8 @@ from typing import BinaryIO, Final
 
 from lessonbank.errors import StoreUnavailable
 
-_FORMAT_BITS: Final = 8
+FORMATS: Final = 1 << 8
+"""`user_version` is the count times this, plus the format."""
 _ROUND: Final = 1 << 23
 """Counts start again after so many: `user_version` is a signed number of 32 bits."""
 _APART: Final = 1 << 20
@@ -37,35 +38,31 @@ _TRIES: Final = 200
 _HEADER: Final = 32
 _FRAME: Final = 24
 """Bytes of the log's header, and of that of each page in it (https://sqlite.org/fileformat2.html, "The WAL")."""
+_LEAST_PAGE: Final = 512
+"""Bytes that a transaction takes in the log at least."""
 _COUNT: Final = 60
 """Where the first page has `user_version`."""
 
 
-def format_of(user_version: int, /) -> int:
-    """The format that a file says it has."""
-    return user_version & ((1 << _FORMAT_BITS) - 1)
-
-
 def first_count(format: int, /) -> int:
     """The `user_version` of a new bank."""
-    return secrets.randbelow(_ROUND) << _FORMAT_BITS | format
+    return secrets.randbelow(_ROUND) * FORMATS + format
 
 
 def count_on(connection: sqlite3.Connection, /) -> None:
     """Count one transaction, inside it."""
-    (value,) = connection.execute("PRAGMA user_version").fetchone()
-    count = ((value >> _FORMAT_BITS) + 1) % _ROUND
-    connection.execute(f"PRAGMA user_version = {count << _FORMAT_BITS | format_of(value)}")
+    count, format = divmod(connection.execute("PRAGMA user_version").fetchone()[0], FORMATS)
+    connection.execute(f"PRAGMA user_version = {(count + 1) % _ROUND * FORMATS + format}")
 
 
 def move_away(part: Path, /) -> None:
     """Give a closed copy, which nobody else knows of, a count that no log of its origin fits."""
     with part.open("r+b") as file:
         file.seek(_COUNT)
-        value = int.from_bytes(file.read(4))
-        count = ((value >> _FORMAT_BITS) - _APART - secrets.randbelow(_APART)) % _ROUND
+        count, format = divmod(int.from_bytes(file.read(4)), FORMATS)
+        count = (count - _APART - secrets.randbelow(_APART)) % _ROUND
         file.seek(_COUNT)
-        file.write((count << _FORMAT_BITS | format_of(value)).to_bytes(4))
+        file.write((count * FORMATS + format).to_bytes(4))
 
 
 def stat_of(path: Path, /) -> os.stat_result | None:
@@ -74,6 +71,11 @@ def stat_of(path: Path, /) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+def identity_of(found: os.stat_result | None, /) -> tuple[int, int] | None:
+    """What tells a file from another one that was put in its place."""
+    return (found.st_dev, found.st_ino) if found else None
 
 
 class Origin:
@@ -85,20 +87,31 @@ class Origin:
         self._turn = threading.Lock()
         self._written: tuple[int, int] | None = None
         self._count: int | None = None
+        self._most_in_log = 1
+        """As many transactions as the log can hold, and the one that makes up for a file that was looked at before."""
 
-    def check(self, found: os.stat_result | None, /) -> None:
-        """Look at the file and its log, if the file's `stat_of` shows that somebody has written to it since last time.
+    def check(self, identity: tuple[int, int] | None = None, /) -> tuple[int, int] | None:
+        """The identity of the log that lies there now. If somebody has written to the file, look at both.
 
         Raises:
             StoreUnavailable: the log is not this file's, or the file is not the one that was there.
         """
-        if found is None or (written := (found.st_mtime_ns, found.st_size)) == self._written:
-            return
-        with self._turn:
-            count = self._checked()
-            if count is not None and self._count is not None and (count - self._count) % _ROUND >= _ROUND // 2:
-                raise _replaced(self._path)
-            self._written, self._count = written, count
+        try:
+            file, log = self._path.stat(), self._log.stat()
+        except OSError:
+            file, log = stat_of(self._path), stat_of(self._log)
+        if identity is not None and (file is None or identity != (file.st_dev, file.st_ino)):
+            raise _replaced(self._path)
+        if file is not None and (written := (file.st_mtime_ns, file.st_size)) != self._written:
+            with self._turn:
+                count = self._checked()
+                if count is not None and self._count is not None and (count - self._count) % _ROUND >= _ROUND // 2:
+                    raise _replaced(self._path)
+                self._written, self._count = written, count
+        if log is None:
+            return None
+        self._most_in_log = log.st_size // _LEAST_PAGE + 1
+        return log.st_dev, log.st_ino
 
     def check_view(self, user_version: int, /) -> None:
         """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
@@ -106,20 +119,15 @@ class Origin:
         Raises:
             StoreUnavailable: the file was replaced by one that has nothing to do with what SQLite remembers of it.
         """
-        seen = user_version >> _FORMAT_BITS
-        if self._count is None or (seen - self._count) % _ROUND <= self._most_in_log():
+        seen = user_version // FORMATS
+        if self._count is None or (seen - self._count) % _ROUND <= self._most_in_log:
             return
         with self._turn:
             self._count = _count_of_file(self._path)
-        if self._count is not None and (seen - self._count) % _ROUND > self._most_in_log():
+        log = stat_of(self._log)
+        most = log.st_size // _LEAST_PAGE + 1 if log else 1
+        if self._count is not None and (seen - self._count) % _ROUND > most:
             raise _replaced(self._path)
-
-    def _most_in_log(self) -> int:
-        """As many transactions as the log can hold, and the one that makes up for a file that was looked at before."""
-        try:
-            return self._log.stat().st_size // 512 + 1
-        except OSError:
-            return 1
 
     def _checked(self) -> int | None:
         for _ in range(_TRIES):
@@ -165,7 +173,7 @@ class _Log:
             page = file.tell()
             if first is None and frame[:4] == b"\0\0\0\1":
                 file.seek(page + _COUNT)
-                first = int.from_bytes(file.read(4)) >> _FORMAT_BITS
+                first = int.from_bytes(file.read(4)) // FORMATS
             transactions += frame[4:8] != b"\0\0\0\0"
             file.seek(page + size)
         return cls(salts, first, transactions)
@@ -187,7 +195,7 @@ def _count_of_file(path: Path) -> int | None:
             (value,) = connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.Error:
         return None
-    return value >> _FORMAT_BITS if value >> _FORMAT_BITS else None
+    return value // FORMATS or None
 
 
 def _replaced(path: Path) -> StoreUnavailable:

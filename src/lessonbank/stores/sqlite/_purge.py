@@ -23,7 +23,15 @@ from lessonbank.stores._erasure import (
     without_reason,
 )
 from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._past import entries_naming, every_id, naming, shown_ids
+from lessonbank.stores._past import (
+    entries_naming,
+    every_id,
+    naming,
+    scrub_entries,
+    scrub_recalls,
+    shown_ids,
+    take_in_all,
+)
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
@@ -97,8 +105,7 @@ def _purge(
     connection: sqlite3.Connection, name: str, past: _Past, erasing: Erasing, writer: str, reason: str
 ) -> JournalEntry:
     scope = find_scope(connection, name)
-    while erasing.read(entry_of(text) for _, text in naming(sorted(past.entries.items()), erasing.ids)):
-        pass
+    take_in_all(past.entries, erasing)
     run, receipt = (scope.number, erasing.trajectory), (scope.number, erasing.receipt)
     runs = connection.execute("DELETE FROM trajectories WHERE scope = ? AND id = ?", run).rowcount
     receipts = _delete_recall(connection, *receipt)
@@ -232,10 +239,7 @@ def _entries(connection: sqlite3.Connection, scope: ScopeRow, upto: int) -> Iter
 
 
 def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, entries: dict[int, bytes], erasing: Erasing) -> int:
-    read = [(number, entry_of(text)) for number, text in naming(sorted(entries.items()), erasing.ids)]
-    scrubbed = [(number, erasing.entry(entry, by=scope.sequence + 1), entry) for number, entry in read]
-    changed = {number: (left.kind, left.model_dump_json()) for number, left, entry in scrubbed if left is not entry}
-    entries.update((number, text.encode()) for number, (_, text) in changed.items())
+    changed = scrub_entries(entries, erasing, by=scope.sequence + 1)
     connection.executemany(
         "UPDATE journal SET kind = ?, entry = ? WHERE number = ?",
         [(kind, packed(text), number) for number, (kind, text) in changed.items()],
@@ -303,14 +307,9 @@ def _without(text: str | None, numbers: Collection[int]) -> str | None:
 
 
 def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], erasing: Erasing) -> int:
-    named = naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
-    every = [(number, loaded(Recall, text)) for number, text in named]
-    changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
-    texts = {number: left.model_dump_json() for number, left in changed.items()}
-    recalls.update((number, text.encode()) for number, text in texts.items())
-    connection.executemany(
-        "UPDATE recalls SET record = ? WHERE number = ?", [(packed(text), number) for number, text in texts.items()]
-    )
+    changed = scrub_recalls(recalls, erasing)
+    texts = [(packed(left.model_dump_json()), number) for number, left in changed.items()]
+    connection.executemany("UPDATE recalls SET record = ? WHERE number = ?", texts)
     untag(connection, RECALL, [number for number, left in changed.items() if not left.metadata])
     return len(changed)
 

@@ -7,8 +7,9 @@ from collections.abc import Collection
 from typing import Final
 
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, later, microseconds, moment
-from lessonbank.types import Queue
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.types import Claim, Queue, Trajectory
 from lessonbank.types.ids import now
 
 from ._read import FAILED, UNSETTLED
@@ -34,18 +35,18 @@ def claim(
     seconds: float,
     exclusive: bool,
     anyway: bool,
-) -> list[tuple[str, int, bytes]]:
-    """Scope, earlier tries and packed record of each run that is taken. See `Store.claim`."""
+) -> list[Claim]:
+    """See `Store.claim`."""
     at = microseconds(now())
     ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else " AND t.due <= ?3 ORDER BY t.due, t.number"
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
     free = f"{_FREE}{one}{ready} LIMIT 1"
-    values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[tuple[str, int, bytes]]()
+    values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[Claim]()
     while len(taken) < limit and (row := connection.execute(free, values).fetchone()):
-        number, *found = row
+        number, name, tries, blob = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
         connection.execute(sql, (worker, later(at, seconds), number))
-        taken.append((found[0], found[1], found[2]))
+        taken.append(Claim(scope=name, trajectory=loaded(Trajectory, unpacked(blob)), tries=tries))
     return taken
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from lessonbank._batches import batches
 from lessonbank.errors import NotFound, StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
@@ -15,7 +16,8 @@ from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, S
 
 from ._checks import checksum
 from ._connection import Connection
-from ._rows import AMONG_IDS, among_ids, entry_of, experience_at, find_scope, sequence_of
+from ._rows import AMONG_IDS, OF_SCOPE, among_ids, entry_of, experience_at, find_scope, sequence_of
+from ._rows import experience_of as experience_of
 
 _SCOPES: Final = 1_000
 """Of so many scopes at most one connection remembers how many lessons they hold."""
@@ -47,8 +49,8 @@ JOURNAL: Final = (
 def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> set[str]:
     """Those of the ids that an experience has settled."""
     rows = connection.execute(
-        f"SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG_IDS}",
-        (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
+        f"SELECT DISTINCT trajectory FROM attempts WHERE {OF_SCOPE} AND waiting = 0 AND trajectory {AMONG_IDS}",
+        (scope_name, among_ids(map(encodable, ids))),
     )
     settled = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in settled}
@@ -57,63 +59,67 @@ def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
 def holding(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> Experience | None:
     """The newest experience that one of the runs belongs to."""
     row = connection.execute(
-        "SELECT e.number FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.scope = ?"
+        f"SELECT e.number FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.{OF_SCOPE}"
         f" AND a.trajectory {AMONG_IDS} ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
-        (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
+        (scope_name, among_ids(map(encodable, ids))),
     ).fetchone()
     return experience_at(connection, row[0]) if row else None
 
 
 def trajectory(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Trajectory:
     """One kept run. Raises NotFound."""
-    sql = "SELECT record FROM trajectories WHERE scope = ? AND id = ?"
+    sql = f"SELECT record FROM trajectories WHERE {OF_SCOPE} AND id = ?"
     return loaded(Trajectory, unpacked(_found(connection, sql, scope_name, id, "trajectory")))
 
 
 def experience(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Experience:
     """One experience. Raises NotFound."""
-    sql = "SELECT number FROM experiences WHERE scope = ? AND id = ?"
+    sql = f"SELECT number FROM experiences WHERE {OF_SCOPE} AND id = ?"
     return experience_at(connection, _found(connection, sql, scope_name, id, "experience"))
 
 
 def owner(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) -> Experience:
     """The experience of a lesson. Raises NotFound."""
-    sql = "SELECT experience FROM lessons WHERE scope = ? AND id = ?"
+    sql = f"SELECT experience FROM lessons WHERE {OF_SCOPE} AND id = ?"
     return experience_at(connection, _found(connection, sql, scope_name, lesson_id, "lesson"))
 
 
 def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection[str], /) -> list[Experience]:
     """The experiences with a lesson of one of these wordings, oldest first."""
     rows = connection.execute(
-        f"SELECT DISTINCT experience FROM lessons INDEXED BY lessons_by_wording WHERE scope = ? AND wording {AMONG_IDS}"
-        " ORDER BY experience",
-        (find_scope(connection, scope_name).number, among_ids(wordings)),
+        "SELECT DISTINCT experience FROM lessons INDEXED BY lessons_by_wording"
+        f" WHERE {OF_SCOPE} AND wording {AMONG_IDS} ORDER BY experience",
+        (scope_name, among_ids(wordings)),
     ).fetchall()
     return [experience_at(connection, number) for (number,) in rows]
 
 
-def repeating(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) -> list[Experience]:
-    """The experiences that taught this lesson again, oldest first."""
-    rows = connection.execute(
-        "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
-        " WHERE r.lesson = ? AND e.scope = ? ORDER BY e.number",
-        (encodable(lesson_id), find_scope(connection, scope_name).number),
-    ).fetchall()
-    return [experience_at(connection, number) for (number,) in rows]
+def repeating(connection: sqlite3.Connection, scope_name: str, lesson_ids: Sequence[str], /) -> list[Experience]:
+    """The experiences that taught one of these lessons again, oldest first."""
+    found, sql = (
+        set[int](),
+        (
+            "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
+            f" WHERE e.{OF_SCOPE} AND r.lesson {AMONG_IDS}"
+        ),
+    )
+    for some in batches(lesson_ids):
+        values = scope_name, among_ids(map(encodable, some))
+        found.update(number for (number,) in connection.execute(sql, values))
+    return [experience_at(connection, number) for number in sorted(found)]
 
 
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
     """A receipt. Raises NotFound."""
-    sql = "SELECT record FROM recalls WHERE scope = ? AND id = ?"
+    sql = f"SELECT record FROM recalls WHERE {OF_SCOPE} AND id = ?"
     return loaded(Recall, unpacked(_found(connection, sql, scope_name, id, "recall")))
 
 
 def settlement(connection: sqlite3.Connection, scope_name: str, recall_id: str, /) -> Settlement | None:
     """The latest settlement of a recall."""
-    scope = find_scope(connection, scope_name)
     row = connection.execute(
-        "SELECT j.entry FROM settlements s JOIN journal j ON j.number = s.entry WHERE s.scope = ? AND s.recall = ?",
-        (scope.number, encodable(recall_id)),
+        f"SELECT j.entry FROM settlements s JOIN journal j ON j.number = s.entry WHERE s.{OF_SCOPE} AND s.recall = ?",
+        (scope_name, encodable(recall_id)),
     ).fetchone()
     held = entry_of(unpacked(row[0])) if row else None
     return held.settlement if isinstance(held, Settle) else None
@@ -176,7 +182,7 @@ def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] 
 
 
 def _found(connection: sqlite3.Connection, sql: str, scope_name: str, id: str, kind: str) -> Any:
-    row = connection.execute(sql, (find_scope(connection, scope_name).number, encodable(id))).fetchone()
+    row = connection.execute(sql, (scope_name, encodable(id))).fetchone()
     if row is None:
         raise NotFound(f"no {kind} {id!r} in this scope")
     return row[0]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Final
 
 from lessonbank._batches import batches
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._changes import check_target
+from lessonbank.stores._changes import check_target, held_again, held_back
 from lessonbank.stores._packing import packed_records, unpacked
-from lessonbank.types import Experience, JournalEntry, Rollback, Trust
+from lessonbank.types import Experience, JournalEntry, Rollback
 from lessonbank.types.timeline import Entry, folded, live
 
 from ._derived import recount, settle_all, underive
@@ -31,8 +29,6 @@ from ._rows import (
     sequence_of,
 )
 from ._write import Batch, Written, apply, journal, write
-
-_STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +52,19 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     if now != then:
         change_over(connection, scope, batch.scope, then)
     told = journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
-    if not (freed := _freed(connection, find_scope(connection, batch.scope))):
+    held = held_back(_entries_of(connection, find_scope(connection, batch.scope), "trust").values())
+    if not (again := held_again(_owners(connection, scope, held), held)):
         return told
-    kept = Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS)
-    return [*told, *apply(connection, Batch(batch.scope, batch.writer, packed_records([kept])))]
+    return [*told, *apply(connection, Batch(batch.scope, batch.writer, packed_records([again])))]
 
 
-def _freed(connection: sqlite3.Connection, scope: ScopeRow) -> tuple[str, ...]:
-    """The lessons that somebody put in quarantine, nobody approved since, and a rollback has let out.
-
-    The whole journal counts, also what was rolled back before: a lesson may have been away in between.
-    """
-    last: dict[str, str] = {}
-    for entry in _entries_of(connection, scope, "trust").values():
-        if isinstance(entry, Trust):
-            last.update(dict.fromkeys(entry.lesson_ids, entry.state))
-    held = {id for id, state in last.items() if state == "quarantined"}
+def _owners(connection: sqlite3.Connection, scope: ScopeRow, held: Collection[str]) -> Iterator[Experience]:
+    """The experiences that hold these lessons."""
     homes: set[int] = set()
     for some in batches(sorted(held)):
         sql = f"SELECT experience FROM lessons WHERE scope = ? AND id {AMONG_IDS}"
         homes.update(number for (number,) in connection.execute(sql, (scope.number, among_ids(some))))
-    there = chain.from_iterable(experience_at(connection, number).lessons for number in sorted(homes))
-    return tuple(lesson.id for lesson in there if lesson.id in held and lesson.state != "quarantined")
+    return (experience_at(connection, number) for number in sorted(homes))
 
 
 def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range], /) -> None:

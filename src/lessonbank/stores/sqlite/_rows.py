@@ -42,6 +42,8 @@ def mark(lesson: Lesson, /) -> int:
     return 1 if lesson.retired else 2 if lesson.hidden else 0
 
 
+OF_SCOPE: Final = "scope = (SELECT number FROM scopes WHERE name = ?)"
+"""A condition on the rows of one scope, by its name."""
 NOWHERE = ScopeRow(number=0)
 """Stands for a scope that holds nothing: no row has its number."""
 

@@ -21,7 +21,7 @@ from ._checks import checksum
 from ._database import Database
 from ._in_use import refuse_if_open
 from ._journal import Batch, journal
-from ._origin import Origin, stat_of
+from ._origin import Origin
 from ._pages import Pages
 from ._purge import UNFINISHED
 from ._rebuild import rebuild
@@ -55,7 +55,7 @@ def salvage(bank: Path, new: Path, /) -> Salvaged:
     notes: list[str] = []
     log = bank.with_name(f"{bank.name}-wal")
     try:
-        Origin(bank).check(stat_of(bank))
+        Origin(bank).check()
     except StoreUnavailable as error:
         log, notes = None, [f"the log was left aside: {error}"]
     try:

@@ -14,7 +14,7 @@ from lessonbank.protocols import RECEIPT_SECRET
 
 from ._checks import checksum
 from ._connection import patiently, transaction
-from ._origin import first_count, format_of
+from ._origin import FORMATS, first_count
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
@@ -57,7 +57,7 @@ def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: floa
         # Another process may have been faster while this one waited.
         _check(connection, path)
         value = check_version(connection, path)
-        found = format_of(value)
+        found = value % FORMATS
         for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
             run(connection, name)
         if not found:
@@ -69,7 +69,7 @@ def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: floa
 
 def version(connection: sqlite3.Connection, /) -> int:
     """The number of the last migration this file has seen."""
-    return format_of(int(connection.execute("PRAGMA user_version").fetchone()[0]))
+    return int(connection.execute("PRAGMA user_version").fetchone()[0]) % FORMATS
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -99,7 +99,7 @@ def check_version(connection: sqlite3.Connection, path: Path, /) -> int:
         VersionMismatch: it is.
     """
     value = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    found = format_of(value)
+    found = value % FORMATS
     if found > FORMAT:
         raise VersionMismatch(
             f"{path} was written by a newer release (format {found}, this one knows {FORMAT}): "

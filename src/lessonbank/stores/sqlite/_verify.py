@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._entries import readable_entry
-from lessonbank.stores._listing import outcomes, tags
+from lessonbank.stores._listing import attempts_of, listed, tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
@@ -23,7 +22,7 @@ from lessonbank.types.timeline import Entry, live
 
 from . import _lesson_words
 from ._checks import VECTORS, checksum
-from ._derived import EXPERIENCE, RECALL, RUN, TASKS, listed, upto
+from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
 from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
@@ -227,7 +226,7 @@ def _by_experience(connection: sqlite3.Connection, sql: str) -> dict[int, list[t
     return found
 
 
-def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+def _derived(experience: Experience) -> tuple[list[Any], Sequence[tuple[Any, ...]], Sequence[tuple[Any, ...]]]:
     columns = [
         experience.scope,
         experience.id,
@@ -237,8 +236,7 @@ def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], 
         len(words(experience.task)),
     ]
     lessons = [(lesson.id, place, mark(lesson), *listed(lesson)) for place, lesson in enumerate(experience.lessons, 1)]
-    said = outcomes(experience)
-    return columns, lessons, sorted((id, waiting, said[id]) for id, waiting in open_attempts(experience).items())
+    return columns, lessons, sorted(attempts_of(experience))
 
 
 _LOST: Final = "journal entries cannot be read"

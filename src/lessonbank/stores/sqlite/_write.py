@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._batches import batches
@@ -128,44 +129,25 @@ def keep(
     together: bool = True,
 ) -> list[str]:
     """Insert trajectories by id; the ids that were new. `together`: see `Store.keep`."""
-    scope = make_scope(connection, scope_name)
-    at = microseconds(now())
-    due, leader, new = at + round(wait * 1e6), None, list[str]()
-    for run, blob in packed_records(runs):
-        if _insert_trajectory(connection, scope, run, blob, at, due, leader):
+    scope, held = make_scope(connection, scope_name).number, packed_records(runs)
+    at, new = microseconds(now()), list[str]()
+    leader = held[0][0].id if together and len(held) > 1 else None
+    for run, blob in held:
+        due = None if is_unfinished(run) else at + round(wait * 1e6)
+        first = None if run.id == leader else leader
+        done = connection.execute(_KEEP, (scope, at, run.id, blob, checksum(scope, at, run.id), due, first))
+        if done.rowcount == 1:
             new.append(run.id)
-        if together and leader is None:
-            sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
-            (leader,) = connection.execute(sql, (scope.number, run.id)).fetchone()
-    settle_pending(connection, scope.number, new)
+            if run.metadata:
+                tag(connection, RUN, done.lastrowid or 0, run.metadata)
     return new
 
 
-def _insert_trajectory(
-    connection: sqlite3.Connection,
-    scope: ScopeRow,
-    run: Trajectory,
-    blob: bytes,
-    at: int,
-    due: int,
-    leader: int | None,
-) -> bool:
-    done = connection.execute(
-        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record, sum, due, leader)"
-        " VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
-        (
-            scope.number,
-            at,
-            run.id,
-            blob,
-            checksum(scope.number, at, run.id),
-            None if is_unfinished(run) else due,
-            leader,
-        ),
-    )
-    if done.rowcount == 1 and run.metadata:
-        tag(connection, RUN, done.lastrowid or 0, run.metadata)
-    return done.rowcount == 1
+_KEEP: Final = (
+    "INSERT OR IGNORE INTO trajectories (scope, kept_at, id, record, sum, due, leader, pending)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT number FROM trajectories WHERE scope = ?1 AND id = ?7),"
+    " NOT EXISTS (SELECT 1 FROM attempts WHERE scope = ?1 AND trajectory = ?3 AND waiting = 0))"
+)
 
 
 def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEntry]:
@@ -185,14 +167,14 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         one_wording=batch.one_wording,
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
-    if any(isinstance(change, Edit) for change in changes):
+    if Edit in map(type, changes):
         connection.execute("DELETE FROM settings WHERE key = ?", (told_key(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement.recall_id, sequence)
-    touched = ({numbers[i]: w for i, w in t.items()} for t in draft.touched)
+    touched = [{numbers[id]: whole for id, whole in one.items()} for one in draft.touched]
     return journal(connection, scope, batch, touched=touched, grown=grown)
 
 
@@ -296,11 +278,14 @@ def write(
     back = _readmit(connection, scope, written.added) if rolled_back else set[str]()
     every, added = written.experiences, written.added
     old = {id: _old(connection, scope, id) for id in every if id not in added or id in back}
-    numbers = {id: row.number for id, row in old.items()}
-    numbers.update((id, last + at) for at, id in enumerate((id for id in every if id not in old), 1))
+    new = [id for id in every if id not in old]
+    numbers = {id: row.number for id, row in old.items()} | dict(zip(new, count(last + 1), strict=False))
     tasks, lengths = _words(written, numbers)
-    trajectories = _clear(connection, scope, old)
-    _put(connection, scope, written, numbers, old=old, lengths=lengths)
+    versions = list(every.values())
+    for row in old.values():
+        underive(connection, scope.number, row.number, row.experience)
+        versions.append(row.experience)
+    _put(connection, scope, written, numbers, old=old, new=new, lengths=lengths)
     experiences = {numbers[id]: e for id, e in every.items()}
     derive(connection, scope.number, experiences)
     if old:
@@ -308,10 +293,9 @@ def write(
     if repeated:
         _tell_repeating(connection, scope, old, written)
     index_tail(connection, scope.number, tasks, experiences, before=last, done=indexed or 0)
-    before = sum(row.words for id, row in old.items() if id not in added)
-    trajectories.update(attempt.trajectory_id for e in every.values() for attempt in e.attempts)
-    settle_pending(connection, scope.number, trajectories)
-    return numbers, (len(added), sum(lengths.values()) - before)
+    settle_pending(connection, scope.number, {attempt.trajectory_id for e in versions for attempt in e.attempts})
+    before = [row.words for id, row in old.items() if id not in added]
+    return numbers, (len(added), sum(lengths.values()) - sum(before))
 
 
 def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str], dict[str, int]]:
@@ -350,20 +334,14 @@ def _old(connection: sqlite3.Connection, scope: ScopeRow, id: str) -> _Old:
     return _Old(number, length, experience_at(connection, number))
 
 
-def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old]) -> set[str]:
-    """Take away what earlier versions left in other tables. Returns the trajectories they spoke of."""
-    for row in old.values():
-        underive(connection, scope.number, row.number, row.experience)
-    return {attempt.trajectory_id for row in old.values() for attempt in row.experience.attempts}
-
-
 def _put(
     connection: sqlite3.Connection,
     scope: ScopeRow,
     written: Written,
     numbers: Mapping[str, int],
     *,
-    old: Mapping[str, _Old],
+    old: Collection[str],
+    new: Collection[str],
     lengths: Mapping[str, int],
 ) -> None:
     def row(id: str) -> tuple[Any, ...]:
@@ -375,9 +353,8 @@ def _put(
         return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
-    if old:
-        connection.executemany(_UPDATE, (row(id) for id in old))
-    connection.executemany(_INSERT, (row(id) for id in written.experiences if id not in old))
+    connection.executemany(_UPDATE, map(row, old))
+    connection.executemany(_INSERT, map(row, new))
     connection.executemany(
         "INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)",
         ((numbers[id], experience.task) for id, experience in written.experiences.items()),
