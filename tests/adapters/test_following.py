@@ -164,12 +164,11 @@ def test_a_list_that_the_host_goes_on_writing_into_is_kept_as_it_was(bank: lesso
 def test_a_scope_that_cannot_be_means_no_memory(
     bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
 ) -> None:
-    follower = RunFollower(bank, source="mine")
-
     def fails() -> str:
         raise KeyError("user")
 
-    run = follower.begin_waiting("Count", scope=follower.scoped(fails))
+    follower = RunFollower(bank, source="mine", scope=fails)
+    run = follower.begin_waiting("Count", scope=follower.scoped())
     assert run.text == ""
     run.finish(SAID)
     assert not kept(bank)

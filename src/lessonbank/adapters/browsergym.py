@@ -54,10 +54,9 @@ class ReasoningBankAgent:
         verify: Verifier | None = None,
     ) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="browsergym", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="browsergym", deadline=deadline, scope=scope, verify=verify)
         self.last: FollowedRun | None = None
         """The episode: `agent.runs.tell(agent.last.id, reward=…)`."""
-        self._scope = scope
         self._steps: list[Step] = []
         self._done: tuple[str, str] | None = None
         self._answer: str | None = None
@@ -77,20 +76,13 @@ class ReasoningBankAgent:
         """The agent's next action, for an observation with the text before its goal."""
         run = self.last
         if run is None:
-            scope = self.runs.scoped(self._scope, obs)
+            scope = self.runs.scoped(obs)
             run = self.last = self.runs.begin_waiting(_goal(obs), scope=scope, parent=current_run())
             run.can_call(lambda: _actions(self.agent))
             self._steps, self._usage = [Step(observation=_page(obs))], Usage()
         self._see(obs)
-        try:
-            with run.running():
-                action, info = self.agent.get_action(_shown(obs, run.text))
-        except (KeyboardInterrupt, SystemExit) as stopped:
-            self.stop(type(stopped).__name__)
-            raise
-        except BaseException as error:
-            run.finish(self._trajectory(), error=error)
-            raise
+        with run.followed(self._trajectory):
+            action, info = self.agent.get_action(_shown(obs, run.text))
         self._done = str(_told(info, "think") or ""), "(no action)" if action is None else str(action)
         self._instructions = self._instructions or _system(_told(info, "chat_messages"))
         with harmless("what an action cost"):

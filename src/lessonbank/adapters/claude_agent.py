@@ -119,8 +119,9 @@ class ReasoningBankClaude:
         deadline: float = DEADLINE,
         verify: Verifier | None = None,
     ) -> None:
-        self.runs = RunFollower(bank, source="claude-agent-sdk", deadline=deadline, trusted=True, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(
+            bank, source="claude-agent-sdk", deadline=deadline, trusted=True, scope=scope, verify=verify
+        )
         self._results = OrderedDict[str, str]()
 
     async def query(
@@ -165,7 +166,7 @@ class ReasoningBankClaude:
 
     def _session(self, options: ClaudeAgentOptions | None) -> Session:
         asked = options or ClaudeAgentOptions()
-        return Session(self, asked, self.runs.scoped(self._scope, asked))
+        return Session(self, asked, self.runs.scoped(asked))
 
 
 class Session:

@@ -110,8 +110,8 @@ class ReasoningBankCrew:
         verify: Verifier | None = None,
     ) -> None:
         self.crew = crew
-        self.runs = RunFollower(bank, source="crewai", deadline=deadline, verify=verify)
-        self._memory = _Memory(self.runs, scope)
+        self.runs = RunFollower(bank, source="crewai", deadline=deadline, scope=scope, verify=verify)
+        self._memory = _Memory(self.runs)
         for task in crew.tasks:
             self._memory.follow(task, _followed_task)
         for agent in crew.agents:
@@ -129,9 +129,8 @@ class ReasoningBankCrew:
 class _Memory:
     """What the tasks and agents of a crew know of its bank."""
 
-    def __init__(self, runs: RunFollower, scope: Callable[[Mapping[str, Any]], str] | None) -> None:
+    def __init__(self, runs: RunFollower) -> None:
         self.runs, self.last = runs, cast("FollowedRun | None", None)
-        self._scope = scope
 
     def __deepcopy__(self, _: object) -> _Memory:
         return self
@@ -175,7 +174,7 @@ class _Memory:
             _open.reset(token)
 
     def _scope_of(self, agent: Any) -> str | None:
-        return self.runs.scoped(self._scope, getattr(getattr(agent, "crew", None), "_inputs", None) or {})
+        return self.runs.scoped(getattr(getattr(agent, "crew", None), "_inputs", None) or {})
 
 
 @cache
@@ -362,11 +361,10 @@ def _about(task: Any, agent: Any) -> dict[str, Any]:
 @safely
 def _end(open: _Open, agent: Any, *, answer: Any = None, error: BaseException | None = None) -> None:
     about = _about(open.task, agent)
-    if error is not None and not isinstance(error, Exception):
-        open.run.stop(open.messages, reason=type(error).__name__, metadata=about)
+    if error:
+        open.run.fail(error, open.messages, usage=open.usage(), metadata=about)
     else:
-        said = None if error else _said(answer)
-        open.run.finish(open.messages, answer=said, error=error, usage=open.usage(), metadata=about)
+        open.run.finish(open.messages, answer=_said(answer), usage=open.usage(), metadata=about)
 
 
 def _said(result: Any) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -25,7 +24,7 @@ try:
     from dspy.primitives.module import Module
     from dspy.signatures.field import InputField
     from dspy.utils.callback import BaseCallback
-    from dspy.utils.usage_tracker import UsageTracker, track_usage
+    from dspy.utils.usage_tracker import track_usage
 except ImportError as missing:
     raise MissingExtra("the adapter of DSPy", extra="dspy") from missing
 
@@ -67,20 +66,18 @@ class ReasoningBankModule(Module):
     ) -> None:
         super().__init__()
         self.program = program
-        self.runs = RunFollower(bank, source="dspy", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="dspy", deadline=deadline, scope=scope, verify=verify)
 
     def forward(self, **inputs: Any) -> Any:
         """Run the program. The prediction is the program's own, with the id of the run as `lessonbank_run`."""
-        run = self.runs.begin_waiting(_task(inputs), scope=self.runs.scoped(self._scope, inputs), parent=current_run())
+        run = self.runs.begin_waiting(_task(inputs), scope=self.runs.scoped(inputs), parent=current_run())
         with _followed(run, self.program) as ended:
             ended.append(self.program(**inputs))
         return ended[0]
 
     async def aforward(self, **inputs: Any) -> Any:
         """The same, awaited."""
-        scope = self.runs.scoped(self._scope, inputs)
-        run = await self.runs.begin(_task(inputs), scope=scope, parent=current_run())
+        run = await self.runs.begin(_task(inputs), scope=self.runs.scoped(inputs), parent=current_run())
         with _followed(run, self.program) as ended:
             ended.append(await self.program.acall(**inputs))
         return ended[0]
@@ -92,16 +89,13 @@ def _followed(run: FollowedRun, program: Any) -> Generator[list[Any]]:
     adapter = settings.adapter or ChatAdapter()
     shown = _WithLessons(adapter, run.text) if run.text else settings.adapter
     ended: list[Any] = []
-    callbacks, used = [*settings.callbacks, _Observer(run)], UsageTracker()
-    try:
-        with track_usage() as used, settings.context(adapter=shown, callbacks=callbacks), run.running():
-            yield ended
-    except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
-        run.stop(reason=type(stopped).__name__)
-        raise
-    except BaseException as error:
-        run.finish(error=error, usage=_cost(used))
-        raise
+    callbacks = [*settings.callbacks, _Observer(run)]
+    with (
+        track_usage() as used,
+        run.followed(usage=lambda: _cost(used)),
+        settings.context(adapter=shown, callbacks=callbacks),
+    ):
+        yield ended
     run.finish(answer=_answer(ended[0]), usage=_cost(used))
     ended[0].lessonbank_run = run.id
 

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-import anyio
 import anyio.to_thread
 
 from lessonbank.agents import Verifier
@@ -77,8 +76,8 @@ class ReasoningBankMemory:
         verify: Verifier | None = None,
         reward: Reward = first_score,
     ) -> None:
-        self.runs = RunFollower(bank, source="inspect-ai", deadline=deadline, verify=verify)
-        self._scope, self._reward = scope, reward
+        self.runs = RunFollower(bank, source="inspect-ai", deadline=deadline, scope=scope, verify=verify)
+        self._reward = reward
 
     def solver(self, *solvers: Any) -> Any:
         """A solver that is `solvers` with memory: solvers, agents, or lists of them, as `Task(solver=…)` takes them."""
@@ -106,7 +105,7 @@ class ReasoningBankMemory:
 
     @asynccontextmanager
     async def _followed(self, state: Any, task: str, *, uuid: str) -> AsyncGenerator[list[Any]]:
-        scope = self.runs.scoped(self._scope, state)
+        scope = self.runs.scoped(state)
         begin = partial(self.runs.begin_waiting, task, scope=scope, parent=current_run())
         run = await anyio.to_thread.run_sync(begin)  # Inspect AI runs on asyncio or trio
         shown, earlier, own = _show(state, run.text), len(transcript().events), current_span_id()
@@ -126,11 +125,11 @@ class ReasoningBankMemory:
         except LimitExceededError as limit:
             keep(uuid, limit)
             raise
-        except (anyio.get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt) as stopped:
-            run.stop(_source(over()), reason=type(stopped).__name__)
-            raise
-        except BaseException as error:
+        except Exception as error:
             keep("", error)
+            raise
+        except BaseException as stopped:  # cancelled, or left
+            run.fail(stopped, _source(over()))
             raise
         keep(uuid)
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -40,7 +39,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of LangChain", extra="langchain") from missing
 
-_LEFT: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 _MOST_OPEN: Final = 1000
 """Runs that are open at once: those whose end nobody tells must not fill the memory."""
 Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
@@ -110,8 +108,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     ) -> None:
         super().__init__()
         self.tools = ()
-        self.runs = RunFollower(bank, source="langchain", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="langchain", deadline=deadline, scope=scope, verify=verify)
         self._open: dict[str, _Open] = {}
         self._graphs = _Graphs(self._graph_ended)
 
@@ -204,7 +201,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         return _Open(
             task="\n".join(messages[place].text for place in humans if place >= start),
             parent=parent,
-            scope=self.runs.scoped(self._scope, runtime),
+            scope=self.runs.scoped(runtime),
             earlier=frozenset(message.id for message in messages[:start]),
             first=messages[start].id if messages else None,
             graph=own if parent in self._open else top,
@@ -244,14 +241,15 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
                 run.is_paused = True
             elif run.is_answered:
                 self._finish(run)
-            elif isinstance(error, _LEFT):
-                self._stop(run, type(error).__name__)
             else:
                 self._finish(run, error)
 
     def _finish(self, ended: _Open, error: BaseException | None = None) -> None:
         del self._open[ended.run.id]
-        ended.run.finish(ended.messages(), error=error)
+        if error:
+            ended.run.fail(error, ended.messages())
+        else:
+            ended.run.finish(ended.messages())
 
     def _stop(self, ended: _Open, reason: str) -> None:
         del self._open[ended.run.id]

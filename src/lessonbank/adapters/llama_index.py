@@ -60,8 +60,7 @@ class ReasoningBankAgent:
         verify: Verifier | None = None,
     ) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="llama-index", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="llama-index", deadline=deadline, scope=scope, verify=verify)
         for one in getattr(agent, "agents", {"": agent}).values():
             # An agent is a pydantic model, which takes no other fields.
             object.__setattr__(one, "take_step", self._step(one.take_step))
@@ -73,7 +72,7 @@ class ReasoningBankAgent:
     def run(self, *args: Any, **told: Any) -> Any:
         """Begin a run, as the agent's own `run` does. Its id is `handler.lessonbank_run`."""
         id = new_id()
-        scope = self.runs.scoped(self._scope, told)
+        scope = self.runs.scoped(told)
         run = self.runs.start(_task(args, told), run=id, scope=scope, parent=current_run())
         with run.running():
             handler = self.agent.run(*args, **told)

@@ -53,29 +53,22 @@ class ReasoningBankAgent:
         verify: Verifier | None = None,
     ) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="mini-swe-agent", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="mini-swe-agent", deadline=deadline, scope=scope, verify=verify)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
-        self._scope = scope
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
 
     def run(self, task: str = "", **variables: Any) -> dict[str, Any]:
         """Do a task, as the agent's own `run` does."""
-        scope = self.runs.scoped(self._scope, variables)
+        scope = self.runs.scoped(variables)
         run = self.last = self.runs.begin_waiting(task, scope=scope, parent=current_run())
         before = self.agent.config
         self.agent.config = before.model_copy(update=_templates(before))
         try:
-            with run.running():
+            with run.followed(self._messages, usage=self._usage):
                 told: dict[str, Any] = self.agent.run(task, **{**variables, VARIABLE: run.text})
-        except (KeyboardInterrupt, SystemExit) as stopped:
-            run.stop(self._messages(), reason=type(stopped).__name__)
-            raise
-        except BaseException as error:
-            run.finish(self._messages(), error=error, usage=self._usage())
-            raise
         finally:
             self.agent.config = before
             self.agent.extra_template_vars.pop(VARIABLE, None)

@@ -27,7 +27,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of the OpenAI Agents SDK", extra="openai-agents") from missing
 
-_LEFT: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 _STORED_BY_SERVER: Final = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 """Options with which a request holds only what is new: the server has the rest."""
 _PAUSED: Final = "_lessonbank_run"
@@ -61,8 +60,7 @@ class ReasoningBankRunner:
         deadline: float = DEADLINE,
         verify: Verifier | None = None,
     ) -> None:
-        self.runs = RunFollower(bank, source="openai-agents", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="openai-agents", deadline=deadline, scope=scope, verify=verify)
 
     async def run(
         self, starting_agent: Agent[Any], input: Any, *, run_id: str | None = None, **options: Any
@@ -104,7 +102,7 @@ class ReasoningBankRunner:
         record = getattr(context, _PAUSED, None)
         if record is None:
             told = context.context if context else options.get("context")
-            record = _Record(self.runs, scope=self.runs.scoped(self._scope, told), parent=current_run())
+            record = _Record(self.runs, scope=self.runs.scoped(told), parent=current_run())
             record.start(_items(getattr(input, "_original_input", input)), run_id)
         record.take(options)
         return record
@@ -224,10 +222,7 @@ class _Record:
         data = getattr(error, "run_data", None)  # errors of the SDK itself say what happened, but not in the last turn
         told = [*self._own, *_said(data.new_items, data.raw_responses)] if data else []
         seen = max(told, self._seen, key=len)
-        if isinstance(error, _LEFT):
-            self.run.stop(self.messages(seen), reason=type(error).__name__)
-        else:
-            self.run.finish(self.messages(seen), error=error)
+        self.run.fail(error, self.messages(seen))
 
     @safely
     def stream_ended(self, result: RunResultStreaming, task: asyncio.Task[Any]) -> None:

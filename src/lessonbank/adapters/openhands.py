@@ -105,10 +105,9 @@ class ReasoningBankConversation:
         if not isinstance(conversation, LocalConversation) or not conversation.agent.supports_openhands_tools:
             raise UsageError("only a local conversation can be followed: put `lessonbank proxy` before any other model")
         self.conversation: Any = conversation
-        self.runs = RunFollower(bank, source="openhands", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="openhands", deadline=deadline, scope=scope, verify=verify)
         self.last: FollowedRun | None = None
         """The last run: `conversation.runs.tell(conversation.last.id, outcome=…)`."""
-        self._scope = scope
         self._waiting: _Open | None = None
         self.conversation.switch_llm = partial(_switch_llm, conversation)
 
@@ -146,7 +145,7 @@ class ReasoningBankConversation:
         start = None if state.execution_status is ConversationExecutionStatus.FINISHED else _last_task(events)
         if self._waiting or start is None:
             return self._waiting
-        task, scope = _text(events[start].llm_message), self.runs.scoped(self._scope, self.conversation)
+        task, scope = _text(events[start].llm_message), self.runs.scoped(self.conversation)
         run = self.last = self.runs.start(task, scope=scope, parent=current_run())
         return _Open(run, str(self.conversation.id), _words(events[start].to_llm_message()), start)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import replace
@@ -50,8 +49,7 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         deadline: float = DEADLINE,
         verify: Verifier | None = None,
     ) -> None:
-        self.runs = RunFollower(bank, source="pydantic-ai", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="pydantic-ai", deadline=deadline, scope=scope, verify=verify)
         self._run: FollowedRun | None = None
         self._messages: Sequence[ModelMessage] = ()
 
@@ -63,18 +61,11 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """Begin before the run, and keep it however it ends."""
-        scope = self.runs.scoped(self._scope, ctx)
+        scope = self.runs.scoped(ctx)
         run = await self.runs.begin(_words(ctx.prompt), run=ctx.run_id, scope=scope, parent=current_run())
         self._run = run
-        try:
-            with run.running():
-                result = await handler()
-        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
-            run.stop(self._own(ctx), reason=type(stopped).__name__)
-            raise
-        except BaseException as error:
-            run.finish(self._own(ctx), error=error)
-            raise
+        with run.followed(lambda: self._own(ctx)):
+            result = await handler()
         run.finish(list(result.new_messages()))
         return result
 

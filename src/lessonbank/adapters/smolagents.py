@@ -55,10 +55,10 @@ class ReasoningBankAgent:
         verify: Verifier | None = None,
     ) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="smolagents", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="smolagents", deadline=deadline, scope=scope, verify=verify)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
-        self._scope, self._asked = scope, ""
+        self._asked = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
@@ -96,7 +96,7 @@ class ReasoningBankAgent:
         agent = self.agent
         if options.get("additional_args"):
             agent.state.update(options["additional_args"])
-        scope = self.runs.scoped(self._scope, agent)
+        scope = self.runs.scoped(agent)
         run = self.last = self.runs.begin_waiting(self._asked or task, scope=scope, parent=current_run())
         run.can_call(lambda: [*agent.tools.values(), *agent.managed_agents.values()], get_tool_json_schema)
         start = len(agent.memory.steps) if options.get("reset") is False else 0
@@ -104,14 +104,11 @@ class ReasoningBankAgent:
         try:
             with _shown(agent, run.text, start):
                 yield run, ended
-        except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
-            run.stop(_messages(agent, start), reason=type(stopped).__name__)
-            raise
         except BaseException as error:
-            if agent.interrupt_switch:
+            if isinstance(error, Exception) and agent.interrupt_switch:
                 run.stop(_messages(agent, start), reason="interrupted")
             else:
-                run.finish(_messages(agent, start), error=error, usage=_usage(agent, start))
+                run.fail(error, _messages(agent, start), usage=_usage(agent, start))
             raise
         answer = getattr(ended[-1], "output", ended[-1]) if ended else None
         run.finish(

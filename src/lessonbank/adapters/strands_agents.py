@@ -68,8 +68,8 @@ class ReasoningBankPlugin(Plugin):
         verify: Verifier | None = None,
     ) -> None:
         super().__init__()
-        self.runs = RunFollower(bank, source="strands", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="strands", deadline=deadline, scope=scope, verify=verify)
+        self._is_scoped = scope is not None
         self._open = WeakKeyDictionary[object, _Open]()
 
     @property
@@ -102,7 +102,7 @@ class ReasoningBankPlugin(Plugin):
         if paused:
             _stop(paused, event.agent, "interrupt")
         parent = self.runs.get(current_run() or "")
-        scope = parent.scope if parent else self.runs.scoped(self._scope, event)
+        scope = parent.scope if parent else self.runs.scoped(event)
         task = _task([*event.agent.messages, *added])
         self._open[event.agent] = _Open(await self.runs.begin(task, scope=scope, parent=current_run()))
 
@@ -130,7 +130,7 @@ class ReasoningBankPlugin(Plugin):
         asking = self.runs.get(current_run() or "")
         if asking:
             return await self.runs.begin(query, run=f"{asking.id} {query}", scope=asking.scope)
-        return await self.runs.begin(query, scope=None if self._scope is None else "")
+        return await self.runs.begin(query, scope="" if self._is_scoped else None)
 
     async def _inside(self, context: ExecuteToolContext, go_on: Any) -> AsyncGenerator[Any]:
         """Let an agent that begins inside a tool know its parent."""
