@@ -8,20 +8,13 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json
 
-from ._reading import (
-    SHELL_TRAILER,
-    Data,
-    Run,
-    at,
-    listing,
-    mapping,
-    sessions,
-    spent_on,
-    tool_call,
-    words,
-)
+from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_call, tool_result, words
 
-NAME = "gemini_cli"
+SHELL_TRAILER = re.compile(
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
+    r"Process Group PGID: [^\n]*))+\s*\Z"
+)
+"""What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
@@ -59,7 +52,7 @@ class _Chat:
                 yield {"role": "user", "content": text}
             elif message["type"] == "gemini":
                 calls = [mapping(call) for call in listing(message.get("toolCalls"))]
-                yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
+                yield {"role": "assistant", "content": text, "tool_calls": [call_of(call) for call in calls]}
                 yield from map(_result, calls)
 
 
@@ -69,7 +62,8 @@ def _text(content: Json) -> str:
     return _HOOK.sub("", "\n".join(words(part) for part in parts if part)).strip()
 
 
-def _call(call: Data) -> Data:
+def call_of(call: Data, /) -> Data:
+    """A call of Gemini as messages of a conversation write it."""
     return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
@@ -79,12 +73,7 @@ def _result(call: Data) -> Data:
     wrapped = _WRAPPER.match(text)
     text = SHELL_TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
     failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
-    return {
-        "role": "tool",
-        "tool_call_id": words(call.get("id")),
-        "content": "" if text == "(empty)" else text,
-        "is_error": failed,
-    }
+    return tool_result(call.get("id"), "" if text == "(empty)" else text, failed=failed)
 
 
 def _run(chat: _Chat) -> Run:
@@ -100,4 +89,6 @@ def _run(chat: _Chat) -> Run:
     )
 
 
-FORMAT = sessions(NAME, "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _Chat, _run)
+FORMAT = sessions(
+    "gemini_cli", "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _Chat, _run
+)

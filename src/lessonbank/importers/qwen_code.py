@@ -7,20 +7,9 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json
 
-from ._reading import (
-    SHELL_TRAILER,
-    Data,
-    Run,
-    at,
-    listing,
-    mapping,
-    sessions,
-    spent_on,
-    tool_call,
-    words,
-)
+from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_result, words
+from .gemini_cli import SHELL_TRAILER, call_of
 
-NAME = "qwen_code"
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
 
@@ -46,8 +35,8 @@ class _Chat:
         self.run_id = words(line.get("sessionId")) or self.run_id
         text = "\n".join(words(part.get("text")) for part in parts if part.get("text") and not part.get("thought"))
         if kind == "assistant":
-            calls = [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
-            self.messages.append({"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]})
+            calls: list[Json] = [call_of(mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            self.messages.append({"role": "assistant", "content": text, "tool_calls": calls})
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
         elif kind == "tool_result":
@@ -59,18 +48,13 @@ class _Chat:
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
 
 
-def _call(call: Data) -> Data:
-    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
-
-
 def _result(told: Data) -> Data:
     response = mapping(told.get("response"))
     text = words(response.get("output")) or words(response.get("error"))
     failed = "error" in response or bool(_FAILED.search(text))
     _, marked, output = text.partition("\nOutput: ")
     output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
-    content = "" if output == "(empty)" else output
-    return {"role": "tool", "tool_call_id": words(told.get("id")), "content": content, "is_error": failed}
+    return tool_result(told.get("id"), "" if output == "(empty)" else output, failed=failed)
 
 
 def _run(chat: _Chat) -> Run:
@@ -83,4 +67,4 @@ def _run(chat: _Chat) -> Run:
     )
 
 
-FORMAT = sessions(NAME, "Qwen Code chats (`chats/*.jsonl`)", _matches, _Chat, _run)
+FORMAT = sessions("qwen_code", "Qwen Code chats (`chats/*.jsonl`)", _matches, _Chat, _run)
