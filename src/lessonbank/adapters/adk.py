@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from functools import wraps
 from time import monotonic
 from types import CoroutineType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Json
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, scope_of
+from .following import FollowedRun, Options, RunFollower, current_run, harmless, scope_of
 
 try:
     from google.adk.agents.callback_context import CallbackContext
@@ -37,8 +36,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of Google ADK", extra="adk") from missing
 
-Scope = Callable[[str, str], str]
-"""The scope of a run, from the name of the application and the id of the user."""
 SOURCE: Final = "google-adk"
 _MOST_PAUSED: Final = 1000
 """Runs that wait for a person: those that nobody ever resumes must not fill the memory."""
@@ -100,17 +97,9 @@ class ReasoningBankPlugin(BasePlugin):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Scope = scope_of,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[str, str]]) -> None:
         super().__init__(name="reasoning_bank")
-        self.runs = RunFollower(bank, source=SOURCE, deadline=deadline, scope=scope, verify=verify)
+        self.runs = _follower(bank, options)
         self._open: dict[str, _Invocation] = {}
 
     @_never_raises
@@ -221,16 +210,8 @@ class ReasoningBankMemoryService(BaseMemoryService):
         verify: your own check of a finished run. It beats the judge.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Scope = scope_of,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source=SOURCE, deadline=deadline, scope=scope, verify=verify)
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[str, str]]) -> None:
+        self.runs = _follower(bank, options)
         self._asked: dict[tuple[str, str, str], tuple[float, FollowedRun]] = {}
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
@@ -275,6 +256,12 @@ class ReasoningBankMemoryService(BaseMemoryService):
         for asked in old:
             del self._asked[asked]
         return self._asked.get((app_name, user_id, query), (0, None))[1]
+
+
+def _follower(bank: ReasoningBank, options: Options[str, str]) -> RunFollower:
+    """By default each user of each application has a memory."""
+    options.setdefault("scope", scope_of)
+    return RunFollower(bank, source=SOURCE, **options)
 
 
 def _messages(events: Iterable[Event]) -> list[dict[str, Any]]:

@@ -10,17 +10,16 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 
 from pydantic import PrivateAttr
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, current_run, harmless, safely
 
 try:
     from crewai import BaseLLM
@@ -99,18 +98,9 @@ class ReasoningBankCrew:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        crew: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Mapping[str, Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, crew: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.crew = crew
-        self.runs = RunFollower(bank, source="crewai", deadline=deadline, scope=scope, verify=verify)
+        self.runs = RunFollower(bank, source="crewai", **options)
         self._memory = _Memory(self.runs)
         for task in crew.tasks:
             self._memory.follow(task, _followed_task)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager, suppress
@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from time import monotonic
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, cast
 
 from lessonbank._portal import start
 from lessonbank.agents import Verifier, called, stated
@@ -35,6 +35,7 @@ from lessonbank.types.tools import TOOLS, signatures, tool_name
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+Asked = ParamSpec("Asked")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
 DEADLINE: Final = 2.0
 """Seconds a run waits for its recall."""
@@ -45,9 +46,28 @@ _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
 
+class Options(TypedDict, Generic[Asked], total=False):
+    """What every adapter takes besides its bank. `Asked` is what `scope` is called with."""
+
+    scope: Callable[Asked, str] | None
+    """Names the scope of a run; without it, the scope of the bank. If it fails, the run has no memory."""
+    deadline: float
+    """Seconds a run waits for its recall."""
+    verify: Verifier | None
+    """The caller's own check of a finished run. It beats the judge."""
+
+
 def current_run() -> str | None:
     """The id of the run in which this code runs: the parent of a run that begins here."""
     return _running.get()
+
+
+def last_asked(is_users: Sequence[bool], /) -> int:
+    """Where the last messages of the user begin that stand together, by whether each message is the user's."""
+    place = next((n for n in reversed(range(len(is_users))) if is_users[n]), 0)
+    while place and is_users[place - 1]:
+        place -= 1
+    return place
 
 
 @contextmanager

@@ -10,17 +10,16 @@ import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, Unpack
 
 import anyio.to_thread
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Json, Usage
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
     from inspect_ai.hooks import Hooks, SampleEnd, SampleStart, hooks
@@ -67,16 +66,9 @@ class ReasoningBankMemory:
     """
 
     def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-        reward: Reward = first_score,
+        self, bank: ReasoningBank, /, *, reward: Reward = first_score, **options: Unpack[Options[Any]]
     ) -> None:
-        self.runs = RunFollower(bank, source="inspect-ai", deadline=deadline, scope=scope, verify=verify)
+        self.runs = RunFollower(bank, source="inspect-ai", **options)
         self._reward = reward
 
     def solver(self, *solvers: Any) -> Any:

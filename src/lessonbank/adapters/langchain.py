@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, NotRequired, TypeVar
+from typing import Annotated, Any, Final, NotRequired, TypeVar, Unpack
 from uuid import UUID
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, safely
+from .following import FollowedRun, Options, RunFollower, current_run, last_asked, safely
 
 try:
     from langchain.agents.middleware.types import (
@@ -97,18 +96,10 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
 
     state_schema = RunState
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Runtime[Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Runtime[Any]]]) -> None:
         super().__init__()
         self.tools = ()
-        self.runs = RunFollower(bank, source="langchain", deadline=deadline, scope=scope, verify=verify)
+        self.runs = RunFollower(bank, source="langchain", **options)
         self._open: dict[str, _Open] = {}
         self._graphs = _Graphs(self._graph_ended)
 
@@ -193,13 +184,10 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     def _asked(self, state: AgentState[Any], runtime: Runtime[Any]) -> _Open:
         """What is asked in this run: the last messages of the user that stand together."""
         messages, parent = state["messages"], current_run()
-        humans = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
-        start = humans[-1] if humans else 0
-        while start and isinstance(messages[start - 1], HumanMessage):
-            start -= 1
+        start = last_asked([isinstance(message, HumanMessage) for message in messages])
         own, top = self._graphs.here()
         return _Open(
-            task="\n".join(messages[place].text for place in humans if place >= start),
+            task="\n".join(message.text for message in messages[start:] if isinstance(message, HumanMessage)),
             parent=parent,
             scope=self.runs.scoped(runtime),
             earlier=frozenset(message.id for message in messages[:start]),

@@ -8,15 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 from weakref import finalize
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from agent_framework import (
@@ -88,16 +87,8 @@ class ReasoningBankMiddleware(AgentMiddleware):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[AgentContext], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="microsoft-agent-framework", deadline=deadline, scope=scope, verify=verify)
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[AgentContext]]) -> None:
+        self.runs = RunFollower(bank, source="microsoft-agent-framework", **options)
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Begin before the agent works, and keep the run however it ends."""

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, current_run, harmless, last_asked, safely
 
 try:
     from agents import Agent, Handoff, RunConfig, RunHooks, Runner, RunResult, RunResultStreaming
@@ -51,16 +50,8 @@ class ReasoningBankRunner:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="openai-agents", deadline=deadline, scope=scope, verify=verify)
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
+        self.runs = RunFollower(bank, source="openai-agents", **options)
 
     async def run(
         self, starting_agent: Agent[Any], input: Any, *, run_id: str | None = None, **options: Any
@@ -125,7 +116,7 @@ class _Record:
 
     def start(self, items: Sequence[Any], run_id: str | None = None) -> FollowedRun:
         """Begin with what was asked: the input without what was said before."""
-        self._own = items[_last_asked(items) :]
+        self._own = items[last_asked([_role(item) == "user" for item in items]) :]
         asked = "\n".join(_text(item) for item in self._own)
         self.run = self._runs.start(asked, run=run_id, scope=self._scope, parent=self._parent)
         return self.run
@@ -296,15 +287,6 @@ def _ran_out(result: Any) -> bool:
 
 def _items(given: Any) -> list[Any]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
-
-
-def _last_asked(items: Sequence[Any]) -> int:
-    """Where the last messages of the user begin that stand together."""
-    asked = [place for place, item in enumerate(items) if _role(item) == "user"]
-    start = asked[-1] if asked else 0
-    while start and _role(items[start - 1]) == "user":
-        start -= 1
-    return start
 
 
 def _place(items: Sequence[Any], own: Sequence[Any]) -> int | None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
     from pydantic_ai import RunContext
@@ -40,16 +39,8 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[RunContext[Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="pydantic-ai", deadline=deadline, scope=scope, verify=verify)
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[RunContext[Any]]]) -> None:
+        self.runs = RunFollower(bank, source="pydantic-ai", **options)
         self._run: FollowedRun | None = None
         self._messages: Sequence[ModelMessage] = ()
 

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
     from smolagents.memory import ActionStep, MemoryStep, PlanningStep
@@ -44,18 +43,9 @@ class ReasoningBankAgent:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="smolagents", deadline=deadline, scope=scope, verify=verify)
+        self.runs = RunFollower(bank, source="smolagents", **options)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
         self._asked = ""

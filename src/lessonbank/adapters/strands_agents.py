@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from weakref import WeakKeyDictionary
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from strands import Agent
@@ -58,18 +57,10 @@ class ReasoningBankPlugin(Plugin):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[BeforeInvocationEvent], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[BeforeInvocationEvent]]) -> None:
         super().__init__()
-        self.runs = RunFollower(bank, source="strands", deadline=deadline, scope=scope, verify=verify)
-        self._is_scoped = scope is not None
+        self.runs = RunFollower(bank, source="strands", **options)
+        self._is_scoped = options.get("scope") is not None
         self._open = WeakKeyDictionary[object, _Open]()
 
     @property
