@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,11 @@ from lessonbank.types import Json, Outcome, Trajectory, Usage, Verdict
 from ._files import Skipped, Source
 
 Data: TypeAlias = dict[str, Json]
+SHELL_TRAILER = re.compile(
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
+    r"Process Group PGID: [^\n]*))+\s*\Z"
+)
+"""What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
 @dataclass(frozen=True, slots=True)

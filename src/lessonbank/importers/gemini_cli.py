@@ -8,13 +8,20 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json
 
-from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_call, tool_result, words
-
-SHELL_TRAILER = re.compile(
-    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
-    r"Process Group PGID: [^\n]*))+\s*\Z"
+from ._reading import (
+    SHELL_TRAILER,
+    Data,
+    Run,
+    at,
+    listing,
+    mapping,
+    sessions,
+    spent_on,
+    tool_call,
+    tool_result,
+    words,
 )
-"""What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
+
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
@@ -52,7 +59,7 @@ class _Chat:
                 yield {"role": "user", "content": text}
             elif message["type"] == "gemini":
                 calls = [mapping(call) for call in listing(message.get("toolCalls"))]
-                yield {"role": "assistant", "content": text, "tool_calls": [call_of(call) for call in calls]}
+                yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
                 yield from map(_result, calls)
 
 
@@ -62,8 +69,7 @@ def _text(content: Json) -> str:
     return _HOOK.sub("", "\n".join(words(part) for part in parts if part)).strip()
 
 
-def call_of(call: Data, /) -> Data:
-    """A call of Gemini as messages of a conversation write it."""
+def _call(call: Data) -> Data:
     return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 

@@ -7,8 +7,19 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json
 
-from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_result, words
-from .gemini_cli import SHELL_TRAILER, call_of
+from ._reading import (
+    SHELL_TRAILER,
+    Data,
+    Run,
+    at,
+    listing,
+    mapping,
+    sessions,
+    spent_on,
+    tool_call,
+    tool_result,
+    words,
+)
 
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
@@ -35,7 +46,7 @@ class _Chat:
         self.run_id = words(line.get("sessionId")) or self.run_id
         text = "\n".join(words(part.get("text")) for part in parts if part.get("text") and not part.get("thought"))
         if kind == "assistant":
-            calls: list[Json] = [call_of(mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            calls: list[Json] = [_call(mapping(part["functionCall"])) for part in parts if "functionCall" in part]
             self.messages.append({"role": "assistant", "content": text, "tool_calls": calls})
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
@@ -46,6 +57,10 @@ class _Chat:
         elif kind == "user" and text.strip() and not text.startswith(_WRAPPED):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
+
+
+def _call(call: Data) -> Data:
+    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
 def _result(told: Data) -> Data:
