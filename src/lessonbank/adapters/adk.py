@@ -19,7 +19,7 @@ from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Json
 
-from .following import FollowedRun, Options, RunFollower, current_run, harmless, scope_of
+from .following import Common, FollowedRun, RunFollower, current_run, harmless, scope_of
 
 try:
     from google.adk.agents.callback_context import CallbackContext
@@ -36,6 +36,8 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of Google ADK", extra="adk") from missing
 
+Scope = Callable[[str, str], str]
+"""The scope of a run, from the name of the application and the id of the user."""
 SOURCE: Final = "google-adk"
 _MOST_PAUSED: Final = 1000
 """Runs that wait for a person: those that nobody ever resumes must not fill the memory."""
@@ -97,9 +99,9 @@ class ReasoningBankPlugin(BasePlugin):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[str, str]]) -> None:
+    def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
         super().__init__(name="reasoning_bank")
-        self.runs = _follower(bank, options)
+        self.runs = RunFollower(bank, source=SOURCE, scope=scope, **options)
         self._open: dict[str, _Invocation] = {}
 
     @_never_raises
@@ -210,8 +212,8 @@ class ReasoningBankMemoryService(BaseMemoryService):
         verify: your own check of a finished run. It beats the judge.
     """
 
-    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[str, str]]) -> None:
-        self.runs = _follower(bank, options)
+    def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
+        self.runs = RunFollower(bank, source=SOURCE, scope=scope, **options)
         self._asked: dict[tuple[str, str, str], tuple[float, FollowedRun]] = {}
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
@@ -256,12 +258,6 @@ class ReasoningBankMemoryService(BaseMemoryService):
         for asked in old:
             del self._asked[asked]
         return self._asked.get((app_name, user_id, query), (0, None))[1]
-
-
-def _follower(bank: ReasoningBank, options: Options[str, str]) -> RunFollower:
-    """By default each user of each application has a memory."""
-    options.setdefault("scope", scope_of)
-    return RunFollower(bank, source=SOURCE, **options)
 
 
 def _messages(events: Iterable[Event]) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ from lessonbank.types.tools import TOOLS, signatures, tool_name
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-Asked = ParamSpec("Asked")
+Asked = TypeVar("Asked")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
 DEADLINE: Final = 2.0
 """Seconds a run waits for its recall."""
@@ -46,15 +46,20 @@ _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
 
-class Options(TypedDict, Generic[Asked], total=False):
-    """What every adapter takes besides its bank. `Asked` is what `scope` is called with."""
+class Common(TypedDict, total=False):
+    """What every adapter takes besides its bank and its scope."""
 
-    scope: Callable[Asked, str] | None
-    """Names the scope of a run; without it, the scope of the bank. If it fails, the run has no memory."""
     deadline: float
     """Seconds a run waits for its recall."""
     verify: Verifier | None
     """The caller's own check of a finished run. It beats the judge."""
+
+
+class Options(Common, Generic[Asked], total=False):
+    """The same with the scope. `Asked` is what it is called with."""
+
+    scope: Callable[[Asked], str] | None
+    """Names the scope of a run; without it, the scope of the bank. If it fails, the run has no memory."""
 
 
 def current_run() -> str | None:
