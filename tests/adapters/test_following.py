@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,6 +153,20 @@ def test_messages_that_nobody_can_read_cost_the_lesson_and_not_the_run(
     assert "nothing was learned from this run" in caplog.text
 
 
+@pytest.mark.parametrize("left", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
+def test_an_error_fails_a_run_and_somebody_who_leaves_ends_it_early(
+    bank: lessonbank.ReasoningBank, left: type[BaseException]
+) -> None:
+    follower = RunFollower(bank, source="mine")
+    for run, error in (("broken", RuntimeError("no model")), ("left", left())):
+        with pytest.raises(type(error)), follower.begin_waiting("Count", run=run).followed(lambda: SAID):
+            assert current_run() == run
+            raise error
+    runs = {run.trajectory.id: run.trajectory for run in kept(bank)}
+    assert (runs["broken"].error, runs["broken"].answer) == ("RuntimeError: no model", "Three")
+    assert (runs["left"].error, runs["left"].metadata["stopped"]) == (None, left.__name__)
+
+
 def test_a_list_that_the_host_goes_on_writing_into_is_kept_as_it_was(bank: lessonbank.ReasoningBank) -> None:
     said = list(SAID)
     run = RunFollower(bank, source="mine").begin_waiting("Count")
@@ -164,12 +179,11 @@ def test_a_list_that_the_host_goes_on_writing_into_is_kept_as_it_was(bank: lesso
 def test_a_scope_that_cannot_be_means_no_memory(
     bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
 ) -> None:
-    follower = RunFollower(bank, source="mine")
-
     def fails() -> str:
         raise KeyError("user")
 
-    run = follower.begin_waiting("Count", scope=follower.scoped(fails))
+    follower = RunFollower(bank, source="mine", scope=fails)
+    run = follower.begin_waiting("Count", scope=follower.scoped())
     assert run.text == ""
     run.finish(SAID)
     assert not kept(bank)

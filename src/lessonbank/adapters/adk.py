@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from functools import wraps
 from time import monotonic
 from types import CoroutineType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Json
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, scope_of
+from .following import Common, FollowedRun, RunFollower, current_run, harmless, scope_of
 
 try:
     from google.adk.agents.callback_context import CallbackContext
@@ -100,18 +99,9 @@ class ReasoningBankPlugin(BasePlugin):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Scope = scope_of,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
         super().__init__(name="reasoning_bank")
-        self.runs = RunFollower(bank, source=SOURCE, deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source=SOURCE, scope=scope, **options)
         self._open: dict[str, _Invocation] = {}
 
     @_never_raises
@@ -129,7 +119,7 @@ class ReasoningBankPlugin(BasePlugin):
         run = await self.runs.begin(
             _words(invocation_context.user_content),
             run=None if is_more else id,
-            scope=self.runs.scoped(self._scope, session.app_name, session.user_id),
+            scope=self.runs.scoped(session.app_name, session.user_id),
             parent=current_run(),
         )
         earlier = sum(event.invocation_id == id for event in session.events) - 1 if is_more else 0
@@ -185,7 +175,7 @@ class ReasoningBankPlugin(BasePlugin):
             The lessons, or an empty text if there are none.
         """
         session = tool_context.session
-        scope = self.runs.scoped(self._scope, session.app_name, session.user_id)
+        scope = self.runs.scoped(session.app_name, session.user_id)
         found = await self.runs.begin(query, run=f"{tool_context.invocation_id} {query}", scope=scope)
         return {"lessons": found.text}
 
@@ -222,24 +212,15 @@ class ReasoningBankMemoryService(BaseMemoryService):
         verify: your own check of a finished run. It beats the judge.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Scope = scope_of,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source=SOURCE, deadline=deadline, verify=verify)
-        self._scope = scope
+    def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
+        self.runs = RunFollower(bank, source=SOURCE, scope=scope, **options)
         self._asked: dict[tuple[str, str, str], tuple[float, FollowedRun]] = {}
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The lessons for a task, as one memory; none if there are none or the bank does not answer in time."""
         found = self._recent(app_name, user_id, query)
         if found is None:
-            scope = self.runs.scoped(self._scope, app_name, user_id)
+            scope = self.runs.scoped(app_name, user_id)
             found = await self.runs.begin(query, scope=scope)
             self._asked[app_name, user_id, query] = monotonic(), found
         if not found.text or found.recall is None:
@@ -261,7 +242,7 @@ class ReasoningBankMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Learn from the events of whole invocations, in the background."""
-        scope = self.runs.scoped(self._scope, app_name, user_id)
+        scope = self.runs.scoped(app_name, user_id)
         for id in dict.fromkeys(event.invocation_id for event in events):
             own = [event for event in events if event.invocation_id == id]
             if not _is_answered(own) or _is_paused(own):

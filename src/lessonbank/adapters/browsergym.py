@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 
-from lessonbank.agents import Verifier
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Action, Json, Observation, Step, Trajectory, Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 _PAGE: Final = 40_000
 """Characters of a page that are kept."""
@@ -43,21 +42,11 @@ class ReasoningBankAgent:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Mapping[str, Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="browsergym", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="browsergym", **options)
         self.last: FollowedRun | None = None
         """The episode: `agent.runs.tell(agent.last.id, reward=…)`."""
-        self._scope = scope
         self._steps: list[Step] = []
         self._done: tuple[str, str] | None = None
         self._answer: str | None = None
@@ -77,20 +66,13 @@ class ReasoningBankAgent:
         """The agent's next action, for an observation with the text before its goal."""
         run = self.last
         if run is None:
-            scope = self.runs.scoped(self._scope, obs)
+            scope = self.runs.scoped(obs)
             run = self.last = self.runs.begin_waiting(_goal(obs), scope=scope, parent=current_run())
             run.can_call(lambda: _actions(self.agent))
             self._steps, self._usage = [Step(observation=_page(obs))], Usage()
         self._see(obs)
-        try:
-            with run.running():
-                action, info = self.agent.get_action(_shown(obs, run.text))
-        except (KeyboardInterrupt, SystemExit) as stopped:
-            self.stop(type(stopped).__name__)
-            raise
-        except BaseException as error:
-            run.finish(self._trajectory(), error=error)
-            raise
+        with run.followed(self._trajectory):
+            action, info = self.agent.get_action(_shown(obs, run.text))
         self._done = str(_told(info, "think") or ""), "(no action)" if action is None else str(action)
         self._instructions = self._instructions or _system(_told(info, "chat_messages"))
         with harmless("what an action cost"):
@@ -145,13 +127,7 @@ class ReasoningBankAgent:
 
 
 def run_experiment(
-    experiment: Any,
-    bank: ReasoningBank,
-    /,
-    *,
-    scope: Callable[[Mapping[str, Any]], str] | None = None,
-    deadline: float = DEADLINE,
-    verify: Verifier | None = None,
+    experiment: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]
 ) -> FollowedRun | None:
     """Run an experiment of AgentLab or BrowserGym with a memory: `run_experiment(exp_args, bank)` for `exp_args.run()`.
 
@@ -161,7 +137,7 @@ def run_experiment(
     plain, agents = experiment.agent_args, list[ReasoningBankAgent]()
 
     def make_agent() -> ReasoningBankAgent:
-        agents.append(ReasoningBankAgent(plain.make_agent(), bank, scope=scope, deadline=deadline, verify=verify))
+        agents.append(ReasoningBankAgent(plain.make_agent(), bank, **options))
         return agents[-1]
 
     experiment.agent_args = _Making(plain, make_agent)

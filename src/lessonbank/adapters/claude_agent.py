@@ -8,18 +8,17 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import SECONDS, Json
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from claude_agent_sdk import (
@@ -110,17 +109,8 @@ class ReasoningBankClaude:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[ClaudeAgentOptions], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="claude-agent-sdk", deadline=deadline, trusted=True, verify=verify)
-        self._scope = scope
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[ClaudeAgentOptions]]) -> None:
+        self.runs = RunFollower(bank, source="claude-agent-sdk", trusted=True, **options)
         self._results = OrderedDict[str, str]()
 
     async def query(
@@ -165,7 +155,7 @@ class ReasoningBankClaude:
 
     def _session(self, options: ClaudeAgentOptions | None) -> Session:
         asked = options or ClaudeAgentOptions()
-        return Session(self, asked, self.runs.scoped(self._scope, asked))
+        return Session(self, asked, self.runs.scoped(asked))
 
 
 class Session:

@@ -10,17 +10,16 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 
 from pydantic import PrivateAttr
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, current_run, harmless, safely
 
 try:
     from crewai import BaseLLM
@@ -99,19 +98,10 @@ class ReasoningBankCrew:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        crew: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Mapping[str, Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, crew: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.crew = crew
-        self.runs = RunFollower(bank, source="crewai", deadline=deadline, verify=verify)
-        self._memory = _Memory(self.runs, scope)
+        self.runs = RunFollower(bank, source="crewai", **options)
+        self._memory = _Memory(self.runs)
         for task in crew.tasks:
             self._memory.follow(task, _followed_task)
         for agent in crew.agents:
@@ -129,9 +119,8 @@ class ReasoningBankCrew:
 class _Memory:
     """What the tasks and agents of a crew know of its bank."""
 
-    def __init__(self, runs: RunFollower, scope: Callable[[Mapping[str, Any]], str] | None) -> None:
+    def __init__(self, runs: RunFollower) -> None:
         self.runs, self.last = runs, cast("FollowedRun | None", None)
-        self._scope = scope
 
     def __deepcopy__(self, _: object) -> _Memory:
         return self
@@ -175,7 +164,7 @@ class _Memory:
             _open.reset(token)
 
     def _scope_of(self, agent: Any) -> str | None:
-        return self.runs.scoped(self._scope, getattr(getattr(agent, "crew", None), "_inputs", None) or {})
+        return self.runs.scoped(getattr(getattr(agent, "crew", None), "_inputs", None) or {})
 
 
 @cache
@@ -362,11 +351,10 @@ def _about(task: Any, agent: Any) -> dict[str, Any]:
 @safely
 def _end(open: _Open, agent: Any, *, answer: Any = None, error: BaseException | None = None) -> None:
     about = _about(open.task, agent)
-    if error is not None and not isinstance(error, Exception):
-        open.run.stop(open.messages, reason=type(error).__name__, metadata=about)
+    if error:
+        open.run.fail(error, open.messages, usage=open.usage(), metadata=about)
     else:
-        said = None if error else _said(answer)
-        open.run.finish(open.messages, answer=said, error=error, usage=open.usage(), metadata=about)
+        open.run.finish(open.messages, answer=_said(answer), usage=open.usage(), metadata=about)
 
 
 def _said(result: Any) -> str:

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from dspy.adapters.base import Adapter
@@ -25,7 +23,7 @@ try:
     from dspy.primitives.module import Module
     from dspy.signatures.field import InputField
     from dspy.utils.callback import BaseCallback
-    from dspy.utils.usage_tracker import UsageTracker, track_usage
+    from dspy.utils.usage_tracker import track_usage
 except ImportError as missing:
     raise MissingExtra("the adapter of DSPy", extra="dspy") from missing
 
@@ -55,32 +53,21 @@ class ReasoningBankModule(Module):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        program: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Mapping[str, Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, program: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         super().__init__()
         self.program = program
-        self.runs = RunFollower(bank, source="dspy", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="dspy", **options)
 
     def forward(self, **inputs: Any) -> Any:
         """Run the program. The prediction is the program's own, with the id of the run as `lessonbank_run`."""
-        run = self.runs.begin_waiting(_task(inputs), scope=self.runs.scoped(self._scope, inputs), parent=current_run())
+        run = self.runs.begin_waiting(_task(inputs), scope=self.runs.scoped(inputs), parent=current_run())
         with _followed(run, self.program) as ended:
             ended.append(self.program(**inputs))
         return ended[0]
 
     async def aforward(self, **inputs: Any) -> Any:
         """The same, awaited."""
-        scope = self.runs.scoped(self._scope, inputs)
-        run = await self.runs.begin(_task(inputs), scope=scope, parent=current_run())
+        run = await self.runs.begin(_task(inputs), scope=self.runs.scoped(inputs), parent=current_run())
         with _followed(run, self.program) as ended:
             ended.append(await self.program.acall(**inputs))
         return ended[0]
@@ -92,16 +79,13 @@ def _followed(run: FollowedRun, program: Any) -> Generator[list[Any]]:
     adapter = settings.adapter or ChatAdapter()
     shown = _WithLessons(adapter, run.text) if run.text else settings.adapter
     ended: list[Any] = []
-    callbacks, used = [*settings.callbacks, _Observer(run)], UsageTracker()
-    try:
-        with track_usage() as used, settings.context(adapter=shown, callbacks=callbacks), run.running():
-            yield ended
-    except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
-        run.stop(reason=type(stopped).__name__)
-        raise
-    except BaseException as error:
-        run.finish(error=error, usage=_cost(used))
-        raise
+    callbacks = [*settings.callbacks, _Observer(run)]
+    with (
+        track_usage() as used,
+        run.followed(usage=lambda: _cost(used)),
+        settings.context(adapter=shown, callbacks=callbacks),
+    ):
+        yield ended
     run.finish(answer=_answer(ended[0]), usage=_cost(used))
     ended[0].lessonbank_run = run.id
 

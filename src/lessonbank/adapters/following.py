@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager, suppress
@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from time import monotonic
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, cast
 
 from lessonbank._portal import start
 from lessonbank.agents import Verifier, called, stated
@@ -35,6 +35,7 @@ from lessonbank.types.tools import TOOLS, signatures, tool_name
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+Asked = TypeVar("Asked")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
 DEADLINE: Final = 2.0
 """Seconds a run waits for its recall."""
@@ -45,9 +46,33 @@ _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
 
+class Common(TypedDict, total=False):
+    """What every adapter takes besides its bank and its scope."""
+
+    deadline: float
+    """Seconds a run waits for its recall."""
+    verify: Verifier | None
+    """The caller's own check of a finished run. It beats the judge."""
+
+
+class Options(Common, Generic[Asked], total=False):
+    """The same with the scope. `Asked` is what it is called with."""
+
+    scope: Callable[[Asked], str] | None
+    """Names the scope of a run; without it, the scope of the bank. If it fails, the run has no memory."""
+
+
 def current_run() -> str | None:
     """The id of the run in which this code runs: the parent of a run that begins here."""
     return _running.get()
+
+
+def last_asked(is_users: Sequence[bool], /) -> int:
+    """Where the last messages of the user begin that stand together, by whether each message is the user's."""
+    place = next((n for n in reversed(range(len(is_users))) if is_users[n]), 0)
+    while place and is_users[place - 1]:
+        place -= 1
+    return place
 
 
 @contextmanager
@@ -161,6 +186,33 @@ class FollowedRun:
             End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, usage=usage, metadata=told)
         )
 
+    @contextmanager
+    def followed(
+        self, source: Callable[[], object] = lambda: None, /, *, usage: Callable[[], Usage | None] = lambda: None
+    ) -> Generator[None]:
+        """`running`, and what is raised inside ends the run: `source` and `usage` say what there was until then."""
+        try:
+            with self.running():
+                yield
+        except BaseException as error:
+            self.fail(error, source(), usage=usage())
+            raise
+
+    def fail(
+        self,
+        error: BaseException,
+        source: object = None,
+        /,
+        *,
+        usage: Usage | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        """The run broke off. What is no `Exception` (a cancelled task, Ctrl-C) is somebody who ended it early."""
+        if isinstance(error, Exception):
+            self.finish(source, error=error, usage=usage, metadata=metadata)
+        else:
+            self.stop(source, reason=type(error).__name__, metadata=metadata)
+
     def stop(self, source: object = None, /, *, reason: str, metadata: Mapping[str, Json] | None = None) -> None:
         """Somebody ended the run early: keep it as unfinished. It settles nothing and teaches nothing."""
         self._end(End(source=source, stopped=reason, metadata=metadata or {}))
@@ -221,7 +273,7 @@ class RunFollower:
         source: the name of the framework. It is kept with every run.
         deadline: seconds a run waits for its recall. Then it goes on without memory.
         trusted: show only active lessons, for a text that goes where instructions stand.
-        limit: how much is shown, as in `retrieve`.
+        scope: the caller's own function that names the scope of a run, see `scoped`.
         verify: the caller's own check of a finished run. It beats the judge, and is called in the background.
 
     Raises:
@@ -236,31 +288,24 @@ class RunFollower:
         source: str,
         deadline: float = DEADLINE,
         trusted: bool = False,
-        limit: int | None = None,
+        scope: Callable[..., str] | None = None,
         verify: Verifier | None = None,
     ) -> None:
         if not isinstance(cast("object", bank), ReasoningBank):
             raise UsageError("an adapter takes the bank of lessonbank.connect(…), which has an event loop of its own")
         self.bank, self.source = bank, source
         self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
-        self._trusted, self._limit, self._verify = trusted, limit, verify and called(verify)
+        self._trusted, self._scope, self._verify = trusted, scope, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 
     async def begin(
-        self,
-        task: str,
-        /,
-        *,
-        run: str | None = None,
-        scope: str | None = None,
-        parent: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
+        self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
     ) -> FollowedRun:
         """The run with this id. The first call makes the recall, and all wait for it.
 
         `scope` is that of the bank if it is left out. A scope that cannot be, an empty one too, means: no memory.
         """
-        followed, finding = self._begun(task, run=run, scope=scope, parent=parent, metadata=metadata)
+        followed, finding = self._begun(task, run, scope, parent)
         if finding and not finding.done():
             waiting = asyncio.wrap_future(finding)
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
@@ -268,17 +313,10 @@ class RunFollower:
         return self._decided(followed, finding)
 
     def begin_waiting(
-        self,
-        task: str,
-        /,
-        *,
-        run: str | None = None,
-        scope: str | None = None,
-        parent: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
+        self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
     ) -> FollowedRun:
         """`begin` for a program that does not await."""
-        followed, finding = self._begun(task, run=run, scope=scope, parent=parent, metadata=metadata)
+        followed, finding = self._begun(task, run, scope, parent)
         if finding:
             wait_for_futures([finding], timeout=self.deadline)
         return self._decided(followed, finding)
@@ -287,14 +325,12 @@ class RunFollower:
         self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
     ) -> FollowedRun:
         """`begin` without the wait: the recall is made meanwhile, and `begin` with the id of this run waits for it."""
-        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
+        return self._begun(task, run, scope, parent)[0]
 
-    def scoped(self, ask: Callable[..., str] | None, /, *arguments: Any) -> str | None:
+    def scoped(self, *arguments: Any) -> str | None:
         """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""
-        if ask is None:
-            return None
         try:
-            return ask(*arguments)
+            return self._scope(*arguments) if self._scope else None
         except Exception as problem:  # noqa: BLE001 - the caller's own code, and memory never breaks a run
             log.warning("scope= failed: %s", _told(problem))
             return ""
@@ -316,27 +352,20 @@ class RunFollower:
         self.bank.in_background(partial(self._keep, run, source, end), lost="nothing was learned from this run")
 
     def _begun(
-        self,
-        task: str,
-        *,
-        run: str | None,
-        scope: str | None,
-        parent: str | None,
-        metadata: Mapping[str, Json] | None,
+        self, task: str, run: str | None, scope: str | None, parent: str | None
     ) -> tuple[FollowedRun, Future[Recall] | None]:
         id, where = run or new_id(), self.bank.aio.scope if scope is None else scope
         with self._lock:
             if id not in self._runs:
                 followed = FollowedRun(self, task, id=id, scope=where, parent=parent)
-                finding = start(self._retrieve(task, where, metadata)) if task.strip() else None
+                finding = start(self._retrieve(task, where)) if task.strip() else None
                 self._runs[id] = followed, finding
                 if len(self._runs) > _MOST_RUNS:
                     self._runs.popitem(last=False)
             return self._runs[id]
 
-    async def _retrieve(self, task: str, scope: str, metadata: Mapping[str, Json] | None) -> Recall:
-        bank = self.bank.aio.scoped(scope)
-        return await bank.retrieve(task, limit=self._limit, trusted=self._trusted, metadata=metadata)
+    async def _retrieve(self, task: str, scope: str) -> Recall:
+        return await self.bank.aio.scoped(scope).retrieve(task, trusted=self._trusted)
 
     def _decided(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
         """Whatever comes after the deadline is not shown: a text that came in the middle would spoil prompt caches."""

@@ -10,18 +10,16 @@ import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, Unpack
 
-import anyio
 import anyio.to_thread
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Json, Usage
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
     from inspect_ai.hooks import Hooks, SampleEnd, SampleStart, hooks
@@ -68,17 +66,10 @@ class ReasoningBankMemory:
     """
 
     def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-        reward: Reward = first_score,
+        self, bank: ReasoningBank, /, *, reward: Reward = first_score, **options: Unpack[Options[Any]]
     ) -> None:
-        self.runs = RunFollower(bank, source="inspect-ai", deadline=deadline, verify=verify)
-        self._scope, self._reward = scope, reward
+        self.runs = RunFollower(bank, source="inspect-ai", **options)
+        self._reward = reward
 
     def solver(self, *solvers: Any) -> Any:
         """A solver that is `solvers` with memory: solvers, agents, or lists of them, as `Task(solver=…)` takes them."""
@@ -106,7 +97,7 @@ class ReasoningBankMemory:
 
     @asynccontextmanager
     async def _followed(self, state: Any, task: str, *, uuid: str) -> AsyncGenerator[list[Any]]:
-        scope = self.runs.scoped(self._scope, state)
+        scope = self.runs.scoped(state)
         begin = partial(self.runs.begin_waiting, task, scope=scope, parent=current_run())
         run = await anyio.to_thread.run_sync(begin)  # Inspect AI runs on asyncio or trio
         shown, earlier, own = _show(state, run.text), len(transcript().events), current_span_id()
@@ -126,11 +117,11 @@ class ReasoningBankMemory:
         except LimitExceededError as limit:
             keep(uuid, limit)
             raise
-        except (anyio.get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt) as stopped:
-            run.stop(_source(over()), reason=type(stopped).__name__)
-            raise
-        except BaseException as error:
+        except Exception as error:
             keep("", error)
+            raise
+        except BaseException as stopped:  # cancelled, or left
+            run.fail(stopped, _source(over()))
             raise
         keep(uuid)
 

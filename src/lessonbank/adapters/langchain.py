@@ -6,18 +6,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, NotRequired, TypeVar
+from typing import Annotated, Any, Final, NotRequired, TypeVar, Unpack
 from uuid import UUID
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, safely
+from .following import FollowedRun, Options, RunFollower, current_run, last_asked, safely
 
 try:
     from langchain.agents.middleware.types import (
@@ -40,7 +38,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of LangChain", extra="langchain") from missing
 
-_LEFT: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 _MOST_OPEN: Final = 1000
 """Runs that are open at once: those whose end nobody tells must not fill the memory."""
 Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
@@ -99,19 +96,10 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
 
     state_schema = RunState
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Runtime[Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Runtime[Any]]]) -> None:
         super().__init__()
         self.tools = ()
-        self.runs = RunFollower(bank, source="langchain", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="langchain", **options)
         self._open: dict[str, _Open] = {}
         self._graphs = _Graphs(self._graph_ended)
 
@@ -196,15 +184,12 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     def _asked(self, state: AgentState[Any], runtime: Runtime[Any]) -> _Open:
         """What is asked in this run: the last messages of the user that stand together."""
         messages, parent = state["messages"], current_run()
-        humans = [place for place, message in enumerate(messages) if isinstance(message, HumanMessage)]
-        start = humans[-1] if humans else 0
-        while start and isinstance(messages[start - 1], HumanMessage):
-            start -= 1
+        start = last_asked([isinstance(message, HumanMessage) for message in messages])
         own, top = self._graphs.here()
         return _Open(
-            task="\n".join(messages[place].text for place in humans if place >= start),
+            task="\n".join(message.text for message in messages[start:] if isinstance(message, HumanMessage)),
             parent=parent,
-            scope=self.runs.scoped(self._scope, runtime),
+            scope=self.runs.scoped(runtime),
             earlier=frozenset(message.id for message in messages[:start]),
             first=messages[start].id if messages else None,
             graph=own if parent in self._open else top,
@@ -244,14 +229,15 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
                 run.is_paused = True
             elif run.is_answered:
                 self._finish(run)
-            elif isinstance(error, _LEFT):
-                self._stop(run, type(error).__name__)
             else:
                 self._finish(run, error)
 
     def _finish(self, ended: _Open, error: BaseException | None = None) -> None:
         del self._open[ended.run.id]
-        ended.run.finish(ended.messages(), error=error)
+        if error:
+            ended.run.fail(error, ended.messages())
+        else:
+            ended.run.finish(ended.messages())
 
     def _stop(self, ended: _Open, reason: str) -> None:
         del self._open[ended.run.id]

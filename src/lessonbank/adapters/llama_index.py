@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial, wraps
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from llama_index.core.llms import ChatMessage
@@ -49,19 +48,9 @@ class ReasoningBankAgent:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Mapping[str, Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="llama-index", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="llama-index", **options)
         for one in getattr(agent, "agents", {"": agent}).values():
             # An agent is a pydantic model, which takes no other fields.
             object.__setattr__(one, "take_step", self._step(one.take_step))
@@ -73,7 +62,7 @@ class ReasoningBankAgent:
     def run(self, *args: Any, **told: Any) -> Any:
         """Begin a run, as the agent's own `run` does. Its id is `handler.lessonbank_run`."""
         id = new_id()
-        scope = self.runs.scoped(self._scope, told)
+        scope = self.runs.scoped(told)
         run = self.runs.start(_task(args, told), run=id, scope=scope, parent=current_run())
         with run.running():
             handler = self.agent.run(*args, **told)

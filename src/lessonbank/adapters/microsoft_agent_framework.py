@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 from weakref import finalize
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from agent_framework import (
@@ -32,8 +30,6 @@ try:
     )
 except ImportError as missing:
     raise MissingExtra("the adapter of Microsoft Agent Framework", extra="microsoft-agent-framework") from missing
-
-_STOPPED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 
 
 @dataclass(slots=True)
@@ -64,11 +60,8 @@ class _Open:
             self.run.finish(self.source(*response.messages), usage=Usage(requests=self.requests, **counts))
 
     def fail(self, error: BaseException) -> None:
-        if isinstance(error, _STOPPED):
-            self.stop(type(error).__name__)
-            return
         with harmless("the end of a run"):
-            self.run.finish(self.source(), error=error)
+            self.run.fail(error, self.source())
 
     def stop(self, reason: str = "nobody read the stream to its end") -> None:
         with harmless("the end of a run"):
@@ -94,17 +87,8 @@ class ReasoningBankMiddleware(AgentMiddleware):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[AgentContext], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="microsoft-agent-framework", deadline=deadline, verify=verify)
-        self._scope = scope
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[AgentContext]]) -> None:
+        self.runs = RunFollower(bank, source="microsoft-agent-framework", **options)
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Begin before the agent works, and keep the run however it ends."""
@@ -129,7 +113,7 @@ class ReasoningBankMiddleware(AgentMiddleware):
     async def _begun(self, context: AgentContext) -> _Open | None:
         with harmless("the beginning of a run"):
             parent = self.runs.get(current_run() or "")
-            scope = parent.scope if parent else self.runs.scoped(self._scope, context)
+            scope = parent.scope if parent else self.runs.scoped(context)
             run = await self.runs.begin(_task(context.messages), scope=scope, parent=current_run())
             open = _Open(run, list(context.messages), list(context.messages))
             context.client_kwargs["middleware"] = [*(context.client_kwargs.get("middleware") or ()), _Requests(open)]

@@ -6,14 +6,13 @@ settings and makes a folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 VARIABLE: Final = "lessonbank"
 """The template variable of the text. A template that does not use it gets it before everything else."""
@@ -42,40 +41,24 @@ class ReasoningBankAgent:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Mapping[str, Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="mini-swe-agent", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="mini-swe-agent", **options)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
-        self._scope = scope
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
 
     def run(self, task: str = "", **variables: Any) -> dict[str, Any]:
         """Do a task, as the agent's own `run` does."""
-        scope = self.runs.scoped(self._scope, variables)
+        scope = self.runs.scoped(variables)
         run = self.last = self.runs.begin_waiting(task, scope=scope, parent=current_run())
         before = self.agent.config
         self.agent.config = before.model_copy(update=_templates(before))
         try:
-            with run.running():
+            with run.followed(self._messages, usage=self._usage):
                 told: dict[str, Any] = self.agent.run(task, **{**variables, VARIABLE: run.text})
-        except (KeyboardInterrupt, SystemExit) as stopped:
-            run.stop(self._messages(), reason=type(stopped).__name__)
-            raise
-        except BaseException as error:
-            run.finish(self._messages(), error=error, usage=self._usage())
-            raise
         finally:
             self.agent.config = before
             self.agent.extra_template_vars.pop(VARIABLE, None)

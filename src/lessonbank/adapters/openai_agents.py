@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, current_run, harmless, last_asked, safely
 
 try:
     from agents import Agent, Handoff, RunConfig, RunHooks, Runner, RunResult, RunResultStreaming
@@ -27,7 +26,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of the OpenAI Agents SDK", extra="openai-agents") from missing
 
-_LEFT: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 _STORED_BY_SERVER: Final = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 """Options with which a request holds only what is new: the server has the rest."""
 _PAUSED: Final = "_lessonbank_run"
@@ -52,17 +50,8 @@ class ReasoningBankRunner:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="openai-agents", deadline=deadline, verify=verify)
-        self._scope = scope
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
+        self.runs = RunFollower(bank, source="openai-agents", **options)
 
     async def run(
         self, starting_agent: Agent[Any], input: Any, *, run_id: str | None = None, **options: Any
@@ -104,7 +93,7 @@ class ReasoningBankRunner:
         record = getattr(context, _PAUSED, None)
         if record is None:
             told = context.context if context else options.get("context")
-            record = _Record(self.runs, scope=self.runs.scoped(self._scope, told), parent=current_run())
+            record = _Record(self.runs, scope=self.runs.scoped(told), parent=current_run())
             record.start(_items(getattr(input, "_original_input", input)), run_id)
         record.take(options)
         return record
@@ -127,7 +116,7 @@ class _Record:
 
     def start(self, items: Sequence[Any], run_id: str | None = None) -> FollowedRun:
         """Begin with what was asked: the input without what was said before."""
-        self._own = items[_last_asked(items) :]
+        self._own = items[last_asked([_role(item) == "user" for item in items]) :]
         asked = "\n".join(_text(item) for item in self._own)
         self.run = self._runs.start(asked, run=run_id, scope=self._scope, parent=self._parent)
         return self.run
@@ -224,10 +213,7 @@ class _Record:
         data = getattr(error, "run_data", None)  # errors of the SDK itself say what happened, but not in the last turn
         told = [*self._own, *_said(data.new_items, data.raw_responses)] if data else []
         seen = max(told, self._seen, key=len)
-        if isinstance(error, _LEFT):
-            self.run.stop(self.messages(seen), reason=type(error).__name__)
-        else:
-            self.run.finish(self.messages(seen), error=error)
+        self.run.fail(error, self.messages(seen))
 
     @safely
     def stream_ended(self, result: RunResultStreaming, task: asyncio.Task[Any]) -> None:
@@ -301,15 +287,6 @@ def _ran_out(result: Any) -> bool:
 
 def _items(given: Any) -> list[Any]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
-
-
-def _last_asked(items: Sequence[Any]) -> int:
-    """Where the last messages of the user begin that stand together."""
-    asked = [place for place, item in enumerate(items) if _role(item) == "user"]
-    start = asked[-1] if asked else 0
-    while start and _role(items[start - 1]) == "user":
-        start -= 1
-    return start
 
 
 def _place(items: Sequence[Any], own: Sequence[Any]) -> int | None:

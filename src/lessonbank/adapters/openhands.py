@@ -4,19 +4,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, current_run, harmless, safely
 
 try:
     from openhands.sdk import LocalConversation
@@ -92,23 +91,13 @@ class ReasoningBankConversation:
         UsageError: an async bank, a deadline that cannot be, or a conversation whose model is asked elsewhere.
     """
 
-    def __init__(
-        self,
-        conversation: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, conversation: Any, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
         if not isinstance(conversation, LocalConversation) or not conversation.agent.supports_openhands_tools:
             raise UsageError("only a local conversation can be followed: put `lessonbank proxy` before any other model")
         self.conversation: Any = conversation
-        self.runs = RunFollower(bank, source="openhands", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="openhands", **options)
         self.last: FollowedRun | None = None
         """The last run: `conversation.runs.tell(conversation.last.id, outcome=…)`."""
-        self._scope = scope
         self._waiting: _Open | None = None
         self.conversation.switch_llm = partial(_switch_llm, conversation)
 
@@ -146,7 +135,7 @@ class ReasoningBankConversation:
         start = None if state.execution_status is ConversationExecutionStatus.FINISHED else _last_task(events)
         if self._waiting or start is None:
             return self._waiting
-        task, scope = _text(events[start].llm_message), self.runs.scoped(self._scope, self.conversation)
+        task, scope = _text(events[start].llm_message), self.runs.scoped(self.conversation)
         run = self.last = self.runs.start(task, scope=scope, parent=current_run())
         return _Open(run, str(self.conversation.id), _words(events[start].to_llm_message()), start)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
     from pydantic_ai import RunContext
@@ -41,17 +39,8 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[RunContext[Any]], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
-        self.runs = RunFollower(bank, source="pydantic-ai", deadline=deadline, verify=verify)
-        self._scope = scope
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[RunContext[Any]]]) -> None:
+        self.runs = RunFollower(bank, source="pydantic-ai", **options)
         self._run: FollowedRun | None = None
         self._messages: Sequence[ModelMessage] = ()
 
@@ -63,18 +52,11 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
     ) -> AgentRunResult[Any]:
         """Begin before the run, and keep it however it ends."""
-        scope = self.runs.scoped(self._scope, ctx)
+        scope = self.runs.scoped(ctx)
         run = await self.runs.begin(_words(ctx.prompt), run=ctx.run_id, scope=scope, parent=current_run())
         self._run = run
-        try:
-            with run.running():
-                result = await handler()
-        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
-            run.stop(self._own(ctx), reason=type(stopped).__name__)
-            raise
-        except BaseException as error:
-            run.finish(self._own(ctx), error=error)
-            raise
+        with run.followed(lambda: self._own(ctx)):
+            result = await handler()
         run.finish(list(result.new_messages()))
         return result
 

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, current_run
 
 try:
     from smolagents.memory import ActionStep, MemoryStep, PlanningStep
@@ -44,21 +43,12 @@ class ReasoningBankAgent:
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        agent: Any,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[Any], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="smolagents", deadline=deadline, verify=verify)
+        self.runs = RunFollower(bank, source="smolagents", **options)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
-        self._scope, self._asked = scope, ""
+        self._asked = ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["agent"], name)
@@ -96,7 +86,7 @@ class ReasoningBankAgent:
         agent = self.agent
         if options.get("additional_args"):
             agent.state.update(options["additional_args"])
-        scope = self.runs.scoped(self._scope, agent)
+        scope = self.runs.scoped(agent)
         run = self.last = self.runs.begin_waiting(self._asked or task, scope=scope, parent=current_run())
         run.can_call(lambda: [*agent.tools.values(), *agent.managed_agents.values()], get_tool_json_schema)
         start = len(agent.memory.steps) if options.get("reset") is False else 0
@@ -104,14 +94,11 @@ class ReasoningBankAgent:
         try:
             with _shown(agent, run.text, start):
                 yield run, ended
-        except (KeyboardInterrupt, SystemExit, GeneratorExit) as stopped:
-            run.stop(_messages(agent, start), reason=type(stopped).__name__)
-            raise
         except BaseException as error:
-            if agent.interrupt_switch:
+            if isinstance(error, Exception) and agent.interrupt_switch:
                 run.stop(_messages(agent, start), reason="interrupted")
             else:
-                run.finish(_messages(agent, start), error=error, usage=_usage(agent, start))
+                run.fail(error, _messages(agent, start), usage=_usage(agent, start))
             raise
         answer = getattr(ended[-1], "output", ended[-1]) if ended else None
         run.finish(

@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from weakref import WeakKeyDictionary
 
-from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from strands import Agent
@@ -58,18 +57,10 @@ class ReasoningBankPlugin(Plugin):
         UsageError: an async bank, or a deadline that cannot be.
     """
 
-    def __init__(
-        self,
-        bank: ReasoningBank,
-        /,
-        *,
-        scope: Callable[[BeforeInvocationEvent], str] | None = None,
-        deadline: float = DEADLINE,
-        verify: Verifier | None = None,
-    ) -> None:
+    def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[BeforeInvocationEvent]]) -> None:
         super().__init__()
-        self.runs = RunFollower(bank, source="strands", deadline=deadline, verify=verify)
-        self._scope = scope
+        self.runs = RunFollower(bank, source="strands", **options)
+        self._is_scoped = options.get("scope") is not None
         self._open = WeakKeyDictionary[object, _Open]()
 
     @property
@@ -102,7 +93,7 @@ class ReasoningBankPlugin(Plugin):
         if paused:
             _stop(paused, event.agent, "interrupt")
         parent = self.runs.get(current_run() or "")
-        scope = parent.scope if parent else self.runs.scoped(self._scope, event)
+        scope = parent.scope if parent else self.runs.scoped(event)
         task = _task([*event.agent.messages, *added])
         self._open[event.agent] = _Open(await self.runs.begin(task, scope=scope, parent=current_run()))
 
@@ -130,7 +121,7 @@ class ReasoningBankPlugin(Plugin):
         asking = self.runs.get(current_run() or "")
         if asking:
             return await self.runs.begin(query, run=f"{asking.id} {query}", scope=asking.scope)
-        return await self.runs.begin(query, scope=None if self._scope is None else "")
+        return await self.runs.begin(query, scope="" if self._is_scoped else None)
 
     async def _inside(self, context: ExecuteToolContext, go_on: Any) -> AsyncGenerator[Any]:
         """Let an agent that begins inside a tool know its parent."""

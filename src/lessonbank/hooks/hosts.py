@@ -169,26 +169,23 @@ def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 
 
 def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
-    home = _folder(project, ".gemini")
     names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
     events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds)
-    yield from _elements(home / "settings.json", events)
-    if wanted.mcp:
-        yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
-        yield OwnFile(home / "commands/lessons.toml", _toml_command())
-
-
-def _toml_command() -> str:
-    return f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
+    yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
 
 
 def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
-    home = _folder(project, ".qwen")
+    """Qwen Code was made of Gemini CLI, and keeps its settings alike."""
     events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=False)
+    yield from _settings_and_command(_folder(project, ".qwen"), wanted, events)
+
+
+def _settings_and_command(home: Path, wanted: Wanted, events: dict[str, Json]) -> Iterable[Piece]:
     yield from _elements(home / "settings.json", events)
     if wanted.mcp:
         yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
-        yield OwnFile(home / "commands/lessons.toml", _toml_command())
+        command = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
+        yield OwnFile(home / "commands/lessons.toml", command)
 
 
 def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:

@@ -56,12 +56,8 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class Element(Member):
     """An element of a JSON list that calls our hook."""
-
-    file: Path
-    path: tuple[str, ...]
-    value: Json
 
     def added(self, text: str, /) -> str:
         return settings_file.with_element(self.removed(text) or settings_file.EMPTY, self.path, self.value)

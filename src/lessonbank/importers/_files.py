@@ -84,6 +84,11 @@ class Source:
         """Where the file lies, by its full path."""
         return Path(os.path.realpath(self.path)).parent
 
+    def run_of(self, instance: str, /) -> str:
+        """The folder of the run: a run may keep one folder per instance, or all its instances in one."""
+        folder = self.folder
+        return (folder.parent if folder.name == instance else folder).name
+
     def beside(self, path: Path, /) -> Source:
         """Another file that belongs to this one, under the same conditions."""
         return Source(path, inside=self.inside, success_at=self.success_at)

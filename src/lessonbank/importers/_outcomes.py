@@ -36,7 +36,7 @@ class Outcomes:
                 self._folders[place] = _reported(place, inside=self._bound(place))
             found = self._folders[place].get(instance)
             if found:
-                return truth(success=found[0], reward=float(found[0]), reason=f"SWE-bench report {found[1]}")
+                return truth(found[0], float(found[0]), reason=f"SWE-bench report {found[1]}")
         return None
 
     def _bound(self, folder: Path) -> Path | None:

@@ -54,7 +54,12 @@ class Run:
     system: str = ""
     tools: Json = None
     model: str | None = None
+    success: Json = None
+    reward: Json = None
+    reason: Json = None
+    """What the file says of the outcome, as `truth` reads it."""
     verdict: Verdict | None = None
+    """The outcome where `truth` does not say it."""
     error: str | None = None
     answer: str | None = None
     usage: Usage = field(default_factory=Usage)
@@ -151,11 +156,17 @@ def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:
     return {"id": words(id), "type": "function", "function": {"name": words(name), "arguments": text}}
 
 
+def tool_result(id: Json, content: str, /, *, failed: bool) -> Data:
+    """What came back from a call, as messages of a conversation write it."""
+    return {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
+
+
 def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /) -> Entry:
     """The run that `build` makes, or the reason why there is none."""
     try:
         run = build()
-        return Imported(_trajectory(run, format), run.verdict, source.path, line)
+        verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
+        return Imported(_trajectory(run, format), verdict, source.path, line)
     except FormatError as error:
         return Skipped(source.path, line, str(error))
 
@@ -188,9 +199,7 @@ def _made(run: Run) -> Trajectory:
         raise FormatError("the run does not say what its task was") from None
 
 
-def truth(
-    *, success: Json = None, reward: Json = None, reason: Json = None, success_at: float = SUCCESS_AT
-) -> Verdict | None:
+def truth(success: Json, reward: Json, /, *, reason: Json, success_at: float = SUCCESS_AT) -> Verdict | None:
     """The verdict a file states: `success` where it says so (also as 1 or 0), else a reward of `success_at` or more.
 
     A reward that contradicts `success` is left out: the bank would refuse the two together.
@@ -280,6 +289,12 @@ def at(value: Json, /, *keys: str) -> Json:
     for key in keys:
         value = mapping(value).get(key)
     return value
+
+
+def each_with(key: str, value: Json, /) -> list[Json]:
+    """The entries in a list of objects that have a list under `key`; anything else is one entry."""
+    several = listing(value)
+    return several if several and isinstance(at(several[0], key), list) else [value]
 
 
 def messages_of(value: Json, /) -> list[Json]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from lessonbank.errors import FormatError
 from lessonbank.text.bounded_json import parse
@@ -11,7 +12,19 @@ from lessonbank.types import Json, Usage
 
 from ._conversation import Conversation
 from ._files import Skipped, Source
-from ._reading import Data, Entry, Run, at, attempt, listing, mapping, words
+from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, words
+
+
+class Record(Protocol):
+    """What says to which trace it belongs."""
+
+    @property
+    def trace(self) -> str:
+        """The id of the trace."""
+        ...
+
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +44,40 @@ class Step:
     error: str = ""
 
 
-def runs(
-    source: Source, /, *, format: str, name: str, steps_of: Callable[[Json], Iterable[Step] | None]
-) -> Iterator[Entry]:
-    """A run for each trace of a file. Records of one trace may stand anywhere in it, so all are collected first."""
-    traces: dict[str, tuple[int, list[Step]]] = {}
+def traces(
+    name: str,
+    description: str,
+    matches: Callable[[Json, str], bool],
+    steps_of: Callable[[Json], Iterable[Step]],
+    /,
+) -> Format:
+    """A format of which each trace in a file is a run; `steps_of` reads the records in a value."""
+
+    def read(source: Source) -> Iterator[Entry]:
+        found = yield from by_trace(source, steps_of, nothing=f"it holds no record of {name}")
+        for trace, (line, steps) in found.items():
+            yield attempt(source, line, name, lambda t=trace, s=steps: _run(t, s, name))
+
+    return Format(name, description, matches, read)
+
+
+def by_trace(
+    source: Source, records: Callable[[Json], Iterable[R]], /, *, nothing: str
+) -> Generator[Entry, None, dict[str, tuple[int, list[R]]]]:
+    """The records of each trace, which may stand anywhere in the file, with a line of the first one.
+
+    Gives out the lines that cannot be read, and with the reason `nothing` those that hold no record.
+    """
+    found: dict[str, tuple[int, list[R]]] = {}
     for row in source.rows():
-        found = None if isinstance(row, Skipped) else list(steps_of(row.value) or ())
+        told = [] if isinstance(row, Skipped) else list(records(row.value))
         if isinstance(row, Skipped):
             yield row
-        elif not found:
-            yield Skipped(source.path, row.line, f"it holds no record of {name}")
-        for step in found or ():
-            traces.setdefault(step.trace, (row.line, []))[1].append(step)
-    for trace, (line, steps) in traces.items():
-        yield attempt(source, line, format, lambda t=trace, s=steps: _run(t, s, name))
+        elif not told:
+            yield Skipped(source.path, row.line, nothing)
+        for one in told:
+            found.setdefault(one.trace, (row.line, []))[1].append(one)
+    return found
 
 
 def _run(trace: str, steps: Sequence[Step], name: str) -> Run:

@@ -14,7 +14,7 @@ from lessonbank.errors import FormatError
 from lessonbank.types import Json
 
 from ._files import Row, Source
-from ._reading import Data, Entry, Format, Run, attempt, mapping, truth, words
+from ._reading import Data, Entry, Format, Run, attempt, mapping, words
 
 NAME = "browsergym"
 LOG = "experiment.log"
@@ -64,15 +64,14 @@ def _build(log: Source, folder: Path) -> Run:
     env = _environment(folder)
     crash = words(summary.get("err_msg"))
     messages, goal, failed = _messages(_records(log))
-    told = "BrowserGym cumulative reward"
-    verdict = None if crash else truth(reward=summary.get("cum_reward"), reason=told, success_at=log.success_at)
     return Run(
         messages=messages,
         source=f"browsergym/{env.split('.')[0]}",
         run_id=folder.name,
         task_id=env,
         task=goal or env,
-        verdict=verdict,
+        reward=None if crash else summary.get("cum_reward"),
+        reason="BrowserGym cumulative reward",
         error=crash or (failed if not summary else None) or None,
     )
 

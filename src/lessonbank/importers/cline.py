@@ -9,7 +9,6 @@ from lessonbank.types import Json
 from ._files import Source
 from ._reading import Data, Run, at, entries, listing, mapping, spent_on, words
 
-NAME = "cline"
 _INPUT = re.compile(r"\A\s*<user_input[^>]*>(.*)</user_input>\s*\Z", re.DOTALL)
 
 
@@ -51,4 +50,4 @@ def _run(value: Json, source: Source, line: int) -> Run:
     )
 
 
-FORMAT = entries(NAME, "Cline sessions (`*.messages.json`)", _matches, _run)
+FORMAT = entries("cline", "Cline sessions (`*.messages.json`)", _matches, _run)

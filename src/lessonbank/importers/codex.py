@@ -6,11 +6,10 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json, Usage
+from lessonbank.types import Json
 
-from ._reading import Data, Run, at, count, listing, mapping, sessions, tool_call, words
+from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_call, tool_result, words
 
-NAME = "codex"
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "local_shell_call_output"}
@@ -56,7 +55,7 @@ def _message(item: Data) -> Data | None:
         call = tool_call(item.get("call_id"), item.get("name") or "local_shell", told)
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind in _RESULTS:
-        return {"role": "tool", "tool_call_id": words(item.get("call_id")), **_result(_text(item.get("output")))}
+        return _result(item)
     return None
 
 
@@ -69,30 +68,23 @@ def _said(role: str, text: str) -> Data | None:
     return None
 
 
-def _result(output: str) -> Data:
+def _result(item: Data) -> Data:
+    told = item.get("output")
+    output = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
     head, marked, body = output.partition("Output:\n")
     code = _EXIT.search(head[:1000])
-    return {"content": body if marked else output, "is_error": bool(code and code.group(1) != "0")}
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return tool_result(item.get("call_id"), body if marked else output, failed=bool(code and code.group(1) != "0"))
 
 
 def _run(session: _Session) -> Run:
-    spent = session.usage
-    usage = Usage(
-        requests=session.requests,
-        input_tokens=count(spent.get("input_tokens")),
-        output_tokens=count(spent.get("output_tokens")),
-    )
+    usage = spent_on([session.usage], "input_tokens", "output_tokens")
     return Run(
         messages=session.messages,
         source="codex",
         run_id=session.run_id,
         model=session.model or None,
-        usage=usage,
+        usage=usage.model_copy(update={"requests": session.requests}),
     )
 
 
-FORMAT = sessions(NAME, "Codex sessions (`rollout-*.jsonl`)", _matches, _Session, _run)
+FORMAT = sessions("codex", "Codex sessions (`rollout-*.jsonl`)", _matches, _Session, _run)

@@ -18,10 +18,10 @@ from ._reading import (
     sessions,
     spent_on,
     tool_call,
+    tool_result,
     words,
 )
 
-NAME = "gemini_cli"
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
@@ -79,12 +79,7 @@ def _result(call: Data) -> Data:
     wrapped = _WRAPPER.match(text)
     text = SHELL_TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
     failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
-    return {
-        "role": "tool",
-        "tool_call_id": words(call.get("id")),
-        "content": "" if text == "(empty)" else text,
-        "is_error": failed,
-    }
+    return tool_result(call.get("id"), "" if text == "(empty)" else text, failed=failed)
 
 
 def _run(chat: _Chat) -> Run:
@@ -100,4 +95,6 @@ def _run(chat: _Chat) -> Run:
     )
 
 
-FORMAT = sessions(NAME, "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _Chat, _run)
+FORMAT = sessions(
+    "gemini_cli", "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _Chat, _run
+)

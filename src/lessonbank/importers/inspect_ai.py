@@ -21,7 +21,6 @@ from ._reading import (
     words,
 )
 
-NAME = "inspect"
 _SCORES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 """Inspect's letters: correct, incorrect, partly correct, no answer."""
 _ATTACHED = "attachment://"
@@ -90,7 +89,7 @@ def _verdict(scores: Data, success_at: float) -> Verdict | None:
     told = [_points(mapping(score).get("value")) for score in scores.values()]
     if not told or None in told or len({(points or 0.0) >= success_at for points in told}) > 1:
         return None
-    verdict = truth(reward=told[0], reason=f"scored by {', '.join(scores)}"[:300], success_at=success_at)
+    verdict = truth(None, told[0], reason=f"scored by {', '.join(scores)}"[:300], success_at=success_at)
     if verdict and any(name.startswith("model_graded") for name in scores):
         return verdict.model_copy(update={"source": "judge"})
     return verdict
@@ -107,4 +106,4 @@ def _stopped(sample: Data) -> str:
     return words(at(sample, "error", "message")) or (f"limit reached: {limit}" if limit else "")
 
 
-FORMAT = entries(NAME, "Inspect logs: `.eval` archives and `.json`", _matches, _build, split=_split)
+FORMAT = entries("inspect", "Inspect logs: `.eval` archives and `.json`", _matches, _build, split=_split)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from lessonbank.types import Json, Usage
 
-from ._files import Source
-from ._reading import Data, Entry, Format, count, listing, mapping
-from ._traces import Step, decoded, first_of, name_in, runs
+from ._reading import Data, count, listing, mapping
+from ._traces import Step, decoded, first_of, name_in, traces
 
-NAME = "langfuse"
 _CALLS = ("GENERATION",)
 _KINDS = {
     *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"),
@@ -68,10 +66,9 @@ def _step(row: Data) -> Step:
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    yield from runs(source, format=NAME, name=NAME, steps_of=_steps)
-
-
-FORMAT = Format(
-    NAME, "Langfuse traces and observations: JSON or JSON lines of the page, the API or the export", _matches, _read
+FORMAT = traces(
+    "langfuse",
+    "Langfuse traces and observations: JSON or JSON lines of the page, the API or the export",
+    _matches,
+    _steps,
 )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from lessonbank.types import Json, Usage
 
-from ._files import Source
-from ._reading import Data, Entry, Format, at, count, listing, mapping, words
-from ._traces import Step, decoded, runs
-
-NAME = "langsmith"
+from ._reading import Data, at, count, listing, mapping, words
+from ._traces import Step, decoded, traces
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -49,8 +46,4 @@ def _step(row: Data) -> Step:
     )
 
 
-def _read(source: Source) -> Iterator[Entry]:
-    yield from runs(source, format=NAME, name=NAME, steps_of=_steps)
-
-
-FORMAT = Format(NAME, "LangSmith runs: JSON, or one run per line", _matches, _read)
+FORMAT = traces("langsmith", "LangSmith runs: JSON, or one run per line", _matches, _steps)

@@ -17,7 +17,6 @@ from ._reading import (
     listing,
     mapping,
     messages_of,
-    truth,
     words,
 )
 
@@ -62,7 +61,8 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         system=words(system) or "\n".join(filter(None, parts)),
         tools=row.get("tools"),
         model=words(row.get("model")) or None,
-        verdict=truth(success=row.get("success"), reward=row.get("reward"), success_at=source.success_at),
+        success=row.get("success"),
+        reward=row.get("reward"),
         verbatim=True,
     )
 

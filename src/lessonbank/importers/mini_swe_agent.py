@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lessonbank.types import Json, Usage
 
 from ._files import Source
@@ -10,10 +12,10 @@ from ._reading import (
     Run,
     at,
     count,
+    each_with,
     entries,
     environment_after_agent,
     issue_in,
-    listing,
     mapping,
     messages_of,
     number,
@@ -21,7 +23,6 @@ from ._reading import (
     words,
 )
 
-NAME = "mini_swe_agent"
 _BOOKKEEPING = ("extra", "provider_specific_fields", "annotations", "audio", "refusal", "timestamp")
 
 
@@ -44,7 +45,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=messages,
         source="mini-swe-agent",
-        run_id=_run_id(source, instance),
+        run_id=source.run_of(instance),
         task_id=instance,
         task=_task(messages),
         model=words(at(info, "config", "model", "model_name")) or None,
@@ -54,12 +55,6 @@ def _build(entry: Json, source: Source, line: int) -> Run:
             requests=count(at(info, "model_stats", "api_calls")), cost=number(at(info, "model_stats", "instance_cost"))
         ),
     )
-
-
-def _run_id(source: Source, instance: str) -> str:
-    """The folder of the run: a run may keep one folder per instance, or all its instances in one."""
-    folder = source.folder
-    return (folder.parent if folder.name == instance else folder).name
 
 
 def _task(messages: list[Json]) -> str | None:
@@ -74,10 +69,6 @@ def _submission(info: dict[str, Json], messages: list[Json]) -> str | None:
     return patch if patch.strip() and patch.strip() not in last else None
 
 
-def _split(value: Json) -> list[Json]:
-    """A list of whole trajectories is unusual but plain; a list of messages is one trajectory."""
-    several = listing(value)
-    return several if several and isinstance(at(several[0], "messages"), list) else [value]
-
-
-FORMAT = entries(NAME, "mini-swe-agent `.traj.json`", _matches, _build, split=_split)
+FORMAT = entries(
+    "mini_swe_agent", "mini-swe-agent `.traj.json`", _matches, _build, split=partial(each_with, "messages")
+)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from lessonbank.types import Json
 
 from ._files import Source
-from ._reading import Run, at, entries, mapping, messages_of, truth, words
+from ._reading import Run, at, entries, mapping, messages_of, words
 
 NAME = "neutral"
 
@@ -40,12 +40,9 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task_id=words(row.get("task_id")),
         task=words(row.get("task")).strip() or None,
         model=words(row.get("model")) or None,
-        verdict=truth(
-            success=row.get("success"),
-            reward=row.get("reward"),
-            reason=row.get("label_source"),
-            success_at=source.success_at,
-        ),
+        success=row.get("success"),
+        reward=row.get("reward"),
+        reason=row.get("label_source"),
         error=_error(row),
         verbatim=True,
     )

@@ -13,7 +13,7 @@ from lessonbank.errors import FormatError
 from lessonbank.types import Json
 
 from ._files import RECORD_LIMIT, Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempt, mapping, spent_on, tool_call, words
+from ._reading import Data, Entry, Format, Run, at, attempt, mapping, spent_on, tool_call, tool_result, words
 
 NAME = "opencode"
 _FILE: Final = "opencode.db"
@@ -79,8 +79,7 @@ def _result(part: Data) -> Data:
     state = mapping(part.get("state"))
     failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
     text = words(state.get("output")) or words(state.get("error"))
-    content = "" if text == "(no output)" else text
-    return {"role": "tool", "tool_call_id": words(part.get("callID")), "content": content, "is_error": failed}
+    return tool_result(part.get("callID"), "" if text == "(no output)" else text, failed=failed)
 
 
 def _json(text: object) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage, Verdict
@@ -13,6 +14,7 @@ from ._reading import (
     Run,
     at,
     count,
+    each_with,
     entries,
     issue_in,
     listing,
@@ -24,7 +26,6 @@ from ._reading import (
     words,
 )
 
-NAME = "openhands"
 _SILENT = {"change_agent_state", "agent_state_changed", "null", "recall", "condensation", "condensation_request"}
 _SPOKEN = {"message", "finish", "reject"}
 _INTERNAL = {
@@ -55,12 +56,6 @@ def _events(value: Json) -> list[Data]:
     return [mapping(event) for entry in history for event in (entry if isinstance(entry, list) else [entry])]
 
 
-def _split(value: Json) -> list[Json]:
-    """A list of events is one run; a list of objects with a history, several."""
-    several = listing(value)
-    return several if several and isinstance(at(several[0], "history"), list) else [value]
-
-
 def _build(entry: Json, source: Source, line: int) -> Run:
     row = mapping(entry)
     events = _events(entry)
@@ -89,7 +84,7 @@ def _verdict(row: Data) -> Verdict | None:
     """Tests say so in an evaluation; in the resolver, a model that looked at the run does."""
     for resolved in (at(row, "test_result", "report", "resolved"), at(row, "report", "resolved"), row.get("resolved")):
         if resolved is not None:
-            return truth(success=resolved, reason="OpenHands evaluation report")
+            return truth(resolved, None, reason="OpenHands evaluation report")
     outcome = stated(row.get("success"))
     if outcome is None:
         return None
@@ -184,5 +179,9 @@ def _content(value: Json) -> str:
 
 
 FORMAT = entries(
-    NAME, "OpenHands `output.jsonl`, `resolver_output.jsonl` or a JSON list of events", _matches, _build, split=_split
+    "openhands",
+    "OpenHands `output.jsonl`, `resolver_output.jsonl` or a JSON list of events",
+    _matches,
+    _build,
+    split=partial(each_with, "history"),
 )

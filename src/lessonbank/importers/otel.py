@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.errors import FormatError
-from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json
 
 from ._conversation import Conversation
 from ._files import Skipped, Source
 from ._openinference import as_gen_ai
 from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
+from ._traces import by_trace, decoded
 
 NAME = "otel"
 _TOOL = "execute_tool"
@@ -132,22 +132,12 @@ def _value(value: Json) -> Json:
     return _attributes(at(row.get("kvlistValue", row.get("kvlist_value")), "values"))
 
 
-def _decoded(value: Json) -> Json:
-    """Structured content travels as JSON text in attributes."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
-        return value
-    try:
-        return parse(value)
-    except ValueError:
-        return value
-
-
 def _told(attributes: Data) -> tuple[list[Json], list[Json]]:
     """What one request was sent, and what came back."""
-    system = _decoded(attributes.get("gen_ai.system_instructions"))
+    system = decoded(attributes.get("gen_ai.system_instructions"))
     sent: list[Json] = [{"role": "system", "content": system}] if system else []
-    sent.extend(listing(_decoded(attributes.get("gen_ai.input.messages"))))
-    return sent, listing(_decoded(attributes.get("gen_ai.output.messages")))
+    sent.extend(listing(decoded(attributes.get("gen_ai.input.messages"))))
+    return sent, listing(decoded(attributes.get("gen_ai.output.messages")))
 
 
 def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
@@ -161,11 +151,11 @@ def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
             sent.extend(more_sent)
             back.extend(more_back)
             continue
-        inner = _decoded(event.get("message"))
+        inner = decoded(event.get("message"))
         body = {**event, **mapping(inner)}
-        message: Data = {"role": role, "content": _decoded(body.get("content"))}
+        message: Data = {"role": role, "content": decoded(body.get("content"))}
         if body.get("tool_calls"):
-            message["tool_calls"] = _decoded(body["tool_calls"])
+            message["tool_calls"] = decoded(body["tool_calls"])
         if role == "tool":
             message["tool_call_id"] = body.get("id")
         (back if event["event"] == "gen_ai.choice" else sent).append(message)
@@ -174,10 +164,7 @@ def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
 
 def _add_request(thread: _Thread, span: _Span) -> None:
     """Each request repeats the history; only what is new, or there more often than before, is appended."""
-    sent, back = _told(span.attributes)
-    if not sent and not back:
-        sent, back = _told_by_events(span.events)
-    for message in thread.talk.add_request(sent, back):
+    for message in thread.talk.add_request(*_said(span)):
         for part in (*listing(at(message, "parts")), *listing(at(message, "tool_calls"))):
             thread.calls.add(words(at(part, "id")))
     thread.spent.append(span.attributes)
@@ -195,7 +182,7 @@ def _add_tool(thread: _Thread, span: _Span, answered: set[str]) -> None:
         thread.talk.messages.append(
             {"role": "assistant", "tool_calls": [{"id": call_id, "name": name, "arguments": arguments}]}
         )
-    result = _decoded(span.attributes.get("gen_ai.tool.call.result")) or span.error
+    result = decoded(span.attributes.get("gen_ai.tool.call.result")) or span.error
     thread.talk.messages.append(
         {"role": "tool", "tool_call_id": call_id, "name": name, "content": result, "is_error": bool(span.error)}
     )
@@ -271,17 +258,8 @@ def _run(thread: _Thread) -> Run:
 
 
 def _read(source: Source) -> Iterator[Entry]:
-    """Spans of one trace may stand anywhere in the file, so all of them are collected first."""
-    traces: dict[str, tuple[int, list[_Span]]] = {}
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-            continue
-        found = list(_spans(row.value))
-        if not found:
-            yield Skipped(source.path, row.line, "not a span: OTLP JSON or an object with attributes is expected")
-        for span in found:
-            traces.setdefault(span.trace, (row.line, []))[1].append(span)
+    nothing = "not a span: OTLP JSON or an object with attributes is expected"
+    traces = yield from by_trace(source, _spans, nothing=nothing)
     for line, spans in traces.values():
         threads = list(_threads(spans, line))
         if not threads:

@@ -17,10 +17,10 @@ from ._reading import (
     sessions,
     spent_on,
     tool_call,
+    tool_result,
     words,
 )
 
-NAME = "qwen_code"
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
 
@@ -46,8 +46,8 @@ class _Chat:
         self.run_id = words(line.get("sessionId")) or self.run_id
         text = "\n".join(words(part.get("text")) for part in parts if part.get("text") and not part.get("thought"))
         if kind == "assistant":
-            calls = [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
-            self.messages.append({"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]})
+            calls: list[Json] = [_call(mapping(part["functionCall"])) for part in parts if "functionCall" in part]
+            self.messages.append({"role": "assistant", "content": text, "tool_calls": calls})
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
         elif kind == "tool_result":
@@ -69,8 +69,7 @@ def _result(told: Data) -> Data:
     failed = "error" in response or bool(_FAILED.search(text))
     _, marked, output = text.partition("\nOutput: ")
     output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
-    content = "" if output == "(empty)" else output
-    return {"role": "tool", "tool_call_id": words(told.get("id")), "content": content, "is_error": failed}
+    return tool_result(told.get("id"), "" if output == "(empty)" else output, failed=failed)
 
 
 def _run(chat: _Chat) -> Run:
@@ -83,4 +82,4 @@ def _run(chat: _Chat) -> Run:
     )
 
 
-FORMAT = sessions(NAME, "Qwen Code chats (`chats/*.jsonl`)", _matches, _Chat, _run)
+FORMAT = sessions("qwen_code", "Qwen Code chats (`chats/*.jsonl`)", _matches, _Chat, _run)

@@ -21,7 +21,6 @@ from ._reading import (
     words,
 )
 
-NAME = "swe_agent"
 _BOOKKEEPING = ("agent", "message_type", "is_demo", "cache_control", "tags", "thought", "action", "thinking_blocks")
 
 
@@ -40,7 +39,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=messages,
         source="swe-agent",
-        run_id=source.folder.parent.name if source.folder.name == source.stem else source.folder.name,
+        run_id=source.run_of(source.stem),
         task_id=source.stem,
         task=_task(messages) or source.stem,
         error=status if status and not status.lower().startswith("submitted") else None,
@@ -102,4 +101,4 @@ def _task(messages: list[Json]) -> str | None:
     return None
 
 
-FORMAT = entries(NAME, "SWE-agent `.traj`: `trajectory`, `history` or both", _matches, _build)
+FORMAT = entries("swe_agent", "SWE-agent `.traj`: `trajectory`, `history` or both", _matches, _build)

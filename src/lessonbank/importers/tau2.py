@@ -16,12 +16,10 @@ from ._reading import (
     mapping,
     messages_of,
     number,
-    truth,
     without,
     words,
 )
 
-NAME = "tau2"
 _BOOKKEEPING = ("turn_idx", "timestamp", "cost", "usage", "raw_data", "generation_time_seconds")
 _ENDED = {"user_stop", "agent_stop"}
 
@@ -49,11 +47,8 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task=_task(mapping(entry).get("task")),
         system=words(at(entry, "info", "environment_info", "policy")),
         model=words(at(entry, "info", "agent_info", "llm")) or None,
-        verdict=truth(
-            reward=at(run, "reward_info", "reward"),
-            reason="tau2 environment assertions",
-            success_at=source.success_at,
-        ),
+        reward=at(run, "reward_info", "reward"),
+        reason="tau2 environment assertions",
         error=None if not ended or ended in _ENDED else ended,
         usage=_usage(run),
     )
@@ -76,5 +71,5 @@ def _usage(run: dict[str, Json]) -> Usage:
 
 
 FORMAT = entries(
-    NAME, "tau2-bench results: one JSON object with `tasks` and `simulations`", _matches, _build, split=_split
+    "tau2", "tau2-bench results: one JSON object with `tasks` and `simulations`", _matches, _build, split=_split
 )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from lessonbank.types import Json, Verdict
+from lessonbank.types import Json
 
 from ._files import Source
-from ._reading import Data, Run, at, entries, listing, mapping, truth, without, words
-
-NAME = "tau_bench"
+from ._reading import Run, at, entries, listing, mapping, without, words
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -29,16 +27,12 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         run_id=f"{source.stem}/trial{words(row.get('trial')) or 0}",
         task_id=words(row.get("task_id")),
         task=words(at(entry, "info", "task", "instruction")).strip() or None,
-        verdict=None if crash else _verdict(row, source),
+        reward=None if crash else row.get("reward"),
+        reason="tau-bench environment reward",
         error=crash or None,
     )
 
 
-def _verdict(row: Data, source: Source) -> Verdict | None:
-    reason = "tau-bench environment reward"
-    return truth(reward=row.get("reward"), reason=reason, success_at=source.success_at)
-
-
 FORMAT = entries(
-    NAME, "tau-bench results: a JSON list of episodes with `traj` and `reward`", _matches, _build, split=_split
+    "tau_bench", "tau-bench results: a JSON list of episodes with `traj` and `reward`", _matches, _build, split=_split
 )

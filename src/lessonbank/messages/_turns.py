@@ -149,7 +149,7 @@ def call_of(value: Json, /) -> ToolCall:
     """
     if not isinstance(value, dict):
         raise FormatError("has a tool call that is not a mapping")
-    inner = next((i for k in _CALLS if (i := _data(value.get(k)))), value)
+    inner = next((i for k in _CALLS if (i := _data_of(value.get(k)))), value)
     name = first_string(inner, "name", "tool_name", "toolName")
     if not name:
         raise FormatError("has a tool call without a name")
@@ -176,7 +176,7 @@ def arguments_of(value: Json, /) -> dict[str, Json] | str:
 
 def result_of(value: Data, /) -> Turn:
     """What a tool returned, in any provider's spelling."""
-    inner = next((i for k in _RESULTS if (i := _data(value.get(k)))), value)
+    inner = next((i for k in _RESULTS if (i := _data_of(value.get(k)))), value)
     raw = next((inner[key] for key in ("content", "output", "response", "result") if key in inner), None)
     return Turn(
         role="user" if value.get("requestor") == "user" else "tool",
@@ -212,7 +212,3 @@ def first_string(data: Data, /, *keys: str) -> str | None:
 
 def _data_of(value: Json) -> Data:
     return value if isinstance(value, dict) else {}
-
-
-def _data(value: Json) -> Data | None:
-    return value if isinstance(value, dict) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import time
-from typing import Final, Protocol, cast, runtime_checkable
+from typing import ClassVar, Final, Protocol, cast, runtime_checkable
 
 from lessonbank._concurrency import briefly
 from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, NotFound, SpaceMismatch
@@ -45,12 +45,17 @@ class VectorSearch:
 
     store: Store
     embedder: Embedder
-    space: str
-    lessons: bool
-    queries: Outages
-    documents: Outages
+    _queries: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    _documents: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    of_lessons: ClassVar[bool] = False
+    """Whether lessons are searched, and not experiences."""
 
-    async def __call__(self, task: str, /, *, scope: str, limit: int) -> tuple[Sequence[Match], tuple[str, ...]]:
+    @property
+    def space(self) -> str:
+        """The embedder's space."""
+        return self.embedder.space
+
+    async def nearest(self, task: str, /, *, scope: str, limit: int) -> tuple[Sequence[Match], tuple[str, ...]]:
         """The nearest, once up to 256 that had no vector have one; and what a reader should know.
 
         Raises:
@@ -60,7 +65,7 @@ class VectorSearch:
         vector = await self._asked(task, scope)
         if one_look := _one_look(self.store):
             found = await one_look.nearest_unless_missing(
-                vector, scope=scope, space=self.space, limit=limit, lessons=self.lessons
+                vector, scope=scope, space=self.space, limit=limit, lessons=self.of_lessons
             )
             if found is not None:
                 return found, ()
@@ -68,19 +73,19 @@ class VectorSearch:
         return await self.store.nearest(vector, scope=scope, space=self.space, limit=limit), notes
 
     async def _asked(self, task: str, scope: str) -> Vectors:
-        self.queries.check(scope)
+        self._queries.check(scope)
         try:
             vector = (await self.embedder.embed([task], role="query"))[0]
         except ModelError as error:
-            self.queries.failed(scope, digest(task), error)
+            self._queries.failed(scope, digest(task), error)
             raise
-        self.queries.over(scope)
+        self._queries.over(scope)
         return vector
 
     async def _embed_missing(self, scope: str) -> tuple[str, ...]:
         """Embed some of what has no vector; why there is more without."""
         try:
-            self.documents.check(scope)
+            self._documents.check(scope)
             return await self._embed_due(scope)
         except ModelError as error:
             return (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
@@ -97,9 +102,9 @@ class VectorSearch:
         try:
             told = await embed_each(self.embedder, due, most=_REQUESTS)
         except ModelError as error:
-            self.documents.failed(scope, new_id(), error)
+            self._documents.failed(scope, new_id(), error)
             raise
-        self.documents.over(scope)
+        self._documents.over(scope)
         if told.vectors:
             await briefly(self.store.index(told.vectors, scope=scope, space=self.space))
         if told.refused or refusals.by_id:
@@ -159,18 +164,18 @@ class VectorSearch:
     async def _due(self, scope: str, refusals: Refusals, *, most: int) -> tuple[Texts, int]:
         """Up to `most` texts to be embedded now, and how many wait."""
         limit, now = most + len(refusals.by_id), time()
-        missing = await self.store.unindexed(scope=scope, space=self.space, limit=limit, lessons=self.lessons)
+        missing = await self.store.unindexed(scope=scope, space=self.space, limit=limit, lessons=self.of_lessons)
         due = [(id, text) for id, text in missing if not refusals.waits(id, text, now=now)]
         return due[:most], len(missing) - len(due)
 
     @property
     def _some(self) -> str:
-        return "not every lesson has" if self.lessons else "not every experience has"
+        return "not every lesson has" if self.of_lessons else "not every experience has"
 
     def _refused(self, count: int) -> tuple[str, ...]:
         if not count:
             return ()
-        what = "lessons" if self.lessons else "experiences"
+        what = "lessons" if self.of_lessons else "experiences"
         return (
             f"{count} {what} cannot be found, because the embedder refuses their text: `lessonbank doctor` names them",
         )

@@ -1,4 +1,4 @@
-"""What every wrapper of a retriever leaves to the one inside it: the space, and the vectors of new experiences."""
+"""What wrappers of a retriever share: they leave the space and new vectors to the one inside, and change matches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lessonbank.protocols import Retriever, Vectors
-from lessonbank.types import Experience
+from lessonbank.types import Experience, Lesson, Match
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +27,15 @@ class Around:
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Let the inner retriever catch up."""
         return await self.inner.catch_up(scope=scope, most=most)
+
+
+def lessons_of(match: Match, /) -> tuple[Lesson, ...]:
+    """The lesson that a match names, or every lesson of its experience; a retired one never."""
+    lessons, one = match.experience.active_lessons, match.lesson_id
+    return lessons if one is None else tuple([lesson for lesson in lessons if lesson.id == one])
+
+
+def with_lessons(match: Match, lessons: Sequence[Lesson], /) -> Match:
+    """`match` with these lessons in its experience."""
+    experience = match.experience.model_copy(update={"lessons": tuple(lessons)})
+    return match.model_copy(update={"experience": experience})

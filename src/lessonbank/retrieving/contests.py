@@ -12,7 +12,7 @@ from lessonbank.evidence.draws import Assignment, uniform
 from lessonbank.protocols import Store
 from lessonbank.types import Found, Lesson, Match
 
-from ._wrapper import Around
+from ._wrapper import Around, lessons_of, with_lessons
 
 _REREAD: Final = 20
 """Searches after which a process looks whether another one began a contest."""
@@ -58,8 +58,7 @@ class Contested(Around):
         there = {lesson.id: lesson for owner in owners if owner for lesson in owner.active_lessons}
         added = tuple(there[id] for id in missing if id in there)
         known.update(lesson.id for lesson in added)
-        lessons = (*match.experience.lessons, *added)
-        return match.model_copy(update={"experience": match.experience.model_copy(update={"lessons": lessons})})
+        return with_lessons(match, (*match.experience.lessons, *added))
 
 
 def _rivals(match: Match, newer: Mapping[str, Sequence[str]]) -> list[str]:
@@ -126,7 +125,7 @@ def one_side(found: Found, /, *, recall_id: str, drawn: bool) -> Sides:
     `drawn`: whether sides are drawn, for the ledger to compare. Else the newer side is shown, but for one that denies
     the older. What a person approved is never denied, and what it denies is not shown.
     """
-    lessons = {lesson.id: lesson for match in found.matches for lesson in _shown(match)}
+    lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
     if not any(lesson.against for lesson in lessons.values()):
         return Sides(found)
     out, told, kept, gone = set[str](), set[str](), set[str](), set[str]()
@@ -167,11 +166,6 @@ def _reached(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
             todo += against.lesson_ids if against else ()
 
 
-def _shown(match: Match) -> tuple[Lesson, ...]:
-    lessons, one = match.experience.active_lessons, match.lesson_id
-    return lessons if one is None else tuple(lesson for lesson in lessons if lesson.id == one)
-
-
 def _without(found: Found, gone: set[str]) -> Found:
     if not gone:
         return found
@@ -179,7 +173,5 @@ def _without(found: Found, gone: set[str]) -> Found:
     for match in found.matches:
         lessons = tuple(lesson for lesson in match.experience.lessons if lesson.id not in gone)
         if match.lesson_id not in gone and lessons:
-            matches.append(
-                match.model_copy(update={"experience": match.experience.model_copy(update={"lessons": lessons})})
-            )
+            matches.append(with_lessons(match, lessons))
     return found.model_copy(update={"matches": tuple(matches)})

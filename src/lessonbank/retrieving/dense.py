@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lessonbank.errors import ModelError, SpaceMismatch
-from lessonbank.protocols import Embedder, Retriever, Store, Vectors
+from lessonbank.protocols import Retriever, Vectors
 from lessonbank.types import Experience, Found
 
 from ._catch_up import CATCH_UP as CATCH_UP
 from ._catch_up import VectorSearch
-from ._refusals import Outages
 from .floor import above
 from .lexical import LexicalRetriever
 
 
 @dataclass(frozen=True, slots=True)
-class DenseRetriever:
+class DenseRetriever(VectorSearch):
     """By the cosine between task embeddings, as the paper does.
 
     When the embedder fails it answers by words and says so: a recall is late or lexical, never missing.
     """
 
-    store: Store
-    embedder: Embedder
     floor: float | None = None
     """Experiences below this cosine are left out. The paper has none."""
     words: Retriever | None = None
     """Who answers when the embedder fails: by default a search by words without a floor."""
-    _queries: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
-    _documents: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
         """What it searches by, and the floor."""
         return "experience/dense" if self.floor is None else f"experience/dense+floor({self.floor:g})"
 
-    @property
-    def space(self) -> str | None:
-        """The embedder's space."""
-        return self.embedder.space
-
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The `limit` experiences whose tasks are closest to `task`."""
         try:
-            near, notes = await self._search(task, scope=scope, limit=limit)
+            near, notes = await self.nearest(task, scope=scope, limit=limit)
         except (ModelError, SpaceMismatch) as error:
             found = await (self.words or LexicalRetriever(self.store))(task, scope=scope, limit=limit)
             why = "the embedder failed: " if isinstance(error, ModelError) else ""
@@ -60,11 +50,3 @@ class DenseRetriever:
             return {}
         rows = await self.embedder.embed([e.task for e in experiences], role="document")
         return {experience.id: rows[i] for i, experience in enumerate(experiences)}
-
-    async def catch_up(self, *, scope: str, most: int) -> int:
-        """Embed up to `most` experiences that have no vector in the embedder's space; how many were done."""
-        return await self._search.catch_up(scope=scope, most=most)
-
-    @property
-    def _search(self) -> VectorSearch:
-        return VectorSearch(self.store, self.embedder, self.embedder.space, False, self._queries, self._documents)

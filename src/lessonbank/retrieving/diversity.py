@@ -11,7 +11,7 @@ from lessonbank.errors import ModelError
 from lessonbank.protocols import Embedder
 from lessonbank.types import Found, Match
 
-from ._wrapper import Around
+from ._wrapper import Around, lessons_of
 
 POOL: Final = 20
 """Of how many experiences the different ones are picked, at least. Four times as many as wanted, if that is more."""
@@ -86,5 +86,4 @@ def alike(texts: Sequence[str], /) -> list[list[float]]:
 
 def taught(match: Match, /) -> str:
     """What a match would show: title and content of the lesson it names, or of all active lessons of its experience."""
-    lessons = [lesson for lesson in match.experience.active_lessons if match.lesson_id in (None, lesson.id)]
-    return "\n".join(f"{lesson.title}\n{lesson.content}" for lesson in lessons)
+    return "\n".join(f"{lesson.title}\n{lesson.content}" for lesson in lessons_of(match))

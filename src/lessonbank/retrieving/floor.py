@@ -40,34 +40,23 @@ class Floor(Around):
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds, from `least` upwards; a reason when that is nothing of something."""
         found = await self.inner(task, scope=scope, limit=limit)
-        return above(found, [match.score for match in found.matches], self.least)
+        return above(found, self._similarities(task, found.matches), self.least)
+
+    def _similarities(self, task: str, matches: Sequence[Match]) -> Sequence[float]:
+        return [match.score for match in matches]
 
 
 @dataclass(frozen=True, slots=True)
-class WordFloor(Around):
+class WordFloor(Floor):
     """Leaves out matches whose task shares less than `least` of its words with the task asked for (see `overlap`).
 
     The score of a search by words cannot serve: the same two texts score ten times lower in a bank of one experience
     than in a bank of a thousand, because BM25 weighs a word by how many experiences hold it.
     """
 
-    least: float
-
-    @property
-    def name(self) -> str:
-        """The inner name and the floor."""
-        return f"{self.inner.name}+floor({self.least:g})"
-
-    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
-        """What `inner` finds, from `least` upwards; a reason when that is nothing of something."""
-        found = await self.inner(task, scope=scope, limit=limit)
-        return above(found, overlaps(task, found.matches), self.least)
-
-
-def overlaps(task: str, matches: tuple[Match, ...], /) -> list[float]:
-    """The `overlap` of each match's task with `task`."""
-    asked = _words(task)
-    return [_overlap(asked, _words(match.experience.task)) for match in matches]
+    def _similarities(self, task: str, matches: Sequence[Match]) -> Sequence[float]:
+        asked = _words(task)
+        return [_overlap(asked, _words(match.experience.task)) for match in matches]
 
 
 def overlap(one: str, other: str, /) -> float:

@@ -15,6 +15,8 @@ from lessonbank.text.rendering import BYTES_PER_TOKEN, width
 from lessonbank.types import Found, Lesson, Match, Recall
 from lessonbank.types.ids import digest
 
+from ._wrapper import lessons_of
+
 _NOTHING = Assignment()
 _NO_GROUPS: Members = {}
 Style = Literal["full", "paper"]
@@ -130,7 +132,7 @@ def _ranked(found: Found) -> Sequence[tuple[Match, Lesson]]:
     """Every lesson that was found, with the first match that gave it: several tasks may have taught the same one."""
     first: dict[str, tuple[Match, Lesson]] = {}
     for match in found.matches:
-        for lesson in _lessons(match):
+        for lesson in lessons_of(match):
             first.setdefault(lesson.id, (match, lesson))
     return list(first.values())
 
@@ -154,12 +156,6 @@ def _placed(lessons: Sequence[Lesson], sizes: Mapping[str, int], room: int) -> f
             room -= sizes[lesson.id]
             placed.add(lesson.id)
     return frozenset(placed)
-
-
-def _lessons(match: Match) -> Sequence[Lesson]:
-    """The lesson that a match names, or every lesson of its experience; a retired one never."""
-    lessons, one = match.experience.active_lessons, match.lesson_id
-    return lessons if one is None else [lesson for lesson in lessons if lesson.id == one]
 
 
 def _body(lesson: Lesson, style: Style) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lessonbank.types import Found, Kind, Match
 
-from ._wrapper import Around
+from ._wrapper import Around, lessons_of, with_lessons
 from .leave_out import SLACK, ask_next
 
 
@@ -34,8 +34,7 @@ class OfKind(Around):
         return Found(notes=found.notes, empty=f"past tasks found: {len(found.matches)}, none taught a {self.kind}")
 
     def _of(self, match: Match) -> Match | None:
-        active = match.experience.active_lessons
-        lessons = tuple(one for one in active if one.kind == self.kind and match.lesson_id in (None, one.id))
+        lessons = tuple(one for one in lessons_of(match) if one.kind == self.kind)
         if not lessons or lessons == match.experience.lessons:
             return match if lessons else None
-        return match.model_copy(update={"experience": match.experience.model_copy(update={"lessons": lessons})})
+        return with_lessons(match, lessons)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from lessonbank.errors import ModelError, SpaceMismatch
-from lessonbank.protocols import Embedder, Store, Vectors
+from lessonbank.protocols import Vectors
 from lessonbank.types import Experience, Found, Match
 
 from ._catch_up import VectorSearch
-from ._refusals import Outages
 
 SUFFIX: Final = "#lessons"
 """What makes an embedder's space one of lessons: vectors of tasks and of lessons never meet."""
 
 
 @dataclass(frozen=True, slots=True)
-class LessonRetriever:
+class LessonRetriever(VectorSearch):
     """By the cosine between the task and the text of each lesson: its title, description and content.
 
     A match is one lesson, which its `lesson_id` names; its experience is the whole one, and two lessons of one
@@ -28,25 +27,18 @@ class LessonRetriever:
     When the embedder fails, tasks are searched by words, and the lessons of what is found count in their order.
     """
 
-    store: Store
-    embedder: Embedder
     name: str = "lesson/dense"
-    _queries: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
-    _documents: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    of_lessons = True
 
     @property
-    def space(self) -> str | None:
+    def space(self) -> str:
         """The embedder's space, for lessons."""
-        return self._space
-
-    @property
-    def _space(self) -> str:
         return f"{self.embedder.space}{SUFFIX}"
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The `limit` active lessons that are closest to `task`."""
         try:
-            found, notes = await self._search(task, scope=scope, limit=limit)
+            found, notes = await self.nearest(task, scope=scope, limit=limit)
         except (ModelError, SpaceMismatch) as error:
             near = await self.store.search(task, scope=scope, limit=limit)
             why = "the embedder failed: " if isinstance(error, ModelError) else ""
@@ -61,14 +53,6 @@ class LessonRetriever:
             return {}
         rows = await self.embedder.embed([lesson.text for lesson in lessons], role="document")
         return {lesson.id: rows[i] for i, lesson in enumerate(lessons)}
-
-    async def catch_up(self, *, scope: str, most: int) -> int:
-        """Embed up to `most` active lessons that have no vector in this space; how many were done."""
-        return await self._search.catch_up(scope=scope, most=most)
-
-    @property
-    def _search(self) -> VectorSearch:
-        return VectorSearch(self.store, self.embedder, self._space, True, self._queries, self._documents)
 
 
 def _lessons_of(matches: Sequence[Match]) -> tuple[Match, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from lessonbank.protocols import Store
 from lessonbank.types import Match
@@ -15,21 +14,15 @@ AROUND: Final = 20
 """How many experiences are asked for at least: as many as the topic of a task is told from."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    found: dict[tuple[int, str, str], tuple[int, Sequence[Match]]] = field(
-        default_factory=dict[tuple[int, str, str], tuple[int, Sequence[Match]]]
-    )
-    """By store, scope and task: how many were asked for, and what there was."""
-
-
+_Look: TypeAlias = dict[tuple[int, str, str], tuple[int, Sequence[Match]]]
+"""By store, scope and task: how many were asked for, and what there was."""
 _LOOK: ContextVar[_Look | None] = ContextVar("look", default=None)
 
 
 @contextmanager
 def one_look() -> Generator[None]:
     """Within, `by_words` asks a store for a task once. What is written meanwhile is not seen."""
-    token = _LOOK.set(_Look())
+    token = _LOOK.set({})
     try:
         yield
     finally:
@@ -42,9 +35,9 @@ async def by_words(store: Store, task: str, /, *, scope: str, limit: int) -> Seq
     if look is None:
         return await store.search(task, scope=scope, limit=limit)
     key = id(store), scope, task
-    asked, found = look.found.get(key, (0, ()))
+    asked, found = look.get(key, (0, ()))
     if asked < limit and len(found) == asked:  # fewer than were asked for are all that there are
         asked = max(limit, AROUND)
         found = await store.search(task, scope=scope, limit=asked)
-        look.found[key] = asked, found
+        look[key] = asked, found
     return found[:limit]
