@@ -419,7 +419,7 @@ class AsyncReasoningBank:
 
         The memory never breaks the block: `attempt.notes` and one warning say what failed.
         """
-        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata, keep=self.keep_unfinished)
+        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
