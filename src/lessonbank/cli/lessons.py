@@ -273,52 +273,29 @@ def approve(
     console.print(f"approved: {len(ids)}", markup=False)
 
 
-@app.command()
-def quarantine(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Show lessons to nobody until a person approves them."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        _hiding(memory, whole, by, key_file).lessons.quarantine(*whole, by=by, reason=reason)
-    console.print(f"quarantined: {len(ids)}", markup=False)
+def _add_decision(name: str, done: str, what: str, /, *, hides: bool = False) -> None:
+    """Add the command of a decision about lessons that needs a reason. `done`: what it says in the end."""
+
+    def decide(
+        ids: Ids,
+        bank: options.Bank,
+        scope: options.Scope,
+        by: options.By,
+        reason: options.Reason,
+        key_file: KeyFile = None,
+    ) -> None:
+        with opened(bank, scope) as memory:
+            whole = lesson_ids(memory, ids)
+            owner = _hiding(memory, whole, by, key_file) if hides else reviewing(memory, by, key_file)
+            getattr(owner.lessons, name)(*whole, by=by, reason=reason)
+        console.print(f"{done}: {len(ids)}", markup=False)
+
+    app.command(name, help=what)(decide)
 
 
-@app.command()
-def retire(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Stop showing lessons. They stay, and `restore` brings them back."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        _hiding(memory, whole, by, key_file).lessons.retire(*whole, by=by, reason=reason)
-    console.print(f"retired: {len(ids)}", markup=False)
-
-
-@app.command()
-def restore(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Show retired lessons again."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        reviewing(memory, by, key_file).lessons.restore(*whole, by=by, reason=reason)
-    console.print(f"restored: {len(ids)}", markup=False)
+_add_decision("quarantine", "quarantined", "Show lessons to nobody until a person approves them.", hides=True)
+_add_decision("retire", "retired", "Stop showing lessons. They stay, and `restore` brings them back.", hides=True)
+_add_decision("restore", "restored", "Show retired lessons again.")
 
 
 @app.command()
