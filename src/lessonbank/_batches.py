@@ -1,13 +1,14 @@
-"""Records in batches: what is done with many of them can leave the event loop, and memory holds few of them."""
+"""Records one after another: in batches, what is done with many of them can leave the event loop."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from itertools import islice
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
+_PAGE: Final = 500
 
 
 def batches(things: Iterable[T], /, *, size: int = 512) -> Iterator[list[T]]:
@@ -16,10 +17,24 @@ def batches(things: Iterable[T], /, *, size: int = 512) -> Iterator[list[T]]:
     return iter(lambda: list(islice(rest, size)), [])
 
 
+def closing(records: AsyncIterator[T], /) -> aclosing[AsyncGenerator[T]]:
+    """Records that come one by one. Their source is closed at the end of the block, wherever that is left."""
+    return aclosing(cast("AsyncGenerator[T]", records))
+
+
+async def paged(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T], str], /) -> AsyncGenerator[T]:
+    """Every record of a list that is asked page by page: at most `limit`, `after` the id of the last one."""
+    after: str | None = None
+    while found := await page(limit=_PAGE, after=after):
+        for record in found:
+            yield record
+        after = id_of(found[-1])
+
+
 async def async_batches(records: AsyncIterator[T], /, *, size: int) -> AsyncGenerator[list[T]]:
     """The same of records that come one by one. The source is closed when the consumer leaves early."""
     held: list[T] = []
-    async with aclosing(cast("AsyncGenerator[T]", records)) as source:
+    async with closing(records) as source:
         async for record in source:
             held.append(record)
             if len(held) == size:

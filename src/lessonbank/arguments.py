@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from inspect import Signature
 from pathlib import Path
@@ -252,19 +252,18 @@ def a_mapping(value: object, /) -> dict[str, Any]:
             return {}
         told = dict(cast("Mapping[str, Any]", value))
         json.dumps(told, allow_nan=False)
-        if _levels(told) <= DEEPEST:
+        if _is_readable([told]):
             return mended(_METADATA.validate_python(told, strict=True))
     except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
         pass
     raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
 
 
-def check_data(values: Iterable[object], name: str, /) -> None:
+def check_data(values: Sequence[object], name: str, /) -> None:
     """Refuse data of records that some reader of JSON could not read back."""
-    for value in values:
-        if is_a(value, (dict, list, tuple)) and value and _levels(cast("object", value)) > DEEPEST:
-            takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
-            raise refusal(name, takes, cast("object", value))
+    if not _is_readable(values):
+        takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
+        raise refusal(name, takes, next(value for value in values if not _is_readable([value])))
 
 
 def filters(*, text: object, metadata: object, limit: object, after: object) -> dict[str, Any]:
@@ -363,12 +362,10 @@ def _items(values: object) -> list[object]:
         return []
 
 
-def _levels(value: object) -> int:
-    """How deep lists and mappings of JSON are nested, counted as far as it matters."""
-    depth = 0
-    level: list[Any] = [value]
-    while level and depth <= DEEPEST:
-        depth += 1
+def _is_readable(values: Sequence[object]) -> bool:
+    """Whether every reader of JSON can read values back: nested no deeper than `DEEPEST`, and with finite numbers."""
+    level: list[Any] = [value for value in values if issubclass(type(value), (dict, list, tuple))]
+    for _ in range(DEEPEST):
         outer, level = level, []
         for one in outer:
             for inner in cast("dict[str, Any]", one).values() if issubclass(type(one), dict) else one:
@@ -377,8 +374,10 @@ def _levels(value: object) -> int:
                 if issubclass(type(inner), (dict, list, tuple)):
                     level.append(inner)
                 elif _is_endless(inner):
-                    return DEEPEST + 1
-    return depth
+                    return False
+        if not level:
+            return True
+    return False
 
 
 def _is_endless(value: object) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .arguments import a_flag, is_a, kind, shown
 from .errors import FormatError, UsageError
@@ -16,48 +16,11 @@ from .messages import trajectory_from
 from .types import SECONDS, Action, Json, Learned, Lesson, Observation, Outcome, Recall, Step, Trajectory
 from .types.ids import new_id
 
+if TYPE_CHECKING:
+    from .bank import AsyncReasoningBank
+
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
-
-
-class Loop(Protocol):
-    """What an attempt needs from its bank."""
-
-    scope: str
-
-    async def retrieve(
-        self,
-        task: str,
-        /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Recall: ...
-
-    async def learn(
-        self,
-        source: object,
-        /,
-        *,
-        task: str | None = None,
-        recall: Recall | None = None,
-        outcome: Outcome | None = None,
-        reward: float | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Learned: ...
-
-    async def submit(
-        self,
-        source: object,
-        /,
-        *,
-        task: str | None = None,
-        recall: Recall | None = None,
-        outcome: Outcome | None = None,
-        reward: float | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> tuple[str, ...]: ...
 
 
 class AsyncAttempt:
@@ -71,16 +34,15 @@ class AsyncAttempt:
 
     def __init__(
         self,
-        bank: Loop,
+        bank: AsyncReasoningBank,
         task: str,
         /,
         *,
-        keep: Callable[..., Awaitable[None]],
         limit: int | None = None,
         trusted: bool = False,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        self._bank, self._keep, self._metadata = bank, keep, metadata
+        self._bank, self._metadata = bank, metadata
         self._retrieve = partial(bank.retrieve, limit=limit, trusted=trusted, metadata=metadata)
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
@@ -181,7 +143,7 @@ class AsyncAttempt:
         try:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
-                await self._keep(run, recall=self._receipt, metadata=self._metadata)
+                await self._bank.keep_unfinished(run, recall=self._receipt, metadata=self._metadata)
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")

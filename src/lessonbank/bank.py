@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
@@ -74,7 +74,7 @@ from .matts.result import Scaled
 from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
-from .protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever, Store
+from .protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever, Store, Vectors
 from .retrieving.contests import one_side, remember
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
@@ -157,6 +157,8 @@ class AsyncReasoningBank:
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._trying = trying
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
+        # What decides where the bank changes faster than its consolidator.
+        self._appending = OneWording(append, store) if one_wording else append
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
@@ -288,7 +290,9 @@ class AsyncReasoningBank:
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
-        attempts = await gather(partial(self._judged, run, decided[run.id], misfit) for run in new)
+        judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
+        # Where all is known, nobody is waited for: a task for each run would only take time.
+        attempts = [await judge() for judge in judging] if all(decided.values()) else await gather(judging)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
         extraction, failed = await self._extracted(attempts, receipt, misfit)
@@ -395,11 +399,7 @@ class AsyncReasoningBank:
         if asks_model(self._consolidator) and (misfit := await self._misfit(experience.task)):
             raise misfit
         if dry_run:
-            with self._intake.in_force():
-                told = await self._consolidator(experience)
-            decided = await self._intake.changes(told, given=experience)
-            return (await in_topics(self._topics, decided))[0]
-
+            return (await self._decided(self._consolidator, experience, earlier=None, costs=[]))[0]
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
         )
@@ -419,7 +419,7 @@ class AsyncReasoningBank:
 
         The memory never breaks the block: `attempt.notes` and one warning say what failed.
         """
-        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata, keep=self.keep_unfinished)
+        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
@@ -796,15 +796,8 @@ class AsyncReasoningBank:
                 return result.already_learned(known), None, None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
-
-            async def settle() -> Settlement | None:
-                _, others = await earlier_settlement(
-                    self.store, result.receipt, result.prior, result.truths, besides=result.attempts
-                )
-                return told_by(result.settlement(experience.id, others), who)
-
             changes, settlement, notes = await self._commit(
-                policy, experience, costs=costs, earlier=earlier, settle=settle, unlearned=result.ids
+                policy, experience, costs=costs, earlier=earlier, result=result, who=who
             )
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
@@ -821,57 +814,77 @@ class AsyncReasoningBank:
         *,
         costs: list[Usage],
         earlier: Experience | None = None,
-        settle: Callable[[], Awaitable[Settlement | None]] | None = None,
-        unlearned: Sequence[str] = (),
+        result: LearnOutcome | None = None,
+        who: str = "",
     ) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
         """Decide and apply; what was applied, how the receipt is settled, and what a reader should know.
 
-        `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
+        What decides at once does so under the lock of the scope. What may ask a model decides without it, and anew
+        where another task changed the scope meanwhile.
         """
-
-        sorting = list[str]()
-
-        async def decided() -> tuple[Change, ...]:
-            with one_look():
-                with self._locks.deciding(experience.scope), self._intake.in_force():
-                    told = await decide(policy, experience)
-                costs.append(spent(told))
-                changes = replacing(earlier, await self._intake.changes(told, given=experience))
-                changes, usage, sorting[:] = await in_topics(self._topics, changes)
-            costs.append(usage)
-            return changes
-
-        async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
-            new = changed(changes)
-            brought = [lesson for one in new for lesson in one.lessons]
-            kept = {one.id for one in (*new, *brought)}
-            settlement = await settle() if settle else None
-            _, misfit = await self._handle.apply_embedded(
-                changes,
-                {id: vector for id, vector in vectors.items() if id in kept},
-                writer=self.writer,
-                settlement=settlement,
-                unlearned=unlearned,
-                unchanged=[earlier] if earlier else [],
-                one_wording=self._one_wording,
-            )
-            self._commits[experience.scope] += 1
-            await remember(self.store, brought, scope=experience.scope)
-            return changes, settlement, (*notes, *sorting, *misfit)
-
+        scope = experience.scope
+        decide_now = partial(self._decided, policy, experience, earlier=earlier, costs=costs)
+        apply = partial(self._applied, experience, earlier=earlier, result=result, who=who)
         if not asks_model(policy) and not (self._topics and self._topics.asks_model):
             vectors, notes = await self._handle.index([experience])
-            async with self._locks.of(experience.scope):
-                return await applied(await decided())
+            async with self._locks.of(scope):
+                changes, sorting = await decide_now()
+                return await apply(changes, vectors, notes=(*notes, *sorting))
         for left in reversed(range(_STALE_TRIES)):
-            seen = self._commits[experience.scope]
-            changes = await decided()
+            seen = self._commits[scope]
+            changes, sorting = await decide_now()
             vectors, notes = await self._handle.index(changed(changes))
-            async with self._locks.of(experience.scope):
-                if left and self._commits[experience.scope] != seen:
-                    continue
-                return await applied(changes)
+            async with self._locks.of(scope):
+                if not left or self._commits[scope] == seen:
+                    return await apply(changes, vectors, notes=(*notes, *sorting))
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
+
+    async def _decided(
+        self, policy: Consolidator, experience: Experience, *, earlier: Experience | None, costs: list[Usage]
+    ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+        """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
+        with one_look():
+            with self._locks.deciding(experience.scope), self._intake.in_force():
+                told = await decide(policy, experience)
+            costs.append(spent(told))
+            changes = replacing(earlier, await self._intake.changes(told, given=experience))
+            changes, usage, notes = await in_topics(self._topics, changes)
+        costs.append(usage)
+        return changes, notes
+
+    async def _applied(
+        self,
+        experience: Experience,
+        changes: tuple[Change, ...],
+        vectors: Mapping[str, Vectors],
+        *,
+        notes: tuple[str, ...],
+        earlier: Experience | None,
+        result: LearnOutcome | None,
+        who: str,
+    ) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
+        """Apply what was decided, and settle the receipt: another run under it may have been counted meanwhile."""
+        new = changed(changes)
+        brought = [lesson for one in new for lesson in one.lessons]
+        kept = {one.id for one in (*new, *brought)}
+        settlement = None
+        if result:
+            _, others = await earlier_settlement(
+                self.store, result.receipt, result.prior, result.truths, besides=result.attempts
+            )
+            settlement = told_by(result.settlement(experience.id, others), who)
+        _, misfit = await self._handle.apply_embedded(
+            changes,
+            {id: vector for id, vector in vectors.items() if id in kept},
+            writer=self.writer,
+            settlement=settlement,
+            unlearned=result.ids if result else (),
+            unchanged=[earlier] if earlier else [],
+            one_wording=self._one_wording,
+        )
+        self._commits[experience.scope] += 1
+        await remember(self.store, brought, scope=experience.scope)
+        return changes, settlement, (*notes, *misfit)
 
     async def _correct(
         self,
@@ -973,11 +986,6 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank._extractor = relabel(labels)
         return bank, []
-
-    @property
-    def _appending(self) -> Consolidator:
-        """What decides where the bank changes faster than its consolidator."""
-        return OneWording(append, self.store) if self._one_wording else append
 
     @property
     def _handle(self) -> Handle:

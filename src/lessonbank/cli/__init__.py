@@ -46,39 +46,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(learn)
-app.command()(formats)
-app.command()(retrieve)
-app.command()(explain)
-app.command()(lift)
-app.command()(trial)
-app.command()(reflect)
-app.command()(proxy)
-app.command()(review)
-app.command()(serve)
-app.add_typer(lessons.app, name="lessons")
-app.add_typer(runs.app, name="runs")
-app.add_typer(recalls.app, name="recalls")
-app.add_typer(history.app, name="history")
-app.add_typer(writers.app, name="writers")
-app.add_typer(reviewers.app, name="reviewers")
-app.add_typer(keys.app, name="keys")
-app.command()(install)
-app.command()(uninstall)
-app.add_typer(hook.app, name="hook")
-app.command()(diff)
-app.command("import")(import_)
-app.command()(export)
-app.command()(sync)
-app.command()(backup)
-app.command()(restore)
-app.command()(salvage)
-app.command()(migrate)
-app.command()(purge)
-app.command()(doctor)
-app.command()(mcp)
-app.command()(worker)
+_GROUPS = (lessons, runs, recalls, history, writers, reviewers, keys, hook)
+_COMMANDS = (
+    *(demo, learn, formats, retrieve, explain, lift, trial, reflect, proxy, review, serve, install, uninstall, diff),
+    *(import_, export, sync, backup, restore, salvage, migrate, purge, doctor, mcp, worker),
+)
+for group in _GROUPS:
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
+for command in _COMMANDS:
+    app.command(command.__name__.removesuffix("_"))(command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""Opens the bank that a command names, and says which scopes there are when the named one is empty."""
+"""Opens the bank that a command names, and warns where the scope that it names is empty."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import typer
 
 from lessonbank.arguments import named
 from lessonbank.errors import UsageError
+
+from ._output import warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -52,12 +54,11 @@ def path_of(bank: str, /) -> Path:
     return Path(bank.removeprefix("sqlite:")).expanduser()
 
 
-def elsewhere_in(memory: ReasoningBank, /) -> str:
-    """For a scope that holds nothing, most likely a mistyped one: one sentence that names the scopes that do."""
-    if _holds(memory):
-        return ""
-    full = [scope for scope in memory.admin.scopes() if _holds(memory.scoped(scope))]
-    return f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}"
+def warn_where_empty(memory: ReasoningBank, /) -> None:
+    """Where the scope holds nothing, it is most likely mistyped: name the scopes that hold something."""
+    if not _holds(memory):
+        full = [scope for scope in memory.admin.scopes() if _holds(memory.scoped(scope))]
+        warn(f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}")
 
 
 def _holds(memory: ReasoningBank) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from lessonbank.errors import NotFound, UsageError
@@ -11,6 +12,7 @@ from lessonbank.guard import one_line
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
+    from lessonbank.types import Lesson
 
 T = TypeVar("T")
 SHOWN = 8
@@ -30,12 +32,8 @@ def short(id: str, /) -> str:
 
 def lesson_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a lesson, retired ones too. Raises NotFound, UsageError."""
-
-    def page(after: str | None) -> Sequence[tuple[str, str]]:
-        found = memory.lessons.list(retired=True, limit=_PAGE, after=after)
-        return [(lesson.id, lesson.title) for lesson in found]
-
-    return _whole("lesson", given, memory.lessons.get, _pages(page))
+    known = ((lesson.id, lesson.title) for lesson in lessons_of(memory))
+    return _whole("lesson", given, memory.lessons.get, known)
 
 
 def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
@@ -45,21 +43,16 @@ def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
 
 def run_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a run. Raises NotFound, UsageError."""
-
-    def page(after: str | None) -> Sequence[tuple[str, str]]:
-        found = memory.runs.list(limit=_PAGE, after=after)
-        return [(run.trajectory.id, run.trajectory.task) for run in found]
-
-    return _whole("run", given, memory.runs.get, _pages(page))
+    runs = _paged(memory.runs.list, lambda run: run.trajectory.id)
+    known = ((run.trajectory.id, run.trajectory.task) for run in runs)
+    return _whole("run", given, memory.runs.get, known)
 
 
 def recall_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a recall. Raises NotFound, UsageError."""
-
-    def page(after: str | None) -> Sequence[tuple[str, str]]:
-        return [(recall.id, recall.task) for recall in memory.recalls.list(limit=_PAGE, after=after)]
-
-    return _whole("recall", given, memory.recalls.get, _pages(page))
+    recalls = _paged(memory.recalls.list, lambda recall: recall.id)
+    known = ((recall.id, recall.task) for recall in recalls)
+    return _whole("recall", given, memory.recalls.get, known)
 
 
 def experience_id(memory: ReasoningBank, given: str, /) -> str:
@@ -93,8 +86,13 @@ def _only(what: str, given: str, known: Iterable[tuple[str, str]]) -> str:
     return next(iter(found))
 
 
-def _pages(page: Callable[[str | None], Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
+def lessons_of(memory: ReasoningBank, /) -> Iterator[Lesson]:
+    """Every lesson of the scope, newest first, retired ones too."""
+    return _paged(partial(memory.lessons.list, retired=True), lambda lesson: lesson.id)
+
+
+def _paged(page: Callable[..., Sequence[T]], id_of: Callable[[T], str]) -> Iterator[T]:
     after: str | None = None
-    while found := page(after):
+    while found := page(limit=_PAGE, after=after):
         yield from found
-        after = found[-1][0]
+        after = id_of(found[-1])

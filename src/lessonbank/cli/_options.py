@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 import typer
 
@@ -27,7 +27,6 @@ By: TypeAlias = Annotated[
     str, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.", show_default=False)
 ]
 Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; the journal keeps it.", show_default=False)]
-Why: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; the journal keeps it.", show_default=False)]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="List at most this many.")]
 After: TypeAlias = Annotated[
     str | None, typer.Option("--after", help="Go on after this id, the last one of the list before.")
@@ -70,6 +69,34 @@ def model_of(name: str | None, base_url: str | None = None, timeout: float = 120
     if name is None and base_url is not None:
         raise UsageError("--base-url needs the name of a model there: give --model")
     return None if name is None else Model(name, base_url=base_url, timeout=timeout)
+
+
+def settings_of(
+    model: Any,
+    /,
+    *,
+    domain: str,
+    profile: str = "default",
+    embedder: str | None = None,
+    trust: str = "open",
+    holdout: float | None = None,
+    **learning: Any,
+) -> dict[str, Any]:
+    """What `connect` takes for a model and these options. `learning`: more fields of `Learning`.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+    from lessonbank import Evidence, Learning
+
+    return {
+        "model": model,
+        "embedder": embedder,
+        "profile": profile,
+        "learning": Learning(domain=cast("Any", domain), **learning),
+        "safety": trust,
+        "evidence": None if holdout is None else Evidence(holdout=holdout or None),
+    }
 
 
 def moment(text: str, /) -> int | datetime:

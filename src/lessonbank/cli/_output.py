@@ -16,6 +16,7 @@ from rich.text import Text
 
 from lessonbank.errors import printable
 from lessonbank.guard import clean, one_line
+from lessonbank.types import Record
 
 from ._ids import short
 
@@ -50,13 +51,18 @@ def replace_unknown_letters() -> None:
 
 
 def show_json(value: Any, /) -> None:
-    """One JSON document on stdout, ASCII only: nothing in it can drive a terminal."""
+    """One JSON document of records and plain values on stdout, ASCII only: nothing in it can drive a terminal."""
     try:
-        json.dump(value, sys.stdout, indent=2, ensure_ascii=True, default=str)
+        json.dump(value, sys.stdout, indent=2, ensure_ascii=True, default=_plain)
         sys.stdout.write("\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _to_nowhere()
+
+
+def _plain(value: object) -> object:
+    """What JSON has no form for: a record is its fields, anything else what it calls itself."""
+    return value.model_dump(mode="json") if isinstance(value, Record) else str(value)
 
 
 def _to_nowhere() -> None:

@@ -104,7 +104,7 @@ class Report:
             "stopped": self.stopped,
             "outcomes": {outcome: total[outcome] for outcome in sorted(_OUTCOMES) if total[outcome]},
             "files": [{"file": str(file), **{c: counts[c] for c in _COLUMNS}} for file, counts in self.files.items()],
-            "lessons": [lesson.model_dump(mode="json") for lesson in self.lessons],
+            "lessons": self.lessons,
             "graded": dict(self.graded),
             "notes": dict(self.notes),
             "skipped": self.skipped,

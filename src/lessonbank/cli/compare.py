@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lessonbank.types import Lesson
 
 from . import _options as options
-from ._bank import elsewhere_in, opened
-from ._ids import short
-from ._output import console, show_json, show_table, warn
-
-if TYPE_CHECKING:
-    from lessonbank import ReasoningBank
-
-_PAGE = 1000
+from ._bank import opened, warn_where_empty
+from ._ids import lessons_of, short
+from ._output import console, show_json, show_table
 
 
 @dataclass(frozen=True)
@@ -44,9 +39,9 @@ def diff(
     `lessonbank history diff` compares two moments of one bank.
     """
     with opened(a, scope) as one, opened(b, other_scope or scope) as other:
-        found = difference(_lessons(one), _lessons(other))
-        for elsewhere in filter(None, (elsewhere_in(one), elsewhere_in(other))):
-            warn(elsewhere)
+        found = difference(list(lessons_of(one)), list(lessons_of(other)))
+        warn_where_empty(one)
+        warn_where_empty(other)
     if as_json:
         show_json(_as_dict(found))
     elif rows := list(_rows(found)):
@@ -73,14 +68,6 @@ def _changes(a: Lesson, b: Lesson) -> list[str]:
     return [named.get(part, part) for part in parts if getattr(a, part) != getattr(b, part)]
 
 
-def _lessons(memory: ReasoningBank) -> list[Lesson]:
-    found, after = list[Lesson](), None
-    while page := memory.lessons.list(retired=True, limit=_PAGE, after=after):
-        found += page
-        after = page[-1].id
-    return found
-
-
 def _rows(found: Difference) -> Iterable[tuple[str, str, str]]:
     yield from (("only in A", short(one.id), one.title) for one in found.only_a)
     yield from (("only in B", short(one.id), one.title) for one in found.only_b)
@@ -89,7 +76,7 @@ def _rows(found: Difference) -> Iterable[tuple[str, str, str]]:
 
 def _as_dict(found: Difference) -> dict[str, object]:
     return {
-        "only_in_a": [one.model_dump(mode="json") for one in found.only_a],
-        "only_in_b": [one.model_dump(mode="json") for one in found.only_b],
-        "changed": [{"a": a.model_dump(mode="json"), "b": b.model_dump(mode="json")} for a, b in found.changed],
+        "only_in_a": found.only_a,
+        "only_in_b": found.only_b,
+        "changed": [{"a": a, "b": b} for a, b in found.changed],
     }

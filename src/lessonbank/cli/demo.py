@@ -300,9 +300,9 @@ def _as_dict(
         "difference_over_worlds": asdict(paired_bootstrap([b for _, b in across], [a for a, _ in across]))
         if across
         else None,
-        "lessons": [lesson.model_dump(mode="json") for lesson in story.picked_lessons()],
+        "lessons": story.picked_lessons(),
         "injected": {"task": example.task.goal, "text": example.memory} if example else None,
-        "usage": story.usage.model_dump(),
+        "usage": story.usage,
         "notes": story.notes,
         "meaning": _meaning(asked, player),
     }

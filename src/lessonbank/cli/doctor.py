@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,10 +71,10 @@ def doctor(
         "leaves": leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
         "versions": _versions(),
         "storage": dict(storage),
-        "scopes": {s: c.model_dump() for s, c in counts.items()},
-        "queue": queue.model_dump(mode="json"),
+        "scopes": counts,
+        "queue": queue,
         "reindexed": done,
-        "proposals": {s: [one.model_dump(mode="json") for one in found] for s, found in proposed.items()},
+        "proposals": proposed,
         "unlabelled": unlabelled,
         "unembedded": unembedded,
         "reviewers": list(reviewers),
@@ -85,7 +84,7 @@ def doctor(
     if as_json:
         show_json(report)
     else:
-        _show(report, counts, queue)
+        _show(report)
     if problems:
         raise typer.Exit(1)
 
@@ -110,14 +109,14 @@ def _receiver(model: str, base_url: str | None) -> str:
     return f"{model} on {server.scheme}://{server.hostname}{f':{server.port}' if server.port else ''}{here}"
 
 
-def _show(report: dict[str, Any], counts: Mapping[str, Counts], queue: Queue) -> None:
+def _show(report: dict[str, Any]) -> None:
     show_table("Active", ("part", "what"), report["settings"].items())
     show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
-    show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in counts.items()])
-    if queue != Queue():
-        show_table("\nRuns to be learned", ("which", "how many"), _waiting(queue))
+    show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in report["scopes"].items()])
+    if report["queue"] != Queue():
+        show_table("\nRuns to be learned", ("which", "how many"), _waiting(report["queue"]))
     if proposed := report["proposals"]:
-        rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
+        rows = [(s, one.lesson.title, one.reason) for s, found in proposed.items() for one in found]
         show_table("\nProposals that wait for a person (`lessons proposals`)", ("scope", "lesson", "because"), rows)
     if unlabelled := report["unlabelled"]:
         rows = [

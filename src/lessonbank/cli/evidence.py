@@ -12,7 +12,7 @@ from lessonbank.arguments import named
 from lessonbank.guard import one_line
 
 from . import _options as options
-from ._bank import elsewhere_in, opened, path_of
+from ._bank import opened, path_of, warn_where_empty
 from ._ids import recall_id, short
 from ._output import console, progress_console, say, show_json, show_table, show_text, warn
 
@@ -43,15 +43,14 @@ def lift(
         spare(html, what="page")
     with opened(bank, scope) as memory:
         told = memory.lift(level=level)
-        elsewhere = "" if told.recalls else elsewhere_in(memory)
+        if not told.recalls:
+            warn_where_empty(memory)
     if html is not None:
         from lessonbank.reports.lift_page import page
 
         put(html, page(told), what="page", like=path_of(bank))  # it names lessons: as private as the bank
-    if elsewhere:
-        warn(elsewhere)
     if as_json:
-        show_json(told.model_dump(mode="json"))
+        show_json(told)
     else:
         show_text(in_words(told, most=lessons))
     if html is not None:
@@ -71,7 +70,7 @@ def explain(
     with opened(bank, scope) as memory:
         told = memory.recalls.explain(recall_id(memory, recall))
     if as_json:
-        show_json(told.model_dump(mode="json"))
+        show_json(told)
         return
     for note in told.notes:
         warn(note)

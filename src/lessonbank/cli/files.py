@@ -65,7 +65,7 @@ def restore(
             f"before: {_holds(done.before)}",
             f"it is kept as {named(done.kept)}: delete it when you do not need it",
         ]
-    _report(as_json, done.model_dump(mode="json"), *lines)
+    _report(as_json, done, *lines)
 
 
 def salvage(
@@ -88,7 +88,7 @@ def salvage(
     for lost in done.lost:
         lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
     lines += done.notes if done.lost else [*done.notes, "nothing is lost"]
-    _report(as_json, done.model_dump(mode="json"), *lines)
+    _report(as_json, done, *lines)
     if done.lost:
         raise typer.Exit(3)
 
@@ -187,7 +187,7 @@ def sync(
     with opened(bank, scope) as memory, progress_console.status("comparing"):
         told = [one for file in files for one in memory.admin.sync(file, format=format, budget=budget, preview=not yes)]
     if as_json:
-        show_json([one.model_dump(mode="json") for one in told])
+        show_json(told)
         return
     for one in told:
         _show_synced(one, done=yes)
@@ -208,7 +208,7 @@ def _show_synced(told: Synced, *, done: bool) -> None:
         show_text("\n".join(unified_diff(before, after, "now", "then", lineterm="", n=1)))
 
 
-def _report(as_json: bool, value: dict[str, object], *sentences: str) -> None:
+def _report(as_json: bool, value: object, *sentences: str) -> None:
     if as_json:
         show_json(value)
         return

@@ -39,7 +39,7 @@ from lessonbank.types import (
 )
 
 from . import _options as options
-from ._bank import elsewhere_in, opened
+from ._bank import opened, warn_where_empty
 from ._ids import experience_id, lesson_id, short
 from ._output import console, show_json, show_table, warn
 from ._reviewing import KeyFile, reviewing
@@ -72,12 +72,11 @@ def list_(
             after=after,
             limit=limit,
         )
-        elsewhere = "" if entries else elsewhere_in(memory)
+        if not entries and not as_json:
+            warn_where_empty(memory)
     if as_json:
-        show_json([entry.model_dump(mode="json") for entry in entries])
+        show_json(entries)
         return
-    if elsewhere:
-        warn(elsewhere)
     show_table(f"{counted(len(entries), 'change')} of {scope}", _COLUMNS, map(_row, entries))
 
 
@@ -93,7 +92,7 @@ def diff(
     with opened(bank, scope) as memory:
         found = memory.history.diff(options.moment(a), options.moment(b))
     if as_json:
-        show_json(found.model_dump(mode="json"))
+        show_json(found)
     elif found.empty:
         console.print("no difference")
     else:
@@ -115,7 +114,7 @@ def rollback(
         entry = reviewing(memory, by, key_file).history.rollback(to=options.moment(to), reason=reason, by=by)
         counts = memory.admin.counts()
     if as_json:
-        show_json({"entry": entry.model_dump(mode="json"), "counts": counts.model_dump()})
+        show_json({"entry": entry, "counts": counts})
         return
     console.print(
         f"{scope} is as it was after change {entry.entry.to if isinstance(entry.entry, Rollback) else to}: "
@@ -197,7 +196,7 @@ def _passes(command: list[str], origin: Path, *, scope: str, change: int) -> boo
 def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> None:
     if as_json:
         tried = [{"change": change, "passed": passed} for change, passed in runs.items()]
-        show_json({"first_bad": entry.sequence, "entry": entry.model_dump(mode="json"), "runs": tried})
+        show_json({"first_bad": entry.sequence, "entry": entry, "runs": tried})
         return
     rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
     show_table(f"{counted(len(rows), 'run')} of the check", ("after change", "result"), rows)

@@ -103,13 +103,8 @@ def learn(
     import lessonbank
 
     _check(files, format=format, outcome=outcome, judge_all=judge_all, model=model)
-    settings: dict[str, Any] = {
-        "scope": scope,
-        "model": options.model_of(model, base_url, timeout),
-        "learning": lessonbank.Learning(domain=cast("Any", domain), success_at=success_at),
-        "profile": profile,
-        "embedder": embedder,
-    }
+    asked = options.model_of(model, base_url, timeout)
+    settings = options.settings_of(asked, domain=domain, profile=profile, embedder=embedder, success_at=success_at)
     plan = Plan(
         files,
         format=format,
@@ -123,7 +118,7 @@ def learn(
     )
     report = Report()
     try:
-        anyio.run(_run, plan, report, lambda: lessonbank.connect_async(bank, **settings))
+        anyio.run(_run, plan, report, lambda: lessonbank.connect_async(bank, scope=scope, **settings))
     except KeyboardInterrupt:
         report.stopped = True
     if report.skipped and not report.total["runs"] and not report.stopped:

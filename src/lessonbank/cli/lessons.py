@@ -14,10 +14,10 @@ from lessonbank.errors import UsageError
 from lessonbank.types import Kind, Lesson, LessonState, Proposal, Repeat
 
 from . import _options as options
-from ._bank import elsewhere_in, opened
+from ._bank import opened, warn_where_empty
 from ._editor import Draft, written
 from ._ids import lesson_id, lesson_ids, short
-from ._output import console, say, show_json, show_table, show_text, warn, warn_of_more
+from ._output import console, say, show_json, show_table, show_text, warn_of_more
 from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = 
     with opened(bank, scope) as memory:
         found = memory.lessons.proposals()
     if as_json:
-        show_json([one.model_dump(mode="json") for one in found])
+        show_json(found)
     else:
         rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
         show_table(f"{counted(len(found), 'proposal')} in {scope}", ("id", "to accept it", "because", "title"), rows)
@@ -116,7 +116,7 @@ def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json
         lesson = memory.lessons.get(lesson_id(memory, id))
         again = memory.lessons.repeats(lesson.id)
     if as_json:
-        show_json(lesson.model_dump(mode="json") | {"repeats": [one.model_dump(mode="json") for one in again]})
+        show_json(lesson.model_dump(mode="json") | {"repeats": again})
     else:
         _show_whole(lesson)
         _show_repeats(again)
@@ -168,7 +168,7 @@ def edit(
     title: Title = None,
     content: Content = None,
     when: When = None,
-    reason: options.Why = "",
+    reason: options.Reason = "",
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -201,7 +201,7 @@ def merge(
     title: Title = None,
     content: Content = None,
     when: When = None,
-    reason: options.Why = "",
+    reason: options.Reason = "",
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -245,7 +245,7 @@ def narrow(
     to: Annotated[
         list[str] | None, typer.Option("--to", help="Words of the tasks it helps; several times for several kinds.")
     ] = None,
-    reason: options.Why = "",
+    reason: options.Reason = "",
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -263,7 +263,7 @@ def approve(
     bank: options.Bank,
     scope: options.Scope,
     by: options.By,
-    reason: options.Why = "",
+    reason: options.Reason = "",
     key_file: KeyFile = None,
 ) -> None:
     """Vouch for lessons, as a person: they are trusted from now on, quarantined ones too."""
@@ -273,52 +273,29 @@ def approve(
     console.print(f"approved: {len(ids)}", markup=False)
 
 
-@app.command()
-def quarantine(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Show lessons to nobody until a person approves them."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        _hiding(memory, whole, by, key_file).lessons.quarantine(*whole, by=by, reason=reason)
-    console.print(f"quarantined: {len(ids)}", markup=False)
+def _add_decision(name: str, done: str, what: str, /, *, hides: bool = False) -> None:
+    """Add the command of a decision about lessons that needs a reason. `done`: what it says in the end."""
+
+    def decide(
+        ids: Ids,
+        bank: options.Bank,
+        scope: options.Scope,
+        by: options.By,
+        reason: options.Reason,
+        key_file: KeyFile = None,
+    ) -> None:
+        with opened(bank, scope) as memory:
+            whole = lesson_ids(memory, ids)
+            owner = _hiding(memory, whole, by, key_file) if hides else reviewing(memory, by, key_file)
+            getattr(owner.lessons, name)(*whole, by=by, reason=reason)
+        console.print(f"{done}: {len(ids)}", markup=False)
+
+    app.command(name, help=what)(decide)
 
 
-@app.command()
-def retire(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Stop showing lessons. They stay, and `restore` brings them back."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        _hiding(memory, whole, by, key_file).lessons.retire(*whole, by=by, reason=reason)
-    console.print(f"retired: {len(ids)}", markup=False)
-
-
-@app.command()
-def restore(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Show retired lessons again."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        reviewing(memory, by, key_file).lessons.restore(*whole, by=by, reason=reason)
-    console.print(f"restored: {len(ids)}", markup=False)
+_add_decision("quarantine", "quarantined", "Show lessons to nobody until a person approves them.", hides=True)
+_add_decision("retire", "retired", "Stop showing lessons. They stay, and `restore` brings them back.", hides=True)
+_add_decision("restore", "restored", "Show retired lessons again.")
 
 
 @app.command()
@@ -365,10 +342,10 @@ def _show_repeats(again: Sequence[Repeat]) -> None:
 
 def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
     if as_json:
-        show_json([one.model_dump(mode="json") for one in found])
+        show_json(found)
         return
-    if elsewhere := "" if found else elsewhere_in(memory):
-        warn(elsewhere)
+    if not found:
+        warn_where_empty(memory)
     proposed = {one.lesson.id: _PROPOSED[one.change] for one in memory.lessons.proposals()}
     rows = [(short(one.id), one.kind, _state(one, proposed), str(one.topic or ""), one.title) for one in found]
     show_table(f"{counted(len(found), 'lesson')} in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
@@ -399,7 +376,7 @@ def _state(lesson: Lesson, proposed: Mapping[str, str]) -> str:
 
 def _tell(lesson: Lesson, sentence: str, *, as_json: bool) -> None:
     if as_json:
-        show_json(lesson.model_dump(mode="json"))
+        show_json(lesson)
     else:
         say(sentence)
 

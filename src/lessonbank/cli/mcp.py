@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio
 import typer
@@ -55,19 +55,12 @@ def mcp(
     An MCP client starts this command and speaks with it over stdin and stdout. --model decides how runs ended and
     draws lessons; without, runs wait until somebody tells (`lessonbank runs correct`).
     """
-    from lessonbank import Evidence, Learning
     from lessonbank.mcp import serve_stdio
 
-    settings: dict[str, Any] = {
-        "scope": scope,
-        "model": options.model_of(model, base_url, timeout),
-        "embedder": embedder,
-        "learning": Learning(domain=domain),  # type: ignore[arg-type]
-        "safety": trust,
-        "evidence": None if holdout is None else Evidence(holdout=holdout or None),
-    }
+    asked = options.model_of(model, base_url, timeout)
+    settings = options.settings_of(asked, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
     if not http:
-        _run(partial(serve_stdio, bank, **settings))
+        _run(partial(serve_stdio, bank, scope=scope, **settings))
         return
     from lessonbank.mcp.http import Keys, serve_http
 
@@ -82,6 +75,7 @@ def mcp(
             allowed_hosts=allow_host or (),
             allowed_origins=allow_origin or (),
             ready=_say_where,
+            scope=scope,
             **settings,
         )
     )

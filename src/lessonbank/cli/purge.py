@@ -62,7 +62,7 @@ def purge(
             _show_preview(memory, wanted, named.get("lesson", ()))
         if preview:
             if as_json:
-                show_json(wanted.model_dump(mode="json"))
+                show_json(wanted)
             return
         _confirm(yes=yes)
         owner, before = reviewing(memory, by, key_file), memory.admin.counts()
@@ -70,7 +70,7 @@ def purge(
             erased = owner.admin.purge(**named, reason=reason, by=by)
         gone = _gone(before, memory.admin.counts())
     if as_json:
-        show_json({"erased": erased.model_dump(mode="json"), "gone": gone})
+        show_json({"erased": erased, "gone": gone})
     else:
         told = (
             ", ".join(counted(count, what.removesuffix("s")) for what, count in gone.items())

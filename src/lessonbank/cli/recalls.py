@@ -14,9 +14,9 @@ from lessonbank.evidence.groups import group_names, named
 from lessonbank.types import Lesson, Recall
 
 from . import _options as options
-from ._bank import elsewhere_in, opened
+from ._bank import opened, warn_where_empty
 from ._ids import lesson_id, recall_id, short
-from ._output import show_json, show_table, show_text, warn, warn_of_more
+from ._output import show_json, show_table, show_text, warn_of_more
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -48,12 +48,11 @@ def list_(
             limit=limit,
             after=recall_id(memory, after) if after else None,
         )
-        elsewhere = "" if found else elsewhere_in(memory)
+        if not found and not as_json:
+            warn_where_empty(memory)
     if as_json:
-        show_json([recall.model_dump(mode="json") for recall in found])
+        show_json(found)
         return
-    if elsewhere:
-        warn(elsewhere)
     rows = [(short(r.id), _when(r), _shown(r), r.task) for r in found]
     show_table(f"{counted(len(found), 'recall')} in {scope}", ("id", "when", "lessons", "task"), rows)
     warn_of_more([recall.id for recall in found], limit)
@@ -73,7 +72,7 @@ def show(
         recall = memory.recalls.get(recall_id(memory, id))
         withheld = "" if as_json else _withheld(recall, memory)
     if as_json:
-        show_json(recall.model_dump(mode="json"))
+        show_json(recall)
         return
     show_text(f"task: {recall.task}\n\n{recall.text or '(no lesson was shown)'}")
     if recall.candidates:

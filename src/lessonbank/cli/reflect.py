@@ -35,7 +35,7 @@ def reflect(
     with opened(bank, scope, model=options.model_of(model, base_url, timeout)) as memory:
         told = memory.reflect(topic=topic, runs=runs, budget=budget, dry_run=dry_run)
     if as_json:
-        show_json(told.model_dump(mode="json"))
+        show_json(told)
         return
     for note in told.notes:
         warn(note)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from . import _options as options
-from ._bank import elsewhere_in, needs_bank, opened
+from ._bank import needs_bank, opened, warn_where_empty
 from ._ids import short
 from ._output import show_json, show_table, show_text, warn
 
 if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
     from lessonbank.types import Found, Recall
 
 
@@ -46,21 +47,27 @@ def retrieve(
     policy = Holdout(holdout, recalls=0.0) if holdout else None
     with lessonbank.connect(bank, scope=scope, evidence=lessonbank.Evidence(holdout=policy)) as memory:
         recall = memory.retrieve(task, limit=limit, metadata=options.pairs(metadata))
-        elsewhere = "" if recall.lessons or not recall.kept else elsewhere_in(memory)
+        if not as_json:
+            _warn(memory, recall)
     if as_json:
         show_json({**recall.model_dump(mode="json"), "shown": [i.id for i in recall.shown], "why": recall.why})
         return
-    for note in filter(None, (*recall.notes, elsewhere)):
-        warn(note)
     show_text(recall.text or "(no lesson is shown)")
     if recall.candidates:
         show_table("\nWhy", ("#", "score", "shown", "id", "lesson"), _reasons(recall))
     show_text(f"\nrecall {recall.id}")
 
 
+def _warn(memory: ReasoningBank, recall: Recall) -> None:
+    for note in recall.notes:
+        warn(note)
+    if recall.kept and not recall.lessons:
+        warn_where_empty(memory)
+
+
 def _show_found(found: Found, scope: str, *, as_json: bool) -> None:
     if as_json:
-        show_json(found.model_dump(mode="json"))
+        show_json(found)
         return
     title = f"{scope}: {'; '.join(found.notes)}"
     if not found.matches:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,7 +12,7 @@ from lessonbank._counting import counted
 from lessonbank.types import Action, Outcome, Run, RunStatus, Trajectory
 
 from . import _options as options
-from ._bank import elsewhere_in, opened
+from ._bank import opened, warn_where_empty
 from ._ids import run_id, short
 from ._output import progress_console, say, show_json, show_table, show_text, warn, warn_of_more
 from ._reviewing import KeyFile, reviewing
@@ -45,9 +45,8 @@ def list_(
             limit=limit,
             after=run_id(memory, after) if after else None,
         )
-        elsewhere = "" if found else elsewhere_in(memory)
-    if elsewhere:
-        warn(elsewhere)
+        if not found:
+            warn_where_empty(memory)
     _show_runs(f"{counted(len(found), 'run')} in {scope}", found, as_json=as_json)
     if not as_json:
         warn_of_more([run.trajectory.id for run in found], limit)
@@ -59,7 +58,7 @@ def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json
     with opened(bank, scope) as memory:
         run = memory.runs.get(run_id(memory, id))
     if as_json:
-        show_json(run.model_dump(mode="json"))
+        show_json(run)
         return
     show_text("\n".join(_lines(run.trajectory)))
     verdict = run.verdict
@@ -87,7 +86,7 @@ def pending(
     with opened(bank, scope) as memory:
         found = memory.runs.pending(limit=limit, after=run_id(memory, after) if after else None)
     if as_json:
-        show_json([run.model_dump(mode="json") for run in found])
+        show_json(found)
         return
     title = f"{counted(len(found), 'run')} of {scope} {'waits' if len(found) == 1 else 'wait'}"
     show_table(title, ("id", "task"), [(short(run.id), run.task) for run in found])
@@ -110,18 +109,12 @@ def retry(
     as_json: options.Json = False,
 ) -> None:
     """Learn from the oldest runs that wait, and from those that workers gave up. Exit code 3: some still wait."""
-    from lessonbank import Learning
-
-    settings: dict[str, Any] = {
-        "model": options.model_of(model, base_url, timeout),
-        "learning": Learning(domain=cast("Any", domain)),
-        "profile": profile,
-    }
+    settings = options.settings_of(options.model_of(model, base_url, timeout), domain=domain, profile=profile)
     with opened(bank, scope, **settings) as memory, progress_console.status("learning from runs that wait"):
         learned = memory.runs.retry(*[run_id(memory, id) for id in ids or ()], limit=limit)
         waiting = memory.admin.counts().pending + memory.runs.queue().failed
     if as_json:
-        show_json({"learned": [one.model_dump(mode="json") for one in learned], "waiting": waiting})
+        show_json({"learned": learned, "waiting": waiting})
     else:
         lessons = counted(sum(len(one.lessons) for one in learned), "new lesson")
         say(f"{len(learned)} tried, {lessons}, {counted(waiting, 'run still waits', 'runs still wait')}")
@@ -138,7 +131,7 @@ def correct(
     scope: options.Scope,
     outcome: Annotated[Literal["success", "failure"], typer.Argument(help="How it ended.")],
     by: options.By,
-    reason: options.Why = "",
+    reason: options.Reason = "",
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -148,7 +141,7 @@ def correct(
         runs = reviewing(memory, by, key_file).runs
         learned = runs.correct(whole, outcome=outcome, by=by, reason=reason)
     if as_json:
-        show_json(learned.model_dump(mode="json"))
+        show_json(learned)
         return
     say(f"run {short(whole)} ended in {outcome}, says {by}")
     for note in learned.notes:
@@ -178,7 +171,7 @@ def audit(
 
 def _show_runs(title: str, found: Sequence[Run], *, as_json: bool) -> None:
     if as_json:
-        show_json([run.model_dump(mode="json") for run in found])
+        show_json(found)
         return
     rows = [(short(r.trajectory.id), r.status, r.verdict.outcome, _source(r), r.trajectory.task) for r in found]
     show_table(title, _COLUMNS, rows)

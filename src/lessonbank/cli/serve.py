@@ -90,18 +90,17 @@ def serve(
         raise UsageError("--trials shows trials on the pages of a bank: give --bank and --pages, too")
     with importing("a server", extra="server"):
         from lessonbank.service.application import Limits
-    from lessonbank import Evidence, Learning
-
     logging.basicConfig(format="%(message)s")
     logging.getLogger("lessonbank.server").setLevel(logging.INFO)
-    settings: dict[str, Any] = {
-        "model": options.model_of(model, base_url, timeout),
-        "embedder": embedder,
-        "profile": profile,
-        "learning": Learning(domain=domain, submit="worker" if workers or try_out else "here"),  # type: ignore[arg-type]
-        "safety": trust,
-        "evidence": None if holdout is None else Evidence(holdout=holdout or None),
-    }
+    settings = options.settings_of(
+        options.model_of(model, base_url, timeout),
+        domain=domain,
+        profile=profile,
+        embedder=embedder,
+        trust=trust,
+        holdout=holdout,
+        submit="worker" if workers or try_out else "here",
+    )
     if bank is None or try_out:
         _try(folder, settings, port, Limits(body=largest))
     else:

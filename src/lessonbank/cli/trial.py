@@ -87,7 +87,7 @@ def trial(
             todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
         )
     if as_json:
-        show_json(told.model_dump(mode="json"))
+        show_json(told)
     else:
         show_text(str(told))
     if told.refused:
@@ -99,7 +99,7 @@ def _show_plan(effect: float, level: float, *, as_json: bool) -> None:
 
     planned = plan_trial(effect, level=level)
     if as_json:
-        show_json(planned.model_dump(mode="json"))
+        show_json(planned)
     else:
         show_text(str(planned))
 

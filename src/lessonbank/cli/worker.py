@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -61,7 +61,7 @@ def worker(
 
     SIGTERM or Ctrl+C ends it: runs under way have 25 seconds, then they are given back. Exit code 3: a run failed.
     """
-    from lessonbank import Learning, Model
+    from lessonbank import Model
     from lessonbank.errors import UsageError
     from lessonbank.workers import Budget
 
@@ -73,13 +73,12 @@ def worker(
     at_once = concurrency or (500 if batch else 4)
     how: dict[str, Any] = {"timeout": timeout, "concurrency": 2 * at_once, "rate": rate, "batch": batch}
     named = Model(model, base_url=base_url, **how) if model else None
-    learning = Learning(domain=cast("Any", domain), submit="worker")
-    settings = {"model": named, "learning": learning, "profile": profile, "embedder": embedder}
+    settings = options.settings_of(named, domain=domain, profile=profile, embedder=embedder, submit="worker")
     budget = Budget(tokens=tokens, cost=cost) if tokens or cost else None
     about = {"concurrency": at_once, "tries": tries, "budget": budget}
     worked = asyncio.run(_work(bank, settings, about, drain=drain))
     if as_json:
-        show_json(worked.model_dump())
+        show_json(worked)
     else:
         say(
             f"{counted(worked.learned, 'run')} learned, {counted(worked.failed, 'try', 'tries')} failed, "

@@ -288,13 +288,13 @@ def about(
     home = experience
     direct: list[int] = []
     for entry in entries:
-        if experience is not None:
-            own |= _lessons_under(entry.entry, experience)
-        elif (held := _holder(entry.entry, own)) is not None:
-            home = held
-        if _speaks_of(entry.entry, own, experience) or (
-            isinstance(entry.entry, Rejudge) and entry.entry.experience_id == home
-        ):
+        told = entry.entry
+        brought = told.experience if isinstance(told, Add | Replace | Merge) else None
+        held = {one.id for one in brought.lessons} if brought else set[str]()
+        if brought and (brought.id == experience if experience is not None else not own.isdisjoint(held)):
+            home, own = brought.id, own if experience is None else own | held
+            direct.append(entry.sequence)
+        elif not own.isdisjoint(named_lessons(told)) or (isinstance(told, Rejudge) and told.experience_id == home):
             direct.append(entry.sequence)
     jumps = rollbacks_of(entries)
     wanted = set(direct) | {
@@ -306,28 +306,6 @@ def about(
 def _in_force(sequences: Iterable[int], rollbacks: Mapping[int, int], upto: int) -> list[int]:
     spans = live(rollbacks, upto)
     return [s for s in sequences if any(s in span for span in spans)]
-
-
-def _lessons_under(entry: Entry, experience_id: str) -> set[str]:
-    if isinstance(entry, Add | Replace | Merge) and entry.experience.id == experience_id:
-        return {lesson.id for lesson in entry.experience.lessons}
-    return set()
-
-
-def _holder(entry: Entry, lesson_ids: set[str]) -> str | None:
-    """The experience that holds one of the lessons from this entry on."""
-    if isinstance(entry, Add | Replace | Merge) and any(lesson.id in lesson_ids for lesson in entry.experience.lessons):
-        return entry.experience.id
-    return None
-
-
-def _speaks_of(entry: Entry, lesson_ids: set[str], experience_id: str | None) -> bool:
-    if isinstance(entry, Add | Replace | Merge):
-        if entry.experience.id == experience_id:
-            return True
-        if experience_id is None and _holder(entry, lesson_ids):
-            return True
-    return not lesson_ids.isdisjoint(named_lessons(entry))
 
 
 def lineage(entries: Iterable[JournalEntry], lesson_id: str, /) -> Lineage:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, get_args
 
 from anyio import to_thread
 
 from lessonbank import memories
+from lessonbank._batches import closing, paged
 from lessonbank._counting import counted
 from lessonbank.arguments import (
     a_call,
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .files import LessonFiles
-
-_PAGE = 500
 
 
 class Erasing(Record):
@@ -418,8 +416,7 @@ class AsyncAdmin:
     async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
         found = list[str]()
-        experiences = self._of.store.scan(scope=self._of.scope)
-        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+        async with closing(self._of.store.scan(scope=self._of.scope)) as every:
             async for one in every:
                 if not one.attempts and metadata.items() <= one.metadata.items():
                     found += [lesson.id for lesson in one.lessons]
@@ -432,8 +429,7 @@ class AsyncAdmin:
         if not gone and not found:
             return ()
         resting = list[tuple[set[str | None], tuple[str, ...]]]()
-        experiences = self._of.store.scan(scope=self._of.scope)
-        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+        async with closing(self._of.store.scan(scope=self._of.scope)) as every:
             async for one in every:
                 attempts = {ref.trajectory_id for ref in one.attempts}
                 whole = bool(attempts) and attempts <= gone
@@ -456,20 +452,12 @@ class AsyncAdmin:
             await store.recall(id, scope=scope)
 
     async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        found, after = list[str](), None
-        while page := await self._of.store.list_runs(scope=self._of.scope, metadata=metadata, limit=_PAGE, after=after):
-            found += [run.trajectory.id for run in page]
-            after = found[-1]
-        return tuple(found)
+        page = partial(self._of.store.list_runs, scope=self._of.scope, metadata=metadata)
+        return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
 
     async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        found, after = list[str](), None
-        while page := await self._of.store.list_recalls(
-            scope=self._of.scope, metadata=metadata, limit=_PAGE, after=after
-        ):
-            found += [recall.id for recall in page]
-            after = found[-1]
-        return tuple(found)
+        page = partial(self._of.store.list_recalls, scope=self._of.scope, metadata=metadata)
+        return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
 
 
 def _refuse_approval(by: str | None, why: str) -> None:

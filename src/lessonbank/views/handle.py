@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lessonbank._concurrency import if_there
 from lessonbank.config import OFF
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.ledger import Ledger
@@ -57,6 +58,11 @@ class Handle:
         if self.off:
             log.warning("%s did nothing: %s", call, OFF)
         return self.off
+
+    async def lesson(self, id: str, /) -> Lesson | None:
+        """The lesson of that id; `None` where it was erased."""
+        owner = await if_there(self.store.owner(id, scope=self.scope))
+        return owner and lesson_of(owner, id)
 
     async def apply(
         self,
@@ -143,6 +149,11 @@ class Handle:
         """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""
         if self.is_scoped:
             raise UsageError(f"{call} acts on the whole file: call it on the bank itself, not on a handle of scoped()")
+
+
+def lesson_of(owner: Experience, id: str, /) -> Lesson:
+    """The lesson of that id, which its owner holds."""
+    return next(lesson for lesson in owner.lessons if lesson.id == id)
 
 
 def person(by: object, /) -> str:

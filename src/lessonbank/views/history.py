@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from anyio import to_thread
 
+from lessonbank._batches import closing
 from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank.config import OFF
@@ -122,8 +123,7 @@ class AsyncHistory:
     def _journal(
         self, after: int, kinds: Collection[str] | None, naming: Collection[str] | None = None
     ) -> aclosing[AsyncGenerator[JournalEntry]]:
-        journal = self._of.store.journal(scope=self._of.scope, since=after, kinds=kinds, naming=naming)
-        return aclosing(cast("AsyncGenerator[JournalEntry]", journal))
+        return closing(self._of.store.journal(scope=self._of.scope, since=after, kinds=kinds, naming=naming))
 
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
         """The entries among which the story of a lesson is, in their order: of the many that add, only its own."""
@@ -204,8 +204,7 @@ class AsyncHistory:
     async def _until(self, moments: Sequence[Moment]) -> tuple[Sequence[JournalEntry], Sequence[int]]:
         """The scope's first entries, up to the last of the moments, and the sequence at which each of these is."""
         found: list[JournalEntry] = []
-        journal = self._of.store.journal(scope=self._of.scope)
-        async with aclosing(cast("AsyncGenerator[JournalEntry]", journal)) as entries:
+        async with closing(self._of.store.journal(scope=self._of.scope)) as entries:
             async for entry in entries:
                 if all(_is_after(entry, moment) for moment in moments):
                     break

@@ -45,7 +45,7 @@ from lessonbank.types import (
 )
 from lessonbank.types.repeats import repeats_in, split_off
 
-from .handle import Handle, person
+from .handle import Handle, lesson_of, person
 from .proposals import accepting, compared, edit_to, proposed
 
 _LONGEST: Final = 200
@@ -116,7 +116,7 @@ class AsyncLessons:
 
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
-        return _lesson(await self.experience(id), id)
+        return lesson_of(await self.experience(id), id)
 
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
@@ -161,7 +161,7 @@ class AsyncLessons:
         writer, named = person(by), tuple(dict.fromkeys(a_list_of_ids(ids, "merge")))
         if len(named) < 2:
             raise UsageError("merge takes at least two lessons, as in merge(lesson.id, other.id, title=…, …)")
-        sources = [(_lesson(owner, id), owner) for id in named for owner in [await self.experience(id)]]
+        sources = [(lesson_of(owner, id), owner) for id in named for owner in [await self.experience(id)]]
         lesson = Lesson(
             title=a_text(title, "title=", blank=False),
             description=a_text(when, "when="),
@@ -249,10 +249,10 @@ class AsyncLessons:
             "description": maybe_text(when, "when="),
         }
         owner = await self.experience(id)
-        lesson = _lesson(owner, id)
+        lesson = lesson_of(owner, id)
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
-        safe = _lesson(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
+        safe = lesson_of(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
         now = lesson.model_copy(update=_words(safe))
         return await self._edited(edit_to(now, by=writer, reason=a_text(reason, "reason=")), owner, now)
 
@@ -265,7 +265,7 @@ class AsyncLessons:
         """
         await self._of.reviewed("narrow", by=by)
         writer, owner = person(by), await self.experience(id)
-        lesson = _lesson(owner, id)
+        lesson = lesson_of(owner, id)
         only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
         change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
@@ -332,7 +332,7 @@ class AsyncLessons:
             person(by)
         if self._of.off:
             return
-        if any([_lesson(await self.experience(id), id).approved for id in ids]):
+        if any([lesson_of(await self.experience(id), id).approved for id in ids]):
             await self._of.reviewed(call, by=by)
 
 
@@ -353,10 +353,6 @@ def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:
 
 def _written_by(writer: str, earlier: Provenance) -> Provenance:
     return earlier.model_copy(update={"writer": writer, "method": "human"})
-
-
-def _lesson(owner: Experience, id: str) -> Lesson:
-    return next(lesson for lesson in owner.lessons if lesson.id == id)
 
 
 def _words(lesson: Lesson) -> dict[str, str]:

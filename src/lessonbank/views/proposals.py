@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-from lessonbank._concurrency import if_there
+from lessonbank._batches import paged
 from lessonbank.errors import Conflict
 from lessonbank.guard import one_line
 from lessonbank.protocols import Vectors
 from lessonbank.types import EDITS, FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
 from lessonbank.types.ids import digest
 
-from .handle import Handle
+from .handle import Handle, lesson_of
 
 WAS: Final = "was"
 """The key that keeps the digest of the text that somebody saw and changed."""
-_PAGE: Final = 500
 _LATEST: Final = 1_000
 """Lessons among which contradictions are looked for."""
 
 
 async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
     """What files propose and nobody decided yet, newest first."""
-    return tuple([one async for lesson in _waiting(of) if (one := await _proposal(of, lesson))])
+    page = partial(of.store.list_lessons, scope=of.scope, writer=FILE, state="quarantined")
+    waiting = paged(page, lambda lesson: lesson.id)
+    return tuple([one async for lesson in waiting if (one := await _proposal(of, lesson))])
 
 
 async def compared(of: Handle, /) -> tuple[Proposal, ...]:
@@ -38,7 +40,7 @@ async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
     for lesson in page:
         if lesson.near is None or lesson.hidden or lesson.approved:
             continue
-        older = await _target(of, lesson.near)
+        older = await of.lesson(lesson.near)
         if older and not older.hidden:
             why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
             found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
@@ -55,7 +57,7 @@ async def _opposed(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
     ]
     found: list[Proposal] = []
     for newer, id in told:
-        older = await _target(of, id)
+        older = await of.lesson(id)
         if older and not (older.hidden or older.approved or newer.approved):
             for one, other in ((newer, older), (older, newer)):
                 why = f"the lesson “{_titled(other)}” says otherwise: approve one of the two, or retire one"
@@ -67,16 +69,6 @@ def _titled(lesson: Lesson) -> str:
     return one_line(lesson.title, limit=100)
 
 
-async def _waiting(of: Handle) -> AsyncIterator[Lesson]:
-    after: str | None = None
-    while page := await of.store.list_lessons(
-        scope=of.scope, writer=FILE, state="quarantined", limit=_PAGE, after=after
-    ):
-        for lesson in page:
-            yield lesson
-        after = page[-1].id
-
-
 async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
     """`None` where the lesson that it speaks of is gone, or retired."""
     owner = await of.store.owner(lesson.id, scope=of.scope)
@@ -85,15 +77,10 @@ async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
     id = target_of(owner)
     if id is None:
         return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)
-    target = await _target(of, id)
+    target = await of.lesson(id)
     change = "edit" if EDITS in owner.metadata else "retire"
     gone = target is None or target.retired
     return None if gone else Proposal(lesson=lesson, reason=why, change=change, origin=FILE, of=id)
-
-
-async def _target(of: Handle, id: str) -> Lesson | None:
-    owner = await if_there(of.store.owner(id, scope=of.scope))
-    return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
 
 
 async def accepting(
@@ -104,7 +91,7 @@ async def accepting(
     Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
     """
     owner = await of.store.owner(id, scope=of.scope)
-    target, lesson = target_of(owner), next(one for one in owner.lessons if one.id == id)
+    target, lesson = target_of(owner), lesson_of(owner, id)
     if target is None:
         return None
     if lesson.retired:
@@ -114,7 +101,7 @@ async def accepting(
     if EDITS not in owner.metadata:
         return (done, Retire(lesson_ids=(target,), reason=reason)), {}
     changed = await of.store.owner(target, scope=of.scope)
-    now = next(one for one in changed.lessons if one.id == target)
+    now = lesson_of(changed, target)
     if now.retired or owner.metadata.get(WAS) != digest(now.text):
         what = "is retired" if now.retired else "was edited"
         raise Conflict(f"the lesson {target!r} {what} since: reject the proposal with retire, or edit that lesson")

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank.config import Search, TrustPolicy
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
-from lessonbank.types import Json, Kind, Lesson, Recall
+from lessonbank.types import Json, Kind, Recall
 
 from .handle import Handle
 from .trying import Tried
@@ -104,7 +103,7 @@ class AsyncRecalls:
         receipt = await self.get(recall.id if is_a(recall, Recall) else recall)
         lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
-        found = {c.lesson_id: await self._lesson(c.lesson_id) for c in receipt.candidates}
+        found = {c.lesson_id: await self._of.lesson(c.lesson_id) for c in receipt.candidates}
         lessons = {id: lesson for id, lesson in found.items() if lesson}
         settlement = await self._of.store.settlement(receipt.id, scope=self._of.scope)
         told = explained(receipt, settlement, lessons, lifts)
@@ -114,7 +113,3 @@ class AsyncRecalls:
             note = f"what came next is not known, because the embedder failed: {quoted(error)}"
             return told.model_copy(update={"notes": (*told.notes, note)})
         return told.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
-
-    async def _lesson(self, id: str) -> Lesson | None:
-        owner = await if_there(self._of.store.owner(id, scope=self._of.scope))
-        return next((lesson for lesson in owner.lessons if lesson.id == id), None) if owner else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 import anyio
 
+from lessonbank._batches import closing
 from lessonbank._concurrency import if_there
 from lessonbank._counting import counted
 from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
@@ -17,7 +17,6 @@ from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
 from lessonbank.types import (
     SUBMITTED,
-    JournalEntry,
     Json,
     Learned,
     Outcome,
@@ -169,7 +168,7 @@ class AsyncRuns:
         """The verdict that the last correction in force replaced. Raises UsageError."""
         now, found = (await self.get(id)).verdict, None
         journal = self._of.store.journal(scope=self._of.scope, kinds={"verdict"})
-        async with aclosing(cast("AsyncGenerator[JournalEntry]", journal)) as entries:
+        async with closing(journal) as entries:
             async for entry in entries:
                 told = entry.entry
                 if isinstance(told, Rejudge) and told.trajectory_id == id and told.verdict == now:

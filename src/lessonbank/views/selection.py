@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
+from lessonbank._batches import closing
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.evidence.lift import LessonLift, Standing
@@ -49,7 +49,7 @@ class Scope:
     async def read(cls, of: Handle, /) -> Scope:
         """All of it, from the store."""
         lessons, again = dict[str, tuple[Lesson, Experience]](), Counter[str]()
-        async with aclosing(cast("AsyncGenerator[Experience]", of.store.scan(scope=of.scope))) as every:
+        async with closing(of.store.scan(scope=of.scope)) as every:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
                 again.update({id: len(told) for id, told in repeats_of(experience).items() if isinstance(told, list)})

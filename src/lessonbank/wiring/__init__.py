@@ -40,7 +40,6 @@ from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
 from ._consolidation import choose_topics
 from ._embedders import Choice as EmbedderChoice
-from ._embedders import Keys
 from ._embedders import choose as choose_embedder
 from ._entrance import choose as choose_intake
 from ._entrance import named
@@ -146,10 +145,7 @@ async def connect_async(
     try:
         if not off:
             await warn_unprotected(safety.trust, store)
-        keys = Keys(model.base_url, model.api_key) if model else Keys()
-        found = await choose_embedder(
-            embedder, store=store, scope=scope, model=model.name if model else None, keys=keys
-        )
+        found = await choose_embedder(embedder, store=store, scope=scope, model=model)
         search, bare = choose_retrieval(
             retrieval, parts.retriever, store=store, embedder=found.embedder, profile=profile
         )

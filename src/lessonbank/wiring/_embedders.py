@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from typing import TypeAlias
 
 from lessonbank.arguments import attribute, is_a, shown
+from lessonbank.config import Model
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 from lessonbank.views.acts import note_act
@@ -29,17 +30,6 @@ log = logging.getLogger("lessonbank")
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
-    """Where a provider's embeddings are asked for."""
-
-    base_url: str | None = None
-    api_key: str | None = None
-
-
-NO_KEYS = Keys()
-
-
-@dataclass(frozen=True, slots=True)
 class Chosen:
     """An embedder (`None`: search by words) and one sentence on why it is this one."""
 
@@ -47,10 +37,11 @@ class Chosen:
     description: str
 
 
-async def choose(choice: Choice, /, *, store: Store, scope: str, model: object, keys: Keys = NO_KEYS) -> Chosen:
+async def choose(choice: Choice, /, *, store: Store, scope: str, model: Model | None) -> Chosen:
     """What the caller names; else what the bank was made with; else the best that answers here.
 
-    The journal of `scope` tells that another one is kept with the bank from now on.
+    A provider's embedder is asked where `model` is, and with its key. The journal of `scope` tells that another one is
+    kept with the bank from now on.
 
     Raises:
         UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
@@ -58,7 +49,7 @@ async def choose(choice: Choice, /, *, store: Store, scope: str, model: object, 
     kept = await store.setting(_SETTING)
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
-        made = await _make(choice, keys)
+        made = await _make(choice, model)
         await _keep(store, scope, choice, kept)
         return Chosen(made, f"{choice} (named by the caller)")
     if choice is not None:
@@ -66,9 +57,9 @@ async def choose(choice: Choice, /, *, store: Store, scope: str, model: object, 
         await _keep(store, scope, given.space, kept)
         return Chosen(given, f"{given.space} (given by the caller)")
     if kept is not None:
-        return Chosen(await _again(kept, keys), f"{kept} (kept with the bank)")
-    best, why, failed = await _best(model, keys)
-    made = await _make(best, keys)
+        return Chosen(await _again(kept, model), f"{kept} (kept with the bank)")
+    best, why, failed = await _best(model)
+    made = await _make(best, model)
     if not failed:
         await _keep(store, scope, best, kept)
     return Chosen(made, f"{best} ({why})")
@@ -85,9 +76,9 @@ async def _keep(store: Store, scope: str, choice: str, kept: str | None) -> None
             await note_act(store, "settings", f"embedder {choice} in the place of {kept}", scope=scope, writer="learn")
 
 
-async def _again(kept: str, keys: Keys) -> Embedder | None:
+async def _again(kept: str, model: Model | None) -> Embedder | None:
     try:
-        return await _make(kept, keys)
+        return await _make(kept, model)
     except MissingExtra as error:
         raise MissingExtra(
             f"this bank's embedder {kept!r} (embedder='lexical' opens it without)", extra=error.extra
@@ -97,19 +88,20 @@ async def _again(kept: str, keys: Keys) -> Embedder | None:
         raise UsageError(sentence) from error
 
 
-async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
+async def _best(model: Model | None) -> tuple[str, str, bool]:
     """The first candidate that really embeds a word here, why it is this one, and whether a better one failed.
 
     A better one that failed may only be down: the choice is then made again next time, and said aloud.
     """
-    provider = model.split(":")[0] if is_a(model, str) and keys.base_url is None else ""
+    named = model.name if model and model.base_url is None else None
+    provider = named.split(":")[0] if is_a(named, str) else ""
     candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
         candidates.append(LOCAL)
     problems: list[str] = []
     for candidate in candidates:
         try:
-            embedder = await _make(candidate, keys)
+            embedder = await _make(candidate, model)
             if embedder:
                 await embedder.embed(["hello"], role="query")
         except LessonbankError as error:
@@ -134,9 +126,9 @@ def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     return Checked(choice)
 
 
-async def _make(name: str, keys: Keys = NO_KEYS) -> Embedder | None:
+async def _make(name: str, model: Model | None) -> Embedder | None:
     """The embedder of a name, with long texts split and pooled, batches, and a cache; `None` for lexical search."""
-    bare = await _bare(name, keys)
+    bare = await _bare(name, model)
     if bare is None:
         return None
     from lessonbank.embedders.wrappers import standard
@@ -144,7 +136,7 @@ async def _make(name: str, keys: Keys = NO_KEYS) -> Embedder | None:
     return standard(bare)
 
 
-async def _bare(name: str, keys: Keys) -> Embedder | None:
+async def _bare(name: str, model: Model | None) -> Embedder | None:
     kind, _, rest = name.partition(":")
     if name == LEXICAL:
         return None
@@ -163,7 +155,8 @@ async def _bare(name: str, keys: Keys) -> Embedder | None:
     if kind in _PROVIDERS and rest:
         from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
 
-        return PydanticAIEmbedder(name, base_url=keys.base_url, api_key=keys.api_key)
+        base_url, api_key = (model.base_url, model.api_key) if model else (None, None)
+        return PydanticAIEmbedder(name, base_url=base_url, api_key=api_key)
     raise UsageError(
         f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
         "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
