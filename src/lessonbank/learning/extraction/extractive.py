@@ -183,8 +183,8 @@ def _order(run: _Run) -> Iterator[_Lesson]:
 
 
 def _until_the_last_deed(path: Sequence[Move]) -> Sequence[Move]:
-    """`path` without what only looked after the last deed; all of it where every move looks."""
-    deeds = [n for n, move in enumerate(path, 1) if not move.reads]
+    """`path` without looks of no name of their own after the last deed, such as a scroll; all of it if it only looks."""
+    deeds = [n for n, move in enumerate(path, 1) if not move.reads or move.is_specific]
     return path[: deeds[-1]] if deeds else path
 
 
