@@ -183,7 +183,7 @@ def _order(run: _Run) -> Iterator[_Lesson]:
 
 
 def _until_the_last_deed(path: Sequence[Move]) -> Sequence[Move]:
-    """`path` without looks of no name of their own after the last deed, such as a scroll; all of it if it only looks."""
+    """`path` without what only looked after the last deed and names nothing, such as a scroll."""
     deeds = [n for n, move in enumerate(path, 1) if not move.reads or move.is_specific]
     return path[: deeds[-1]] if deeds else path
 
