@@ -205,6 +205,12 @@ def test_a_file_that_speaks_of_errors_is_no_error_and_one_that_is_not_there_is()
     assert "then `bash(cat etc/app.cfg)` went through" in lesson.content
 
 
+def test_a_file_whose_name_is_one_plain_word_is_no_part_of_the_program() -> None:
+    tried = shell(("cat notes", "cat: notes: No such file or directory"), ("cat notes.txt", "Version 1"))
+    lesson = headed(extract(attempt(tried, "failure")).lessons, "Error and what got past it")
+    assert "then `bash(cat notes.txt)` went through" in lesson.content
+
+
 def test_a_command_that_says_nothing_is_not_repeated_in_vain() -> None:
     restored = shell(*[("cp app.py.backup app.py", FINE)] * 4, ("python check.py", f"wrong\n{FINE}"))
     assert "Repeated in vain" not in " ".join(i.title for i in extract(attempt(restored, "failure")).lessons)

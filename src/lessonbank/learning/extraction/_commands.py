@@ -16,6 +16,7 @@ _LOOKS = re.compile(
 )
 _MOVES_OR_SETS = re.compile(r"(?:cd\s+\S+|export\s+\S+|\w+=\S*)\s*")
 _PROGRAM = re.compile(r"\S+(?: [a-z]+(?:-[a-z]+)*(?=\s|$))?")
+_FIRST = re.compile(r"\S+")
 _DIGITS = str.maketrans("", "", "0123456789")
 _OPTION = re.compile(r"(?<!\S)-\S+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
@@ -58,8 +59,9 @@ def _acting(line: str) -> str:
 
 
 def _program(line: str) -> str:
-    """The program of a line, with what it is told to do: `pip install`, and of `python3 check.py` only `python`."""
-    found = _PROGRAM.match(_acting(line))
+    """The program of a line, with what it is told to do: `pip install`, and of `cat notes` or `python3 x.py` only it."""
+    acting = _acting(line)
+    found = (_FIRST if _LOOKS.match(acting) else _PROGRAM).match(acting)
     return found[0].translate(_DIGITS) if found else ""
 
 
