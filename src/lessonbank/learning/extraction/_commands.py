@@ -59,7 +59,7 @@ def _acting(line: str) -> str:
 
 
 def _program(line: str) -> str:
-    """The program of a line, with what it is told to do: `pip install`, and of `cat notes` or `python3 x.py` only it."""
+    """The program of a line, with what it is told to do: `pip install`, but of `cat notes` only `cat`."""
     acting = _acting(line)
     found = (_FIRST if _LOOKS.match(acting) else _PROGRAM).match(acting)
     return found[0].translate(_DIGITS) if found else ""
