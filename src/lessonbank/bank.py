@@ -291,8 +291,9 @@ class AsyncReasoningBank:
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
         judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
-        # Where all is known, nobody is waited for: a task for each run would only take time.
-        attempts = [await judge() for judge in judging] if all(decided.values()) else await gather(judging)
+        # One run whose outcome is told asks no judge: a task of its own would only take time.
+        is_told = len(new) == 1 and all(decided.values())
+        attempts = [await judging[0]()] if is_told else await gather(judging)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
         extraction, failed = await self._extracted(attempts, receipt, misfit)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -288,6 +289,24 @@ class TestBrowserGym(AdapterContract):
             experiment.logging_file_handler.close()
             bank.drain()
             assert not self._runs(bank)
+
+
+class Swallows:
+    """An experiment that goes on whatever its agent raises, as BrowserGym's do."""
+
+    agent_args = None
+
+    def run(self) -> None:
+        with suppress(Exception):
+            self.agent_args.make_agent()  # type: ignore[attr-defined]
+
+
+def test_a_wrong_argument_of_an_experiment_is_told_and_not_swallowed_with_it(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme") as bank:
+        with pytest.raises(TypeError, match="dedline"):
+            run_experiment(Swallows(), bank, dedline=3)  # type: ignore[call-arg]
+        with pytest.raises(lessonbank.LessonbankError, match="deadline="):
+            run_experiment(Swallows(), bank, deadline=0)
 
 
 def test_a_site_of_webarena_has_its_own_lessons() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 import lessonbank
+from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
 from lessonbank.types import PARENT
 from lessonbank.types.tools import tools_of
@@ -50,7 +51,7 @@ def kept(bank: lessonbank.ReasoningBank) -> list[lessonbank.Run]:
 
 
 def test_a_run_that_is_finished_twice_is_one_run(bank: lessonbank.ReasoningBank) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     run = follower.begin_waiting("Count", run="r1")
     run.finish(SAID, outcome="success")
     run.finish(SAID, outcome="failure")
@@ -60,7 +61,7 @@ def test_a_run_that_is_finished_twice_is_one_run(bank: lessonbank.ReasoningBank)
 
 
 def test_the_recall_of_a_run_is_made_once(bank: lessonbank.ReasoningBank) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     first, again = follower.begin_waiting("Count", run="r1"), follower.begin_waiting("Count", run="r1")
     assert first is again
     assert "Begin at page two" in first.text
@@ -68,7 +69,7 @@ def test_the_recall_of_a_run_is_made_once(bank: lessonbank.ReasoningBank) -> Non
 
 
 def test_an_outcome_that_is_told_later_settles_the_receipt(bank: lessonbank.ReasoningBank) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     run = follower.begin_waiting("Count", run="r1")
     run.finish(SAID)
     follower.tell("r1", reward=1.0)
@@ -79,7 +80,7 @@ def test_an_outcome_that_is_told_later_settles_the_receipt(bank: lessonbank.Reas
 
 
 def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.ReasoningBank) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     run = follower.begin_waiting("Count", run="r1")
     follower.tell("r1", outcome="failure")
     run.finish(SAID)
@@ -111,7 +112,7 @@ def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.Reasonin
     ids=["chat", "responses", "messages", "gemini", "gemini-old", "bedrock", "class", "method", "line"],
 )
 def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningBank, tool: object) -> None:
-    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run = RunFollower(bank, "mine").begin_waiting("Count")
     run.can_call(lambda: [tool])
     run.can_call(lambda: [tool, {"type": "web_search"}])
     run.finish(SAID)
@@ -126,7 +127,7 @@ def test_tools_that_cannot_be_read_do_not_cost_the_run(
     def broken(*_: object) -> NoReturn:
         raise OSError("there is no such tool")
 
-    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run = RunFollower(bank, "mine").begin_waiting("Count")
     run.can_call(broken if where == "now" else lambda: [Tool("count", "Counts.", broken)])
     run.finish(SAID)
     (only,) = kept(bank)
@@ -137,7 +138,7 @@ def test_tools_that_cannot_be_read_do_not_cost_the_run(
 
 
 def test_what_was_observed_is_the_run_where_none_is_given(bank: lessonbank.ReasoningBank) -> None:
-    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run = RunFollower(bank, "mine").begin_waiting("Count")
     run.observe(*SAID)
     run.finish(error=ValueError("no such page"))
     (only,) = kept(bank)
@@ -148,7 +149,7 @@ def test_what_was_observed_is_the_run_where_none_is_given(bank: lessonbank.Reaso
 def test_messages_that_nobody_can_read_cost_the_lesson_and_not_the_run(
     bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
 ) -> None:
-    RunFollower(bank, source="mine").begin_waiting("Count").finish([object()])
+    RunFollower(bank, "mine").begin_waiting("Count").finish([object()])
     assert not kept(bank)
     assert "nothing was learned from this run" in caplog.text
 
@@ -157,7 +158,7 @@ def test_messages_that_nobody_can_read_cost_the_lesson_and_not_the_run(
 def test_an_error_fails_a_run_and_somebody_who_leaves_ends_it_early(
     bank: lessonbank.ReasoningBank, left: type[BaseException]
 ) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     for run, error in (("broken", RuntimeError("no model")), ("left", left())):
         with pytest.raises(type(error)), follower.begin_waiting("Count", run=run).followed(lambda: SAID):
             assert current_run() == run
@@ -169,7 +170,7 @@ def test_an_error_fails_a_run_and_somebody_who_leaves_ends_it_early(
 
 def test_a_list_that_the_host_goes_on_writing_into_is_kept_as_it_was(bank: lessonbank.ReasoningBank) -> None:
     said = list(SAID)
-    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run = RunFollower(bank, "mine").begin_waiting("Count")
     run.finish(said)
     said.append({"role": "assistant", "content": "Four"})
     (only,) = kept(bank)
@@ -182,7 +183,7 @@ def test_a_scope_that_cannot_be_means_no_memory(
     def fails() -> str:
         raise KeyError("user")
 
-    follower = RunFollower(bank, source="mine", scope=fails)
+    follower = RunFollower(bank, "mine", scope=fails)
     run = follower.begin_waiting("Count", scope=follower.scoped())
     assert run.text == ""
     run.finish(SAID)
@@ -190,13 +191,51 @@ def test_a_scope_that_cannot_be_means_no_memory(
     assert "scope= failed" in caplog.text
 
 
+def test_what_an_adapter_decides_is_no_option_of_its_user(bank: lessonbank.ReasoningBank) -> None:
+    with pytest.raises(TypeError, match="trusted"):
+        ReasoningBankAgent(None, bank, trusted=True)  # type: ignore[call-arg]
+
+
+class Namer:
+    """Names the scope of a run; nothing is kept in it yet, so it counts as false."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def __call__(self) -> str:
+        return "acme/ana"
+
+
+def test_a_function_of_the_callers_own_names_the_scope_also_where_it_counts_as_false(
+    bank: lessonbank.ReasoningBank,
+) -> None:
+    assert RunFollower(bank, "mine", scope=Namer()).scoped() == "acme/ana"
+
+
+def test_ctrl_c_reaches_the_caller_and_ends_the_run_also_where_its_cost_is_unknown(
+    bank: lessonbank.ReasoningBank,
+) -> None:
+    def unknown() -> NoReturn:
+        raise AttributeError("the host has no counter")
+
+    run = RunFollower(bank, "mine").begin_waiting("Count")
+    with pytest.raises(KeyboardInterrupt), run.followed(lambda: SAID, usage=unknown):
+        raise KeyboardInterrupt
+    failed = RunFollower(bank, "mine").begin_waiting("Count two")
+    with pytest.raises(ValueError, match="the host"), failed.followed(usage=unknown):
+        raise ValueError("the host")
+    ended = {one.trajectory.task: one for one in kept(bank)}
+    assert ended["Count"].trajectory.metadata["stopped"] == "KeyboardInterrupt"
+    assert ended["Count two"].trajectory.error == "ValueError: the host"
+
+
 def test_a_task_without_words_is_not_looked_up(bank: lessonbank.ReasoningBank) -> None:
-    assert RunFollower(bank, source="mine").begin_waiting(" ").text == ""
+    assert RunFollower(bank, "mine").begin_waiting(" ").text == ""
     assert not bank.recalls.list()
 
 
 def test_a_run_inside_another_one_has_it_as_its_parent(bank: lessonbank.ReasoningBank) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     with follower.begin_waiting("Count", run="outer").running():
         part = follower.begin_waiting("Count the second", run="inner", parent=current_run())
     assert current_run() is None
@@ -206,7 +245,7 @@ def test_a_run_inside_another_one_has_it_as_its_parent(bank: lessonbank.Reasonin
 
 
 def test_runs_that_never_end_do_not_fill_the_memory(bank: lessonbank.ReasoningBank) -> None:
-    follower = RunFollower(bank, source="mine")
+    follower = RunFollower(bank, "mine")
     for number in range(5000):
         follower.begin_waiting("", run=str(number))
     assert follower.get("0") is None
@@ -217,7 +256,7 @@ def test_runs_that_never_end_do_not_fill_the_memory(bank: lessonbank.ReasoningBa
 async def test_an_async_bank_is_refused(tmp_path: Path) -> None:
     async with await lessonbank.connect_async(tmp_path / "bank.db", scope="acme") as bank:
         with pytest.raises(lessonbank.LessonbankError, match=r"lessonbank\.connect"):
-            RunFollower(bank, source="mine")  # pyright: ignore[reportArgumentType]
+            RunFollower(bank, "mine")  # pyright: ignore[reportArgumentType]
 
 
 NAMES = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3)

@@ -15,6 +15,7 @@ from _trouble import opened
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
+from lessonbank.stores.sqlite._origin import Origin
 from lessonbank.stores.sqlite._read import SCAN
 from lessonbank.testing.store_samples import MINE, added, collected, experience
 
@@ -23,6 +24,31 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
+
+
+class Interrupted(Origin):
+    """A look at a file, while which somebody takes its log away, or makes one."""
+
+    def __init__(self, path: Path, meanwhile: Callable[[], object]) -> None:
+        super().__init__(path)
+        self.meanwhile = meanwhile
+
+    def _checked(self) -> int | None:
+        count = super()._checked()
+        self.meanwhile()
+        return count
+
+
+async def test_a_log_that_comes_or_goes_while_its_file_is_looked_at_is_not_overlooked(path: Path) -> None:
+    async with opened(path) as store:
+        await filled(store)
+        log = path.with_name(f"{path.name}-wal")
+        held = log.read_bytes()
+        assert Interrupted(path, lambda: None).check() == (log.stat().st_dev, log.stat().st_ino)
+        assert Interrupted(path, log.unlink).check() is None
+        made = Interrupted(path, lambda: log.write_bytes(held)).check()
+        assert made == (log.stat().st_dev, log.stat().st_ino)
+        log.unlink()
 
 
 class Child:

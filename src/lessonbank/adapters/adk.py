@@ -92,7 +92,7 @@ class ReasoningBankPlugin(BasePlugin):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the name of the application and the id of the user. By default each user of
             each application has a memory. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -101,7 +101,7 @@ class ReasoningBankPlugin(BasePlugin):
 
     def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
         super().__init__(name="reasoning_bank")
-        self.runs = RunFollower(bank, source=SOURCE, scope=scope, **options)
+        self.runs = RunFollower(bank, SOURCE, scope=scope, **options)
         self._open: dict[str, _Invocation] = {}
 
     @_never_raises
@@ -153,7 +153,7 @@ class ReasoningBankPlugin(BasePlugin):
             return
         ended = self._open.pop(id)
         events, left = ended.events(), sys.exception()
-        is_left = isinstance(left, GeneratorExit | asyncio.CancelledError) and not _is_answered(events)
+        is_left = left is not None and not isinstance(left, Exception) and not _is_answered(events)
         if is_left or getattr(invocation_context, "is_aborted", False):
             ended.run.stop(ended.messages(), reason=type(left).__name__ if left else "aborted")
         else:
@@ -213,7 +213,7 @@ class ReasoningBankMemoryService(BaseMemoryService):
     """
 
     def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
-        self.runs = RunFollower(bank, source=SOURCE, scope=scope, **options)
+        self.runs = RunFollower(bank, SOURCE, scope=scope, **options)
         self._asked: dict[tuple[str, str, str], tuple[float, FollowedRun]] = {}
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:

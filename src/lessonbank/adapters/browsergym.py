@@ -35,7 +35,7 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of an episode, from its first observation: `lambda obs: scope_of("web", host_of(obs["url"]))`.
             Without it, the scope of the bank.
-        deadline: seconds an episode waits for its lessons.
+        deadline: seconds an episode waits for its lessons, 2 by default.
         verify: your own check of an episode without a reward. It beats the judge.
 
     Raises:
@@ -44,7 +44,7 @@ class ReasoningBankAgent:
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="browsergym", **options)
+        self.runs = RunFollower(bank, "browsergym", **options)
         self.last: FollowedRun | None = None
         """The episode: `agent.runs.tell(agent.last.id, reward=…)`."""
         self._steps: list[Step] = []
@@ -131,10 +131,12 @@ def run_experiment(
 ) -> FollowedRun | None:
     """Run an experiment of AgentLab or BrowserGym with a memory: `run_experiment(exp_args, bank)` for `exp_args.run()`.
 
-    `exp_args` is as before when it ends, and nothing of the bank is in the files of the experiment. The arguments are
-    those of `ReasoningBankAgent`. What comes back is the episode; none where the agent was asked for nothing.
+    `exp_args` is as before when it ends, and nothing of the bank is in the files of the experiment. `scope`,
+    `deadline` and `verify` are those of `ReasoningBankAgent`. What comes back is the episode; none where the agent was
+    asked for nothing.
     """
     plain, agents = experiment.agent_args, list[ReasoningBankAgent]()
+    ReasoningBankAgent(None, bank, **options)  # a wrong argument is told here: an experiment swallows what it raises
 
     def make_agent() -> ReasoningBankAgent:
         agents.append(ReasoningBankAgent(plain.make_agent(), bank, **options))

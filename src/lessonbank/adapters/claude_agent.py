@@ -102,7 +102,7 @@ class ReasoningBankClaude:
         bank: what `lessonbank.connect` returns.
         scope: the scope of the runs, from the options: `lambda options: scope_of("acme", str(options.cwd))`. Without
             it, the scope of the bank. If it fails, there is no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -110,7 +110,7 @@ class ReasoningBankClaude:
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[ClaudeAgentOptions]]) -> None:
-        self.runs = RunFollower(bank, source="claude-agent-sdk", trusted=True, **options)
+        self.runs = RunFollower(bank, "claude-agent-sdk", True, **options)
         self._results = OrderedDict[str, str]()
 
     async def query(

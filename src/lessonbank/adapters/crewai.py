@@ -91,7 +91,7 @@ class ReasoningBankCrew:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the inputs of the kickoff: `lambda inputs: scope_of("acme", inputs["user"])`.
             Without it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -100,7 +100,7 @@ class ReasoningBankCrew:
 
     def __init__(self, crew: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.crew = crew
-        self.runs = RunFollower(bank, source="crewai", **options)
+        self.runs = RunFollower(bank, "crewai", **options)
         self._memory = _Memory(self.runs)
         for task in crew.tasks:
             self._memory.follow(task, _followed_task)
@@ -351,8 +351,9 @@ def _about(task: Any, agent: Any) -> dict[str, Any]:
 @safely
 def _end(open: _Open, agent: Any, *, answer: Any = None, error: BaseException | None = None) -> None:
     about = _about(open.task, agent)
-    if error:
-        open.run.fail(error, open.messages, usage=open.usage(), metadata=about)
+    if error is not None:
+        usage = open.usage() if isinstance(error, Exception) else None
+        open.run.fail(error, open.messages, usage=usage, metadata=about)
     else:
         open.run.finish(open.messages, answer=_said(answer), usage=open.usage(), metadata=about)
 

@@ -46,7 +46,7 @@ class ReasoningBankModule(Module):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from its inputs: `lambda inputs: scope_of("acme", inputs["user"])`. Without it, the
             scope of the bank.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -56,7 +56,7 @@ class ReasoningBankModule(Module):
     def __init__(self, program: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         super().__init__()
         self.program = program
-        self.runs = RunFollower(bank, source="dspy", **options)
+        self.runs = RunFollower(bank, "dspy", **options)
 
     def forward(self, **inputs: Any) -> Any:
         """Run the program. The prediction is the program's own, with the id of the run as `lessonbank_run`."""

@@ -195,7 +195,9 @@ class FollowedRun:
             with self.running():
                 yield
         except BaseException as error:
-            self.fail(error, source(), usage=usage())
+            with harmless("the end of a run"):
+                self.fail(error, source(), usage=usage() if isinstance(error, Exception) else None)
+            self.fail(error)  # where what was there until then could not be told; else it changes nothing
             raise
 
     def fail(
@@ -271,7 +273,7 @@ class RunFollower:
     Args:
         bank: what `lessonbank.connect` returns.
         source: the name of the framework. It is kept with every run.
-        deadline: seconds a run waits for its recall. Then it goes on without memory.
+        deadline: seconds a run waits for its recall, 2 by default. Then it goes on without memory.
         trusted: show only active lessons, for a text that goes where instructions stand.
         scope: the caller's own function that names the scope of a run, see `scoped`.
         verify: the caller's own check of a finished run. It beats the judge, and is called in the background.
@@ -283,11 +285,11 @@ class RunFollower:
     def __init__(
         self,
         bank: ReasoningBank,
+        source: str,
+        trusted: bool = False,
         /,
         *,
-        source: str,
         deadline: float = DEADLINE,
-        trusted: bool = False,
         scope: Callable[..., str] | None = None,
         verify: Verifier | None = None,
     ) -> None:
@@ -330,7 +332,7 @@ class RunFollower:
     def scoped(self, *arguments: Any) -> str | None:
         """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""
         try:
-            return self._scope(*arguments) if self._scope else None
+            return None if self._scope is None else self._scope(*arguments)
         except Exception as problem:  # noqa: BLE001 - the caller's own code, and memory never breaks a run
             log.warning("scope= failed: %s", _told(problem))
             return ""

@@ -57,7 +57,7 @@ class ReasoningBankMemory:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the state: `lambda state: scope_of("evals", state.metadata["user"])`. Without
             it, the scope of the bank.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a run that no score tells about. It beats the judge.
         reward: reads the reward from the scores.
 
@@ -68,7 +68,7 @@ class ReasoningBankMemory:
     def __init__(
         self, bank: ReasoningBank, /, *, reward: Reward = first_score, **options: Unpack[Options[Any]]
     ) -> None:
-        self.runs = RunFollower(bank, source="inspect-ai", **options)
+        self.runs = RunFollower(bank, "inspect-ai", **options)
         self._reward = reward
 
     def solver(self, *solvers: Any) -> Any:

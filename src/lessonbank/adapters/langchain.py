@@ -87,7 +87,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from its runtime: `lambda runtime: scope_of("acme", runtime.context.user)`. Without
             it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -99,7 +99,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Runtime[Any]]]) -> None:
         super().__init__()
         self.tools = ()
-        self.runs = RunFollower(bank, source="langchain", **options)
+        self.runs = RunFollower(bank, "langchain", **options)
         self._open: dict[str, _Open] = {}
         self._graphs = _Graphs(self._graph_ended)
 
@@ -234,7 +234,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
 
     def _finish(self, ended: _Open, error: BaseException | None = None) -> None:
         del self._open[ended.run.id]
-        if error:
+        if error is not None:
             ended.run.fail(error, ended.messages())
         else:
             ended.run.finish(ended.messages())

@@ -41,7 +41,7 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the keywords of `run`: `lambda told: scope_of("acme", told["user"])`, for
             `agent.run("…", user="u-17")`. Without it, the scope of the bank.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -50,7 +50,7 @@ class ReasoningBankAgent:
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="llama-index", **options)
+        self.runs = RunFollower(bank, "llama-index", **options)
         for one in getattr(agent, "agents", {"": agent}).values():
             # An agent is a pydantic model, which takes no other fields.
             object.__setattr__(one, "take_step", self._step(one.take_step))
@@ -152,8 +152,8 @@ def _ended(run: FollowedRun, result: asyncio.Task[Any]) -> None:
     error = None if result.cancelled() else result.exception()
     if result.cancelled() or isinstance(error, WorkflowCancelledByUser):
         run.stop(reason="cancelled")
-    elif error:
-        run.finish(error=error)
+    elif error is not None:
+        run.fail(error)
     else:
         response = getattr(getattr(result.result(), "result", None), "response", None)
         run.finish(answer=str(response.content or "") if response else None)

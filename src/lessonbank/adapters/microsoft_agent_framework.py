@@ -80,7 +80,7 @@ class ReasoningBankMiddleware(AgentMiddleware):
             `lambda context: scope_of("acme", context.function_invocation_kwargs["user"])`. Without it, the scope of
             the bank. If it fails, the run has no memory. An agent that runs as a tool has the scope of the run that
             called it.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -88,7 +88,7 @@ class ReasoningBankMiddleware(AgentMiddleware):
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[AgentContext]]) -> None:
-        self.runs = RunFollower(bank, source="microsoft-agent-framework", **options)
+        self.runs = RunFollower(bank, "microsoft-agent-framework", **options)
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Begin before the agent works, and keep the run however it ends."""

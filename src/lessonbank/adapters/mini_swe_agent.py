@@ -34,7 +34,7 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the variables that `run` gets besides the task:
             `lambda variables: scope_of("swe", variables["repo"])`. Without it, the scope of the bank.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -43,7 +43,7 @@ class ReasoningBankAgent:
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="mini-swe-agent", **options)
+        self.runs = RunFollower(bank, "mini-swe-agent", **options)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
 

@@ -43,7 +43,7 @@ class ReasoningBankRunner:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the `context=` of the run: `lambda context: scope_of("acme", context.user)`.
             Without it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -51,7 +51,7 @@ class ReasoningBankRunner:
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
-        self.runs = RunFollower(bank, source="openai-agents", **options)
+        self.runs = RunFollower(bank, "openai-agents", **options)
 
     async def run(
         self, starting_agent: Agent[Any], input: Any, *, run_id: str | None = None, **options: Any

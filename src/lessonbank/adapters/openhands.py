@@ -84,7 +84,7 @@ class ReasoningBankConversation:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the conversation: `lambda one: scope_of("acme", one.state.tags["user"])`.
             Without it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -95,7 +95,7 @@ class ReasoningBankConversation:
         if not isinstance(conversation, LocalConversation) or not conversation.agent.supports_openhands_tools:
             raise UsageError("only a local conversation can be followed: put `lessonbank proxy` before any other model")
         self.conversation: Any = conversation
-        self.runs = RunFollower(bank, source="openhands", **options)
+        self.runs = RunFollower(bank, "openhands", **options)
         self.last: FollowedRun | None = None
         """The last run: `conversation.runs.tell(conversation.last.id, outcome=…)`."""
         self._waiting: _Open | None = None

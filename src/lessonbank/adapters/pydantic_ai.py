@@ -32,7 +32,7 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from its context: `lambda ctx: scope_of("acme", ctx.deps.user)`. Without it, the
             scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -40,7 +40,7 @@ class ReasoningBankCapability(AbstractCapability[Any]):
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[RunContext[Any]]]) -> None:
-        self.runs = RunFollower(bank, source="pydantic-ai", **options)
+        self.runs = RunFollower(bank, "pydantic-ai", **options)
         self._run: FollowedRun | None = None
         self._messages: Sequence[ModelMessage] = ()
 

@@ -36,7 +36,7 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the agent: `lambda agent: scope_of("acme", agent.state["user"])`. The
             `additional_args` of the run are in the state already. Without it, the scope of the bank.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -45,7 +45,7 @@ class ReasoningBankAgent:
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:
         self.agent = agent
-        self.runs = RunFollower(bank, source="smolagents", **options)
+        self.runs = RunFollower(bank, "smolagents", **options)
         self.last: FollowedRun | None = None
         """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
         self._asked = ""
@@ -98,7 +98,8 @@ class ReasoningBankAgent:
             if isinstance(error, Exception) and agent.interrupt_switch:
                 run.stop(_messages(agent, start), reason="interrupted")
             else:
-                run.fail(error, _messages(agent, start), usage=_usage(agent, start))
+                usage = _usage(agent, start) if isinstance(error, Exception) else None
+                run.fail(error, _messages(agent, start), usage=usage)
             raise
         answer = getattr(ended[-1], "output", ended[-1]) if ended else None
         run.finish(

@@ -50,7 +50,7 @@ class ReasoningBankPlugin(Plugin):
         scope: the scope of a run, from its first event:
             `lambda event: scope_of("acme", event.invocation_state["user"])`. Without it, the scope of the bank. If it
             fails, the run has no memory. An agent that runs as a tool of another one has the scope of that run.
-        deadline: seconds a run waits for its lessons.
+        deadline: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
@@ -59,7 +59,7 @@ class ReasoningBankPlugin(Plugin):
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[BeforeInvocationEvent]]) -> None:
         super().__init__()
-        self.runs = RunFollower(bank, source="strands", **options)
+        self.runs = RunFollower(bank, "strands", **options)
         self._is_scoped = options.get("scope") is not None
         self._open = WeakKeyDictionary[object, _Open]()
 

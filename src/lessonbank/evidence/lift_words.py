@@ -175,7 +175,7 @@ def _sides(lift: Lift) -> list[str]:
     ]
 
 
-def running(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
+def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
     """What memory changes in what a task takes: the name of each, the change, and its digits."""
     return (
         ("steps", lift.steps, ".1f"),
@@ -186,10 +186,10 @@ def running(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
 
 
 def spent(lift: Lift, /) -> str:
-    """The same in words, with intervals, where it is known; else nothing."""
+    """What memory changes in what a task takes, in words with intervals, where it is known; else nothing."""
     return ", ".join(
         f"{name} {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
-        for name, e, form in running(lift)
+        for name, e, form in changes(lift)
         if e.value is not None and e.low is not None and e.high is not None
     )
 

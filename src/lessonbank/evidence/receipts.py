@@ -68,8 +68,8 @@ class Receipts:
 
     async def _taken_in(self, recall: Recall) -> tuple[Recall | None, tuple[str, ...]]:
         secret = await self._store.setting(RECEIPT_SECRET)
-        signed = signature(recall, secret=secret or "").encode()
-        if not secret or not hmac.compare_digest(recall.signature.encode("utf-8", "replace"), signed):
+        signed = signature(recall, secret=secret).encode() if secret else b""
+        if not signed or not hmac.compare_digest(recall.signature.encode("utf-8", "replace"), signed):
             return None, ("the recall was not made by this bank, or was changed: this run is not measured",)
         plain = recall.model_copy(update={"notes": (), "kept": True, "signature": ""})
         if not await self._store.record(plain, returned=True):

@@ -222,9 +222,9 @@ def path(scores: Scores, /, *, level: float = 0.95, at: Ints) -> tuple[Floats, F
     return _interval(running(scores, at), level, np.zeros(len(at)))
 
 
-def _interval(of: Wealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
+def _interval(gained: Wealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
     if not 0 < level < 1:
         raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
     threshold = math.log(2 / (1 - level)) + paid
-    low = least_effect(of.up, of.scale, threshold=threshold)
-    return low, -least_effect(of.down, of.scale, threshold=threshold)
+    low = least_effect(gained.up, gained.scale, threshold=threshold)
+    return low, -least_effect(gained.down, gained.scale, threshold=threshold)

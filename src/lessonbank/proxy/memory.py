@@ -35,7 +35,7 @@ class Memory:
 
     def __init__(self, bank: lessonbank.ReasoningBank, out: BinaryIO, /, *, deadline: float) -> None:
         self._bank, self._out, self._lock = bank, out, threading.Lock()
-        self._follower = RunFollower(bank, source="proxy", deadline=deadline)
+        self._follower = RunFollower(bank, "proxy", deadline=deadline)
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""

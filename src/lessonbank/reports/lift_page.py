@@ -8,7 +8,7 @@ from typing import Final
 
 from lessonbank._counting import counted
 from lessonbank.evidence.lift import Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
-from lessonbank.evidence.lift_words import advice, headline, promise, running
+from lessonbank.evidence.lift_words import advice, changes, headline, promise
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
@@ -135,7 +135,7 @@ def _overall(lift: Lift) -> str:
             _between(effect.always_low, effect.always_high),
             _BASES.get(effect.basis, canonical_line(effect.basis)),
         ),
-        *(_running(*told) for told in running(lift)),
+        *(_running(*told) for told in changes(lift)),
     ]
     note = f"\n<p>{escape(canonical_line(effect.note))}</p>" if effect.note else ""
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))

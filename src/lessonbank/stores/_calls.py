@@ -286,7 +286,7 @@ class StoreCalls(Generic[D]):
         await self._change("", self._writes.set_setting, encodable(key), value and encodable(value), shared=True)
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """See `Store.purge`."""
+        """See `Store.purge`. All that is left is written again: a file needs as much room again meanwhile."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             told = await self._change(where, self._erases.purge_scope, where, by, why)

@@ -62,7 +62,7 @@ class Handle:
     async def lesson(self, id: str, /) -> Lesson | None:
         """The lesson of that id; `None` where it was erased."""
         owner = await if_there(self.store.owner(id, scope=self.scope))
-        return owner and lesson_of(owner, id)
+        return owner and next((lesson for lesson in owner.lessons if lesson.id == id), None)
 
     async def apply(
         self,

@@ -480,7 +480,8 @@ class Database:
     def _connection(self, idle: list[Connection]) -> Connection:
         log = self._origin.check(self._identity)
         for one in (*idle[-1:], *self._writers[-1:]):
-            if one.log not in (None, log):
+            # Another thread may have made the log, and the connection, since it was looked for.
+            if one.log not in (None, log) and one.log != identity_of(stat_of(self._log)):
                 raise StoreUnavailable(
                     f"the log {self._log} was moved or deleted while the bank was open: open it again"
                 )

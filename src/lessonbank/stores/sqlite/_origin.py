@@ -78,6 +78,11 @@ def identity_of(found: os.stat_result | None, /) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if found else None
 
 
+def _most_in(log: os.stat_result | None) -> int:
+    """As many transactions as a log can hold, and the one that makes up for a file that was looked at before."""
+    return log.st_size // _LEAST_PAGE + 1 if log else 1
+
+
 class Origin:
     """What is known of one file: when it was last written to, and how far it had counted then."""
 
@@ -87,8 +92,7 @@ class Origin:
         self._turn = threading.Lock()
         self._written: tuple[int, int] | None = None
         self._count: int | None = None
-        self._most_in_log = 1
-        """As many transactions as the log can hold, and the one that makes up for a file that was looked at before."""
+        self._most_in_log = _most_in(None)
 
     def check(self, identity: tuple[int, int] | None = None, /) -> tuple[int, int] | None:
         """The identity of the log that lies there now. If somebody has written to the file, look at both.
@@ -108,10 +112,9 @@ class Origin:
                 if count is not None and self._count is not None and (count - self._count) % _ROUND >= _ROUND // 2:
                     raise _replaced(self._path)
                 self._written, self._count = written, count
-        if log is None:
-            return None
-        self._most_in_log = log.st_size // _LEAST_PAGE + 1
-        return log.st_dev, log.st_ino
+            log = stat_of(self._log)  # the look took a while, in which it may have come or gone
+        self._most_in_log = _most_in(log)
+        return identity_of(log)
 
     def check_view(self, user_version: int, /) -> None:
         """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
@@ -124,9 +127,7 @@ class Origin:
             return
         with self._turn:
             self._count = _count_of_file(self._path)
-        log = stat_of(self._log)
-        most = log.st_size // _LEAST_PAGE + 1 if log else 1
-        if self._count is not None and (seen - self._count) % _ROUND > most:
+        if self._count is not None and (seen - self._count) % _ROUND > _most_in(stat_of(self._log)):
             raise _replaced(self._path)
 
     def _checked(self) -> int | None:

@@ -96,12 +96,10 @@ def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection
 
 def repeating(connection: sqlite3.Connection, scope_name: str, lesson_ids: Sequence[str], /) -> list[Experience]:
     """The experiences that taught one of these lessons again, oldest first."""
-    found, sql = (
-        set[int](),
-        (
-            "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
-            f" WHERE e.{OF_SCOPE} AND r.lesson {AMONG_IDS}"
-        ),
+    found = set[int]()
+    sql = (
+        "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
+        f" WHERE e.{OF_SCOPE} AND r.lesson {AMONG_IDS}"
     )
     for some in batches(lesson_ids):
         values = scope_name, among_ids(map(encodable, some))

@@ -167,7 +167,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         one_wording=batch.one_wording,
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
-    if Edit in map(type, changes):
+    if any(isinstance(change, Edit) for change in changes):
         connection.execute("DELETE FROM settings WHERE key = ?", (told_key(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
