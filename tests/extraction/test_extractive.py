@@ -211,6 +211,19 @@ def test_a_file_whose_name_is_one_plain_word_is_no_part_of_the_program() -> None
     assert "then `bash(cat notes.txt)` went through" in lesson.content
 
 
+def test_another_command_of_git_is_another_program() -> None:
+    tried = shell(
+        ("git diff config", "fatal: permission denied\n<returncode>1</returncode>"), ("git status config", "clean")
+    )
+    assert not any("got past" in lesson.title for lesson in extract(attempt(tried, "failure")).lessons)
+
+
+def test_an_order_keeps_the_look_that_answers() -> None:
+    done = calls(("login", {"user": "u-1"}, "ok"), ("get_balance", {"account": "A-7"}, "balance: 12"))
+    (lesson,) = extract(attempt(done, "success")).lessons
+    assert "step 2: `get_balance(" in lesson.content
+
+
 def test_a_command_that_says_nothing_is_not_repeated_in_vain() -> None:
     restored = shell(*[("cp app.py.backup app.py", FINE)] * 4, ("python check.py", f"wrong\n{FINE}"))
     assert "Repeated in vain" not in " ".join(i.title for i in extract(attempt(restored, "failure")).lessons)
@@ -410,6 +423,9 @@ def test_looking_something_up_is_never_the_suspect(read: str) -> None:
         ("cancel_order", {"order": "O-1"}, "cancelled"),
         ("cancel_order", {"order": "O-1"}, "Error: it was sent already"),
         ("cancel_order", {"order": "O-1", "why": "The customer O-1 asked for it"}, "cancelled"),
+        ("mcp__shop-api__cancel_order", {"order": "O-1"}, "cancelled"),
+        ("shop.cancel_order", {"order-id": "O-1", "note": None, "force": True}, "Error: it was sent already"),
+        ("shop/cancel:order", {"order": "O-1"}, "cancelled"),
     ],
 )
 def test_no_lesson_forbids_a_tool_because_one_value_was_wrong(last: tuple[str, dict[str, Any], str]) -> None:

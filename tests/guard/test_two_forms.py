@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.guard.gate import _lookalikes
-from lessonbank.guard.gate._run_texts import PAIR_OR_WORDS
-from lessonbank.guard.gate.run_values import tokens, words
+from lessonbank.guard.gate._run_texts import PAIR_OR_WORDS, nfc
+from lessonbank.guard.gate.run_values import RunValues, tokens, words
+from lessonbank.types import Step, Trajectory
 
 PATTERNS = [
     PAIR_OR_WORDS,
@@ -49,4 +50,10 @@ def test_a_pattern_finds_the_same_in_ascii_as_its_form_for_any_text_does(text: s
 
 @given(ASCII | st.text())
 def test_the_words_of_a_text_are_its_tokens_without_their_places(text: str):
-    assert words(text) == [token for token, _, _ in tokens(text)]
+    assert words(text) == [token for token, _, _ in tokens(nfc(text))]
+
+
+def test_a_result_that_repeats_the_request_is_read_as_a_result_too():
+    said = '[{"holder": "Zbynek Novak", "ref": "ZORBLAX"}]'
+    run = Trajectory(task=said, steps=(Step(action="look up", observation=said),))
+    assert RunValues.of([run]).mask("Use zorblax first") == "Use <ref> first"

@@ -93,7 +93,10 @@ class IntakeFilter:
             return False
         if change.experience is given:
             return True
-        new = _said(change.experience) - _said(given) - _REPEATED
+        try:
+            new = _said(change.experience) - _said(given) - _REPEATED
+        except ValueError:  # a consolidator of the caller's put something into it that is no data
+            return False
         if not {name for name, _ in new} <= {"", "why"}:
             return False
         texts = [text for _, text in sorted(new)]
@@ -134,7 +137,7 @@ class IntakeFilter:
 def _said(experience: Experience) -> set[tuple[str, str]]:
     """Every name, text and number in an experience, with the name that leads to it."""
     said = set[tuple[str, str]]()
-    waiting: list[tuple[str, Json]] = [("", experience.model_dump(mode="json", exclude=_NEAR))]
+    waiting: list[tuple[str, Json]] = [("", experience.model_dump(mode="json", exclude=_NEAR, warnings=False))]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, dict):

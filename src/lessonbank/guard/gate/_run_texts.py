@@ -65,14 +65,14 @@ def leaves(data: Json) -> list[tuple[str, str, Json]]:
 
 
 class Part(NamedTuple):
-    """What was asked, what the agent gave a tool, or what came back."""
+    """What was asked, what the agent gave a tool, what came back, or the answer."""
 
     step: int
     """Counted from 1; 0 is the request."""
     source: Source
     text: str
     data: Json | None = None
-    """What the text says, where it is JSON."""
+    """The arguments as they were given, or what the text says where it is JSON."""
     of_command: bool = False
     """Whether a line of a shell or a program brought it."""
 

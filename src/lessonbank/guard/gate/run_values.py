@@ -97,9 +97,10 @@ class RunValues:
         brought = set[tuple[str, bool]]()
         for part in chain([Part(0, REQUEST, text) for text in told], *read):
             result = (part.text, part.of_command)
-            if not part.source or result not in brought:  # a result that comes again says nothing new
+            if part.source in ("", REQUEST):
                 self._take_part(part)
-            if part.source:
+            elif result not in brought:  # one that comes again says nothing new
+                self._take_part(part)
                 brought.add(result)
         self.repeated = _repeated(read) if len(read) > 1 else set()
         return self
@@ -338,7 +339,7 @@ def tokens(text: str, /) -> list[tuple[str, int, int]]:
 
 
 def words(text: str, /) -> list[str]:
-    """The words of `text` as `tokens` reads them."""
+    """The words of `text`, as `tokens` reads them once its letters are composed."""
     if not text.isascii():
         return [token for token, _, _ in tokens(nfc(text))]
     return [_number(word) if "." in word or "," in word else word for word in _ASCII_TOKEN.findall(text.lower())]

@@ -16,6 +16,8 @@ _LOOKS = re.compile(
 )
 _MOVES_OR_SETS = re.compile(r"(?:cd\s+\S+|export\s+\S+|\w+=\S*)\s*")
 _PROGRAM = re.compile(r"\S+(?: [a-z]+(?:-[a-z]+)*(?=\s|$))?")
+_READS = re.compile(r"(?!git )(?:" + _LOOKS.pattern + ")")
+"""What looks, and has its file or its folder where other programs have a command of their own."""
 _FIRST = re.compile(r"\S+")
 _DIGITS = str.maketrans("", "", "0123456789")
 _OPTION = re.compile(r"(?<!\S)-\S+")
@@ -61,7 +63,7 @@ def _acting(line: str) -> str:
 def _program(line: str) -> str:
     """The program of a line, with what it is told to do: `pip install`, but of `cat notes` only `cat`."""
     acting = _acting(line)
-    found = (_FIRST if _LOOKS.match(acting) else _PROGRAM).match(acting)
+    found = (_FIRST if _READS.match(acting) else _PROGRAM).match(acting)
     return found[0].translate(_DIGITS) if found else ""
 
 

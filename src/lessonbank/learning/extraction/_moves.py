@@ -69,10 +69,11 @@ _READS = re.compile(
     re.IGNORECASE,
 )
 _UNSAID = re.compile(
-    r"<[^<>\n]{1,80}(?:>|…\Z)|(?:^| and |, )\w*(?=…|[(\[](?![)\]]))|\b\w+(?==|…\Z)"
+    r"<[^<>\n]{1,80}(?:>|…\Z)|(?:^| and |, )[^\s(\[<>]*(?=…|[(\[](?![)\]]))|\b[\w-]+(?==|…\Z)"
+    r"|(?<==)(?:null|true|false)\b"
     r"|(?<=')(?:link|button|radio|checkbox|textbox|combobox|searchbox|tab|option|menuitem|LabelText)\b(?= ')"
 )
-"""What every use of a tool has in its label: slots, the name in front, names of fields, kinds of controls."""
+"""What every use of a tool has in its label: slots, the name in front, names of fields, flags, kinds of controls."""
 _LETTER = re.compile(r"[^\W\d_]")
 
 

@@ -88,7 +88,7 @@ _UNCOMMON = re.compile(r"(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])"
 
 @dataclass
 class Shown:
-    """What the agent had in front of it when it acted: the task, the last page, every value with a digit so far."""
+    """What the agent had in front of it when it acted: the task, every page so far, every value with a digit."""
 
     values: Callable[[], RunValues]
     task: str

@@ -27,6 +27,7 @@ from ._slots import Shown, uncommon_pairs
 _CONTENT = 600
 _TOPIC, _WHEN = 70, 240
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
+_SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _LONG_RUN = 25
@@ -173,7 +174,7 @@ def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
 
 
 def _order(run: _Run) -> Iterator[_Lesson]:
-    path = () if run.is_long else _until_the_last_deed(run.path)
+    path = () if run.is_long else _without_scrolling_at_its_end(run.path)
     if len(path) < 2:
         return
     content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
@@ -182,10 +183,10 @@ def _order(run: _Run) -> Iterator[_Lesson]:
     yield _Lesson("strategy", "What worked", content, tuple([(run, m) for m in path[-8:]]))
 
 
-def _until_the_last_deed(path: Sequence[Move]) -> Sequence[Move]:
-    """`path` without what only looked after the last deed and names nothing, such as a scroll."""
-    deeds = [n for n, move in enumerate(path, 1) if not move.reads or move.is_specific]
-    return path[: deeds[-1]] if deeds else path
+def _without_scrolling_at_its_end(path: Sequence[Move]) -> Sequence[Move]:
+    while path and _SCROLLING.match(path[-1].label):
+        path = path[:-1]
+    return path
 
 
 def _ending(run: _Run) -> Iterator[_Lesson]:
