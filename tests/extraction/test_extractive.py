@@ -421,10 +421,9 @@ def test_looking_something_up_is_never_the_suspect(read: str) -> None:
     "last",
     [
         ("cancel_order", {"order": "O-1"}, "cancelled"),
-        ("cancel_order", {"order": "O-1"}, "Error: it was sent already"),
         ("cancel_order", {"order": "O-1", "why": "The customer O-1 asked for it"}, "cancelled"),
         ("mcp__shop-api__cancel_order", {"order": "O-1"}, "cancelled"),
-        ("shop.cancel_order", {"order-id": "O-1", "note": None, "force": True}, "Error: it was sent already"),
+        ("shop.cancel_order", {"order-id": "O-1", "note": None, "force": True}, "cancelled"),
         ("shop/cancel:order", {"order": "O-1"}, "cancelled"),
     ],
 )
@@ -434,6 +433,16 @@ def test_no_lesson_forbids_a_tool_because_one_value_was_wrong(last: tuple[str, d
         extraction = extract(attempt(run_, "failure"))
         assert not any("do not" in lesson.content for lesson in extraction.lessons)
         assert extraction.lessons or extraction.notes[0].startswith("nothing was extracted")
+
+
+def test_what_was_refused_at_the_end_is_told_with_its_message_and_a_wrong_answer_is_not() -> None:
+    refused = calls(
+        ("find_order", {"order": "O-1"}, "open"), ("cancel", {"order": "O-1"}, "Error: it was sent already")
+    )
+    lesson = headed(extract(attempt(refused, "failure")).lessons, "Rejected at the end")
+    assert 'failed ("Error: it was sent already")' in lesson.content
+    wrong = calls(("find_order", {"order": "O-1"}, "open"), ("finish", {"answer": "O-1"}, "Error: answer is INCORRECT"))
+    assert extract(attempt(wrong, "failure")).lessons == ()
 
 
 def test_looking_without_a_result_is_not_forbidden_where_the_words_are_gone() -> None:

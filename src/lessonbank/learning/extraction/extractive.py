@@ -27,6 +27,8 @@ from ._slots import Shown, uncommon_pairs
 _CONTENT = 600
 _TOPIC, _WHEN = 70, 240
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
+_WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(?:incorrect|wrong)\b", re.IGNORECASE)
+"""A message that judges what was said and tells nothing more of it."""
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
@@ -194,7 +196,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     if run.stopped or not run.moves:
         return
     last = run.moves[-1]
-    if last.effect == "error" and last.is_specific:
+    if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
         content = _led(
             run.path, f"The run ended when `{last.label}` failed{_quoted(last)}; do not end on it like this."
         )
