@@ -40,7 +40,7 @@ async def test_a_megabyte_costs_the_event_loop_milliseconds(name: str) -> None:
     ) as bank:
         await bank.lessons.add(title="Look", content="Look at the invoice first.", task="Pay the invoice", by="Ana")
         await CALLS[name](bank, LONG[:2000])
-        for number in range(3):
+        for number in range(8):
             text = f"{number} {LONG}{number}"
             begun = time.thread_time()
             await CALLS[name](bank, text)
