@@ -25,6 +25,8 @@ from .redact import Redacting, checked, redacted, redacted_together, whole
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
 """Characters that the built-in redactor reads faster than a thread starts."""
+_WEIGHED = 1_024
+"""Characters of lessons that the gate weighs in less than a millisecond."""
 _SHOWN = 16_384
 _REPEATED = {("", name) for name in (REPEATS, "why", "lesson", "near")}
 """The names under which an experience keeps what it taught again."""
@@ -126,7 +128,7 @@ class IntakeFilter:
             known = await to_thread.run_sync(redacted, experience, self.redactor)
         if self.admission is None:
             return known
-        return await aside(_appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _QUICK)
+        return await aside(_appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED)
 
     @property
     def _is_built_in(self) -> bool:
