@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from .errors import UsageError
 
@@ -37,12 +37,41 @@ def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
         raise UsageError(
             "a plain bank was called from its own event loop and would wait for itself: use the async bank there"
         )
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    call = _Call(coroutine)
     try:
-        return future.result()
+        loop.call_soon_threadsafe(call.begin)
+        return call.done.result()
     except BaseException:
-        future.cancel()
+        if not call.done.done():
+            loop.call_soon_threadsafe(call.end)
         raise
+
+
+class _Call(Generic[T]):
+    """A call that can be cancelled from the moment it is made: an interrupt may come before the loop has begun it."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], /) -> None:
+        self.done = Future[T]()
+        self._coroutine = coroutine
+        self._task: asyncio.Task[T] | None = None
+
+    def begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._coroutine)
+        self._task.add_done_callback(self._hand_over)
+
+    def end(self) -> None:
+        if self._task is None:
+            self._coroutine.close()
+        else:
+            self._task.cancel()
+
+    def _hand_over(self, task: asyncio.Task[T], /) -> None:
+        if task.cancelled():
+            self.done.cancel()
+        elif (error := task.exception()) is not None:
+            self.done.set_exception(error)
+        else:
+            self.done.set_result(task.result())
 
 
 def start(coroutine: Coroutine[Any, Any, T], /) -> Future[T]:
