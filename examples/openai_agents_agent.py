@@ -21,7 +21,7 @@ ready: set[str] = set()
 
 def model() -> ScriptedModel:
     """Stands in for a language model: three calls, then an answer. Put a real one in its place: "gpt-5-mini"."""
-    calls = [[function_call("release", {"command": command}, call_id=command)] for command in SCRIPT]
+    calls = [[function_call("release", {"command": told}, call_id=f"call-{n}")] for n, told in enumerate(SCRIPT)]
     return ScriptedModel([*calls, [assistant_message("Released.")]])
 
 

@@ -310,7 +310,7 @@ async def test_an_error_inside_the_plugin_never_ends_a_run(
             raise OSError("the disk is gone")
 
     plugin = ReasoningBankPlugin(bank)
-    plugin.runs = Broken(bank, source="broken")
+    plugin.runs = Broken(bank, "broken")
     program = Program(ScriptedAgentModel({TASK: [Says("three rows")]}), [plugin])
     assert await program.run(TASK) == "three rows"
     assert "the memory failed in before_run_callback" in caplog.text
