@@ -139,12 +139,7 @@ class Move:
     @property
     def is_specific(self) -> bool:
         """Whether its label names more than a tool and slots. To advise against less would forbid the tool itself."""
-        return says_more_than_slots(self.label)
-
-
-def says_more_than_slots(label: str, /) -> bool:
-    """Whether words are left of a label without its slots, fields, kinds of controls, and tools that take arguments."""
-    return _LETTER.search(_UNSAID.sub("", label)) is not None
+        return _LETTER.search(_UNSAID.sub("", self.label)) is not None
 
 
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
