@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from _trouble import BIG
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _packing
-from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite import SqliteStore, _log
+from lessonbank.stores.sqlite._log import Checkpoint, empty_log
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
-from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
+from lessonbank.testing.store_samples import (
+    MINE,
+    SPACE,
+    added,
+    collected,
+    experience,
+    lesson,
+    towards,
+    trajectory,
+)
 from lessonbank.types import Erasure, Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
@@ -72,6 +85,89 @@ async def test_a_reader_of_an_older_state_is_named_and_a_rebuild_finishes(path: 
     assert await store.verify() == []
     assert leftovers(path, SECRET, run.id) == []
     await store.close()
+
+
+COPYING = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as shared:
+    fcntl.lockf(shared, fcntl.LOCK_EX, 1, 121)
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+"""Holds what SQLite holds while it copies the log to the file."""
+
+
+async def test_a_purge_waits_for_another_process_that_copies_the_log(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(path)
+    run, *_ = await lived_in(store)
+    told = [sys.executable, "-c", COPYING, f"{path}-shm"]
+    with subprocess.Popen(told, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "held\n"
+        pauses = list[float]()
+
+        async def paused(seconds: float) -> None:
+            pauses.append(seconds)
+            other.communicate("end\n")
+
+        monkeypatch.setattr(_log, "sleep", paused)
+        await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+    assert len(pauses) == 1
+    assert leftovers(path, SECRET, run.id) == []
+    assert await store.verify() == []
+    await store.close()
+
+
+@pytest.mark.full
+async def test_purges_of_a_large_bank_end_while_other_processes_write(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    for _ in range(8):
+        await added(store, *[experience(f"{BIG[at : at + 4000]}") for at in range(0, 400_000, 4000)])
+    told = [sys.executable, str(Path(__file__).with_name("writer.py")), str(path)]
+    writers = [subprocess.Popen([*told, name, "100000"], stdout=subprocess.PIPE, text=True) for name in "ab"]
+    try:
+        for _ in range(5):
+            before = [writer.stdout.readline() for writer in writers if writer.stdout]
+            run = trajectory(f"Move {SECRET}")
+            await store.keep([run], scope=MINE)
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            assert all(before)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    assert path.stat().st_size > 1000 * 4096
+    assert leftovers(path, SECRET) == []
+    assert await store.verify() == []
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ([Checkpoint(is_busy=True, frames=9, copied=4), Checkpoint(is_busy=True, frames=-1, copied=-1)], "a reader"),
+        ([Checkpoint(is_busy=True, frames=9, copied=4), Checkpoint(is_busy=True, frames=9, copied=9)], "use"),
+        ([Checkpoint(is_busy=True, frames=-1, copied=-1)], "use"),
+    ],
+)
+async def test_a_reader_is_blamed_only_where_one_held_pages_back_all_the_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch, told: list[Checkpoint], why: str
+) -> None:
+    clock, left = iter(range(99)), [*told]
+
+    async def attempt() -> Checkpoint:
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async def paused(seconds: float) -> None:
+        pass
+
+    monkeypatch.setattr(_log, "sleep", paused)
+    monkeypatch.setattr(_log, "monotonic", lambda: float(next(clock)))
+    said = {"a reader": "another reader holds an older state", "use": "used it without a pause for 5 s"}[why]
+    with pytest.raises(StoreUnavailable, match=said):
+        await empty_log(attempt, path, patience=5.0)
 
 
 async def test_a_purge_reaches_the_matrix_of_another_store(path: Path) -> None:

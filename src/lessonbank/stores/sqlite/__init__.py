@@ -38,6 +38,7 @@ from . import (
 )
 from ._database import Database
 from ._in_memory import InMemory
+from ._log import empty_log
 from ._matrices import Matrices
 
 if TYPE_CHECKING:
@@ -202,6 +203,9 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         """Write the whole file again, which needs as much free space again."""
         mark = await self._find(scope, _purge.mark)
         await result(self._database.compact())
+        await empty_log(
+            lambda: result(self._database.checkpoint()), self._database.path, patience=self._database.patience
+        )
         await self._change(scope, _purge.finished, mark)
 
     async def _rank(self, scope: str, find: Callable[..., T], vector: Vectors) -> T:

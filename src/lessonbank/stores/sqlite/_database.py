@@ -24,6 +24,7 @@ from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
+from ._log import Checkpoint, checkpoint
 from ._origin import Origin, identity_of, stat_of
 from ._schema import check_current, check_library, check_version, prepare
 from ._stream import CLOSED, Stream
@@ -83,7 +84,8 @@ class Database:
         if not self.path.name:
             raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
         self._log = self.path.with_name(f"{self.path.name}-wal")
-        self._busy_timeout = busy_timeout
+        self.patience = busy_timeout
+        """Seconds a call waits for other processes."""
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._torn = False
@@ -126,7 +128,7 @@ class Database:
         else:
             create(self.path)
             with self._lease(self._writers) as connection:
-                prepare(connection, self.path, patience=self._busy_timeout)
+                prepare(connection, self.path, patience=self.patience)
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = identity_of(stat_of(self.path))
         _forks.watch(self)
@@ -317,11 +319,12 @@ class Database:
         return StoreDamaged(f"{_REFUSED} ({self._damage})")
 
     def compact(self) -> Future[None]:
-        """Write the file again without its free pages, and empty the write-ahead log.
-
-        Its result raises StoreUnavailable while another reader still needs the old pages.
-        """
+        """Write the file again without its free pages. What was in them is still in the write-ahead log."""
         return self._submitted(self._writing, self._compact)
+
+    def checkpoint(self) -> Future[Checkpoint]:
+        """Try once to empty the write-ahead log."""
+        return self._submitted(self._writing, self._checkpoint)
 
     def _submitted(self, pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> Future[T]:
         if self._torn or self._closed:
@@ -363,7 +366,7 @@ class Database:
                 self._lease(self._writers, ending=True) as connection,
                 transaction(
                     connection,
-                    patience=self._busy_timeout,
+                    patience=self.patience,
                     given_up=lambda: all(job.future.given_up for job in jobs),
                 ),
             ):
@@ -386,15 +389,12 @@ class Database:
     def _compact(self) -> None:
         self._call_off()  # it would keep what was erased in the log
         with self._lease(self._writers, ending=True) as connection:
-            patiently(connection, "VACUUM", patience=self._busy_timeout)
-            connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout * 1e3:.0f}")  # for readers to end
-            held = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            connection.execute("PRAGMA busy_timeout = 0")
-            if held:
-                raise StoreUnavailable(
-                    f"what was erased may still be read in the log of {self.path}, because another reader holds an "
-                    "older state: end it, then rebuild"
-                )
+            patiently(connection, "VACUUM", patience=self.patience)
+
+    def _checkpoint(self) -> Checkpoint:
+        self._call_off()
+        with self._lease(self._writers, ending=True) as connection:
+            return checkpoint(connection)
 
     def stream(self, sql: str, values: Sequence[Any], scope: str = "", /) -> Stream:
         """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
@@ -492,7 +492,7 @@ class Database:
 
     def _connect(self, *, writing: bool) -> Connection:
         making = self._identity is None
-        patience = 0 if writing and not making else self._busy_timeout
+        patience = 0 if writing and not making else self.patience
         return connect(self.path, mode=self._mode(making=making), writing=writing, busy_timeout=patience)
 
     def _mode(self, *, making: bool) -> str:

@@ -17,6 +17,7 @@ from . import _forks
 from ._connection import connect_in_memory
 from ._database import TORN
 from ._errors import unavailable
+from ._log import Checkpoint
 from ._schema import make_tables
 from ._stream import CLOSED, Stream
 
@@ -27,6 +28,7 @@ class InMemory:
     """Does for a bank in memory what `Database` does for a file. After a fork each process has its own copy."""
 
     path = Path(":memory:")
+    patience = 0.0
 
     def __init__(self) -> None:
         self._connection = connect_in_memory()
@@ -60,6 +62,10 @@ class InMemory:
     def compact(self) -> Future[None]:
         """Overwrite nothing more: SQLite zeroes what is deleted, see `connect_in_memory`."""
         return self.call(lambda: None)
+
+    def checkpoint(self) -> Future[Checkpoint]:
+        """See `Database.checkpoint`. There is no log."""
+        return self.call(Checkpoint)
 
     def stream(self, sql: str, values: Sequence[Any], scope: str = "", /) -> Stream:
         """Every row of a query, as a list: with one connection, a snapshot that stays open would hold up all writes."""
