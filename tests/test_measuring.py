@@ -20,7 +20,7 @@ from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import Assignment, Holdout, Never, TrialPeriods
 from lessonbank.evidence.ledger import Acted
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.review_snapshot import ReviewSnapshot, UnitReview, key
+from lessonbank.evidence.review_snapshot import ReviewSnapshot, UnitReview
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of
 from lessonbank.protocols import Store
@@ -44,6 +44,7 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
+from lessonbank.types.settings import REVIEW
 
 pytestmark = pytest.mark.anyio
 
@@ -313,7 +314,7 @@ class TestTime:
             await store.record(receipt(id, drawn("bad", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-            told = ReviewSnapshot.of(await store.setting(key(T)))
+            told = ReviewSnapshot.of(await store.setting(REVIEW.of(T)))
             assert told.reviewed == (20 if number >= 19 else 0), number
             assert ("bad" in told.units) == (number >= 19)
 
@@ -322,12 +323,12 @@ class TestTime:
         await played(store, "bad", effect=1, source="judge", judge="j")
         mine = ledger(store, act=False)
         await mine.settled(scope=T)
-        told = ReviewSnapshot.of(await store.setting(key(T)))
+        told = ReviewSnapshot.of(await store.setting(REVIEW.of(T)))
         assert (told.units["bad"].grade, told.units["bad"].by_judge, told.helps) == ("helps", True, frozenset())
         for number in range(ENOUGH):
             await settle(store, f"bad-{number}", "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-        told = ReviewSnapshot.of(await store.setting(key(T)))
+        told = ReviewSnapshot.of(await store.setting(REVIEW.of(T)))
         assert (told.units["bad"].grade, told.units["bad"].by_judge) == ("harms", False)
 
     async def test_another_process_goes_on_where_the_first_one_stopped(self, store: Store) -> None:
@@ -366,7 +367,7 @@ class TestTime:
         assert (await lesson(store, "worse")).retired
 
     async def test_a_purged_scope_is_looked_at_again_by_a_new_process(self, store: Store) -> None:
-        await store.set_setting(key(T), ReviewSnapshot(reviewed=5000).text())
+        await store.set_setting(REVIEW.of(T), ReviewSnapshot(reviewed=5000).text())
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
@@ -480,7 +481,7 @@ class TestErasing:
         await played(store, "bad", effect=-1)
         await ledger(store).settled(scope=T)
         await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
-        assert "bad" not in (await store.setting(key(T)) or "")
+        assert "bad" not in (await store.setting(REVIEW.of(T)) or "")
 
     async def test_the_share_of_several_runs_survives_the_purge_of_one(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
@@ -524,7 +525,7 @@ class TestFailing:
         for _ in range(25):
             await mine.settled(scope=T)
         assert (await lesson(store, "bad")).retired
-        assert ReviewSnapshot.of(await store.setting(key(T))).reviewed == ENOUGH
+        assert ReviewSnapshot.of(await store.setting(REVIEW.of(T))).reviewed == ENOUGH
 
     async def test_no_outcome_is_lost_when_a_receipt_cannot_be_read(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
@@ -583,7 +584,7 @@ class TestFailing:
     )
     async def test_a_setting_that_holds_rubbish_tells_nothing(self, text: str) -> None:
         store = SqliteStore.in_memory()
-        await store.set_setting(key(T), text)
+        await store.set_setting(REVIEW.of(T), text)
         mine = ledger(store)
         drawn_now = await mine.assign({"bad": ()}, recall_id="r", task="x", scope=T)
         assert 0.0 <= drawn_now.probability["bad"] <= 0.9

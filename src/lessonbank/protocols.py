@@ -240,9 +240,6 @@ class Environment(Protocol):
 RECEIPT_SECRET: Final = "receipt_secret"
 """The setting that a bank signs its receipts with. It is never exported or shown."""
 
-REFUSED: Final = "refused_texts "
-"""What the settings begin with, before the scope, in which texts lie that an embedder refuses. A purge takes them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Imported:

@@ -5,6 +5,7 @@ They are functions so that the tests can run them twice: on the project, and on 
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +77,37 @@ def _ruff(root: Path, *arguments: str) -> list[str]:
     run = ("-m", "ruff", *arguments, "--no-cache", "--output-format=concise")
     done = _tool(root, *run, *_present(root, _CODE))
     return [] if done.returncode == 0 else _lines(done)
+
+
+def scope_settings(root: Path) -> list[str]:
+    """Keys that end with a scope's name and are not declared in `types/settings.py`, so that no purge finds them."""
+    found = list[str]()
+    for path in _sources_of(root):
+        for node in ast.walk(ast.parse(_read(path))):
+            if _is_key_of_a_scope(node):
+                told = f"{_name(root, path)}:{node.lineno}: {ast.unparse(node)}"
+                found.append(f"{told} is built of a scope's name: declare it in types/settings.py")
+    return found
+
+
+def _sources_of(root: Path) -> list[Path]:
+    package = root / "src" / "lessonbank"
+    every = sorted(package.rglob("*.py"))
+    return [path for path in every if path.parent != package / "cli" and path != package / "types" / "settings.py"]
+
+
+def _is_key_of_a_scope(node: ast.AST) -> TypeGuard[ast.expr]:
+    match node:
+        case ast.JoinedStr(values=[ast.Constant(value=str(prefix)), ast.FormattedValue(value=last, conversion=-1)]):
+            return re.fullmatch(r"[a-z_.]+[^a-z]", prefix) is not None and _names_a_scope(last)
+        case ast.BinOp(op=ast.Add(), right=last):
+            return _names_a_scope(last)
+        case _:
+            return False
+
+
+def _names_a_scope(node: ast.expr) -> bool:
+    return (getattr(node, "id", None) or getattr(node, "attr", None)) == "scope"
 
 
 def formatting(root: Path) -> list[str]:

@@ -267,6 +267,15 @@ def test_a_build_that_leaves_out_what_the_full_recipe_runs_is_caught(tmp_path: P
 FAR = ("192.0.2.1", 443)  # TEST-NET-1: reserved for documentation, never routed
 
 
+KEYS = ['f"plans/{scope}"', '"plans " + scope', 'f"plans:{self.scope}"', "PLANS + self._of.scope"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_setting_of_a_scope_that_no_purge_finds_is_caught(tmp_path: Path, key: str) -> None:
+    plant(tmp_path, "views/plans.py", f"def planned(scope):\n    return {key}\n")
+    check(gates.scope_settings, tmp_path, "views/plans.py:2", "declare it")
+
+
 def test_a_socket_that_leaves_the_machine_is_refused() -> None:
     for dial in (socket.socket.connect, socket.socket.connect_ex):
         with socket.socket() as far, pytest.raises(RuntimeError, match=r"192\.0\.2\.1.*not on this machine"):

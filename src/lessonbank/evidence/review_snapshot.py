@@ -87,11 +87,6 @@ class ReviewSnapshot:
         return json.dumps(told | ({"writers": self.writers} if self.writers else {}))
 
 
-def key(scope: str, /) -> str:
-    """The name of the setting."""
-    return f"ledger/{scope}"
-
-
 def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:
     if grade not in get_args(Standing):
         raise ValueError("a grade that is none")

@@ -40,6 +40,7 @@ from lessonbank.types import (
     Trust,
 )
 from lessonbank.types.repeats import repeats_of, with_repeats
+from lessonbank.types.settings import REVIEW
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
@@ -51,7 +52,7 @@ from .lift import Lift
 from .notes import price_of_following
 from .report import report
 from .review import ALPHA, Review, left_out, review
-from .review_snapshot import ReviewSnapshot, UnitReview, key
+from .review_snapshot import ReviewSnapshot, UnitReview
 
 WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
@@ -258,7 +259,7 @@ class StoredLedger:
         return self._told[scope]
 
     async def _reread(self, scope: str) -> None:
-        self._tell(scope, ReviewSnapshot.of(await self._store.setting(key(scope))))
+        self._tell(scope, ReviewSnapshot.of(await self._store.setting(REVIEW.of(scope))))
         self._asked[scope] = 0
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
@@ -296,7 +297,7 @@ class StoredLedger:
             writers=await self._writers(kept, episodes, scope),
         )
         self._tell(scope, told)
-        await self._store.set_setting(key(scope), told.text())
+        await self._store.set_setting(REVIEW.of(scope), told.text())
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
 

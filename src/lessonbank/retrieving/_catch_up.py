@@ -10,9 +10,10 @@ from typing import ClassVar, Final, Protocol, cast, runtime_checkable
 from lessonbank._concurrency import briefly
 from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, NotFound, SpaceMismatch
 from lessonbank.guard.quote import quoted
-from lessonbank.protocols import REFUSED, Embedder, Store, Vectors
+from lessonbank.protocols import Embedder, Store, Vectors
 from lessonbank.types import Match
 from lessonbank.types.ids import digest, new_id
+from lessonbank.types.settings import REFUSED
 
 from ._refusals import Outages, Refusals
 
@@ -91,13 +92,13 @@ class VectorSearch:
             return (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
 
     async def _embed_due(self, scope: str) -> tuple[str, ...]:
-        kept = await self.store.setting(REFUSED + scope)
+        kept = await self.store.setting(REFUSED.of(scope))
         refusals = Refusals.read(kept, self.space)
         due, waiting = await self._due(scope, refusals, most=CATCH_UP)
         if not due:
             return self._refused(waiting)
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
-        if problem := await briefly(self.store.set_setting(REFUSED + scope, refusals.written(kept, self.space))):
+        if problem := await briefly(self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
             return (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
         try:
             told = await embed_each(self.embedder, due, most=_REQUESTS)
@@ -109,7 +110,7 @@ class VectorSearch:
             await briefly(self.store.index(told.vectors, scope=scope, space=self.space))
         if told.refused or refusals.by_id:
             refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-            await briefly(self.store.set_setting(REFUSED + scope, refusals.written(kept, self.space)))
+            await briefly(self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
         left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
         return (*(behind if left else ()), *self._refused(waiting + len(told.refused)))
@@ -123,7 +124,7 @@ class VectorSearch:
             ModelError: the embedder answers nothing.
         """
         while True:
-            kept = await self.store.setting(REFUSED + scope)
+            kept = await self.store.setting(REFUSED.of(scope))
             refusals = Refusals.read(kept, self.space)
             due, _ = await self._due(scope, refusals, most=most)
             if not due:
@@ -134,7 +135,7 @@ class VectorSearch:
             await self._placed(told.vectors, scope)
             if told.refused:
                 refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-                await self.store.set_setting(REFUSED + scope, refusals.written(kept, self.space))
+                await self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space))
             if told.vectors:
                 return len(told.vectors)
 

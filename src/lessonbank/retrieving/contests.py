@@ -11,6 +11,7 @@ from lessonbank._concurrency import if_there
 from lessonbank.evidence.draws import Assignment, uniform
 from lessonbank.protocols import Store
 from lessonbank.types import Found, Lesson, Match
+from lessonbank.types.settings import CONTESTS
 
 from ._wrapper import Around, lessons_of, with_lessons
 
@@ -48,7 +49,7 @@ class Contested(Around):
     async def _newer(self, scope: str) -> Mapping[str, Sequence[str]]:
         used, newer = self._kept.get(scope, (0, {}))
         if used % _REREAD == 0:
-            newer = _read(await self.store.setting(_key(scope)))
+            newer = _read(await self.store.setting(CONTESTS.of(scope)))
         self._kept[scope] = used + 1, newer
         return newer
 
@@ -79,15 +80,11 @@ async def remember(store: Store, lessons: Iterable[Lesson], /, *, scope: str) ->
     competing = [lesson for lesson in lessons if lesson.against]
     if not competing:
         return
-    newer = {id: list(told) for id, told in _read(await store.setting(_key(scope))).items()}
+    newer = {id: list(told) for id, told in _read(await store.setting(CONTESTS.of(scope))).items()}
     for lesson in competing:
         for id in lesson.against.lesson_ids if lesson.against else ():
             newer[id] = [*newer.get(id, []), lesson.id][-_EACH:]
-    await store.set_setting(_key(scope), json.dumps(dict(list(newer.items())[-_MOST:])))
-
-
-def _key(scope: str) -> str:
-    return f"contests/{scope}"
+    await store.set_setting(CONTESTS.of(scope), json.dumps(dict(list(newer.items())[-_MOST:])))
 
 
 def _read(told: str | None) -> Mapping[str, Sequence[str]]:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from lessonbank.errors import Conflict, UsageError
 from lessonbank.protocols import Store
+from lessonbank.types.settings import COPIED
 
 Table: TypeAlias = Literal["journal", "runs", "recalls", "order", "vectors"]
 Row: TypeAlias = tuple[Any, ...]
@@ -23,8 +24,6 @@ TABLES: Final[tuple[Table, ...]] = ("journal", "runs", "recalls", "order", "vect
 _PAGE: Final = 500
 _FROM: Final = "copy.from"
 """The setting that a bank has as long as it is not a whole copy yet."""
-_DONE: Final = "copy.done "
-"""What the settings begin with, before the scope, that say how far a copy is."""
 
 
 class Copyable(Store, Protocol):
@@ -64,10 +63,10 @@ async def copy_bank(
     for scope in scopes:
         copied += await _copy_scope(source, target, scope, progress or _silent)
     for key, value in (await source.settings("")).items():
-        if not key.startswith((_FROM, _DONE)):
+        if not key.startswith((_FROM, COPIED.prefix)):
             await target.set_setting(key, value)
     await _compare(source, target, scopes)
-    for key in [*await target.settings(_DONE), _FROM]:
+    for key in [*await target.settings(COPIED.prefix), _FROM]:
         await target.set_setting(key, None)
     return copied
 
@@ -77,12 +76,12 @@ def _silent(scope: str, copied: int) -> None:
 
 
 async def _copy_scope(source: Copyable, target: Copyable, scope: str, progress: Callable[[str, int], object]) -> int:
-    kept = await target.setting(_DONE + scope)
+    kept = await target.setting(COPIED.of(scope))
     done: dict[str, Any] = json.loads(kept) if kept else {}
 
     async def note(**told: int) -> None:
         done.update(told)
-        await target.set_setting(_DONE + scope, json.dumps(done))
+        await target.set_setting(COPIED.of(scope), json.dumps(done))
         progress(scope, done["copied"])
 
     done.setdefault("copied", 0)

@@ -27,6 +27,7 @@ from lessonbank.types import (
     Trajectory,
 )
 from lessonbank.types.ids import digest
+from lessonbank.types.settings import keys_of
 from lessonbank.types.timeline import state_at
 
 from .store_rewinding import present
@@ -330,6 +331,22 @@ class PurgingTests(StoreTests):
             await store.apply([Rollback(to=length, reason="test")], scope=MINE, writer="tests")
             assert await collected(store.scan(scope=MINE)) == []
             assert await store.verify() == []
+
+    async def test_the_settings_of_a_purged_scope_go_with_it_and_no_others_do(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            for key in ("embedder", *keys_of(MINE), *keys_of(THEIRS)):
+                await store.set_setting(key, SECRET)
+            await store.purge("lesson", known.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+            made_again = keys_of(MINE, derived=True)
+            left = set(await store.settings(""))
+            assert left.isdisjoint(made_again)
+            assert left >= {"embedder", *keys_of(THEIRS), *(set(keys_of(MINE)) - set(made_again))}
+            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+            left = set(await store.settings(""))
+            assert [key for key in left if key.endswith(MINE)] == []
+            assert left >= {"embedder", *keys_of(THEIRS)}
 
     async def test_who_administered_a_scope_is_told_after_it_was_purged(self) -> None:
         async with self.opened() as store:

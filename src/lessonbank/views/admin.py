@@ -34,9 +34,9 @@ from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
 from lessonbank.learning.consolidation import sources_of
-from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
+from lessonbank.types.settings import REFUSED
 
 from . import archive
 from .audit import differences
@@ -203,8 +203,8 @@ class AsyncAdmin:
         `progress` is called with the number done so far. Raises ModelError.
         """
         a_call(progress, "progress=")
-        if await self._of.store.setting(REFUSED + self._of.scope):
-            await self._of.store.set_setting(REFUSED + self._of.scope, None)
+        if await self._of.store.setting(REFUSED.of(self._of.scope)):
+            await self._of.store.set_setting(REFUSED.of(self._of.scope), None)
         done = 0
         while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
@@ -215,7 +215,7 @@ class AsyncAdmin:
 
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
-        kept = await self._of.store.setting(REFUSED + self._of.scope)
+        kept = await self._of.store.setting(REFUSED.of(self._of.scope))
         refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
         return tuple(
             f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()

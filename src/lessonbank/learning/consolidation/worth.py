@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lessonbank.evidence.review_snapshot import ReviewSnapshot, key
+from lessonbank.evidence.review_snapshot import ReviewSnapshot
 from lessonbank.protocols import Store
 from lessonbank.types import Lesson
+from lessonbank.types.settings import REVIEW
 from lessonbank.types.timeline import reached, successors
 
 
@@ -57,5 +58,5 @@ class ByLift:
 
     async def __call__(self, lessons: Sequence[Lesson], /, *, scope: str) -> Mapping[str, float]:
         """Reads what was reviewed last: nothing is computed here."""
-        units = ReviewSnapshot.of(await self.store.setting(key(scope))).units
+        units = ReviewSnapshot.of(await self.store.setting(REVIEW.of(scope))).units
         return {lesson.id: units[lesson.id].expected if lesson.id in units else 0.0 for lesson in lessons}

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lessonbank.evidence.review_snapshot import key as told_key
-from lessonbank.protocols import REFUSED
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -35,6 +33,7 @@ from lessonbank.stores._past import (
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
+from lessonbank.types.settings import keys_of
 
 from ._database import Connection, do, many, row, rows
 from ._derived import derive, recount, refresh_shown, settle_pending, stale_places, underive
@@ -59,6 +58,7 @@ def purge_scope(connection: Connection, scope: str, writer: str, reason: str, /)
         do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s", scope)
     _empty_journal(connection, scope, by=here.sequence + 1)
     told = _append(connection, scope, writer, tombstone)
+    _drop_settings(connection, keys_of(scope))
     _finish(connection, scope)
     return told
 
@@ -170,8 +170,11 @@ def _append(connection: Connection, scope: str, writer: str, told: Purge | Forgo
 def _finish(connection: Connection, scope: str) -> None:
     recount(connection, scope)
     settle_pending(connection, scope, None)
-    sql = "DELETE FROM lessonbank.settings WHERE key = ANY(%s)"
-    do(connection, sql, [told_key(scope), REFUSED + scope])
+    _drop_settings(connection, keys_of(scope, derived=True))
+
+
+def _drop_settings(connection: Connection, keys: Sequence[str]) -> None:
+    do(connection, "DELETE FROM lessonbank.settings WHERE key = ANY(%s)", list(keys))
 
 
 _ENTRIES: Final = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND sequence < %s ORDER BY sequence"

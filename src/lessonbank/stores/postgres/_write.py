@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank.errors import NotFound
-from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import is_unfinished, tags
@@ -25,6 +24,7 @@ from lessonbank.types import (
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
 from lessonbank.types.repeats import repeats_of
+from lessonbank.types.settings import REVIEW
 
 from ._database import Connection, ask, do, many, rows
 from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
@@ -105,7 +105,7 @@ def _applied(
 ) -> Sequence[JournalEntry]:
     numbers = write(connection, scope, Written.of(draft, scope), present) if draft.written else {}
     if any(isinstance(change, Edit) for change in batch.changes):
-        do(connection, "DELETE FROM lessonbank.settings WHERE key = %s", told_key(batch.scope))
+        do(connection, "DELETE FROM lessonbank.settings WHERE key = %s", REVIEW.of(batch.scope))
     if batch.vectors:
         place(connection, scope.name, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):

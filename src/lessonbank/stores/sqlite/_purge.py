@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from lessonbank.evidence.review_snapshot import key as told_key
-from lessonbank.protocols import REFUSED
 from lessonbank.stores._erasure import (
     OUTLIVE,
     SALT,
@@ -35,6 +33,7 @@ from lessonbank.stores._past import (
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
+from lessonbank.types.settings import keys_of
 
 from . import _lesson_words
 from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
@@ -66,6 +65,7 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     _empty_journal(connection, scope)
     told = _append(connection, name, writer, tombstone)
     _lesson_words.reindex(connection)
+    _drop_settings(connection, keys_of(name))
     _finish(connection, name)
     return told
 
@@ -221,8 +221,12 @@ def _finish(connection: sqlite3.Connection, name: str) -> None:
     scope = find_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
-    connection.execute("DELETE FROM settings WHERE key IN (?, ?)", (told_key(name), REFUSED + name))
+    _drop_settings(connection, keys_of(name, derived=True))
     _leave_bytes(connection)
+
+
+def _drop_settings(connection: sqlite3.Connection, keys: Sequence[str]) -> None:
+    connection.executemany("DELETE FROM settings WHERE key = ?", [(key,) for key in keys])
 
 
 def _span(scope: ScopeRow) -> tuple[int, int]:

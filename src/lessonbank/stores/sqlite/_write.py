@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._batches import batches
 from lessonbank.errors import NotFound
-from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import is_unfinished
@@ -29,6 +28,7 @@ from lessonbank.types import (
 )
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
+from lessonbank.types.settings import REVIEW
 
 from . import _lesson_words
 from ._checks import checksum
@@ -168,7 +168,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
     if any(isinstance(change, Edit) for change in changes):
-        connection.execute("DELETE FROM settings WHERE key = ?", (told_key(batch.scope),))
+        connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):

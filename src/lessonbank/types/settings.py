@@ -1,0 +1,35 @@
+"""The settings that each scope has for itself: all are declared here, so that a purge finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSetting:
+    """A setting that each scope has for itself, under a key that ends with the scope's name."""
+
+    prefix: str
+    is_derived: bool = False
+    """Whether it is made again from the records. Then it goes with every purge in the scope: it may name what went."""
+
+    def of(self, scope: str, /) -> str:
+        """The key of a scope."""
+        return self.prefix + scope
+
+
+REVIEW: Final = ScopeSetting("ledger/", is_derived=True)
+"""What the last review of the evidence found."""
+REFUSED: Final = ScopeSetting("refused_texts ", is_derived=True)
+"""The texts that an embedder refuses."""
+CONTESTS: Final = ScopeSetting("contests/")
+"""Which older lessons the newer ones compete with."""
+COPIED: Final = ScopeSetting("copy.done ")
+"""How far a copy of the scope from another store is."""
+SCOPE_SETTINGS: Final = (REVIEW, REFUSED, CONTESTS, COPIED)
+
+
+def keys_of(scope: str, /, *, derived: bool = False) -> list[str]:
+    """The keys of all settings that name a scope; `derived`: only of those that are made again from its records."""
+    return [setting.of(scope) for setting in SCOPE_SETTINGS if setting.is_derived or not derived]
