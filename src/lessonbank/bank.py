@@ -761,6 +761,15 @@ class AsyncReasoningBank:
             own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
             told = {id: again for id, again in drawn.repeats.items() if id not in own}
             drawn = drawn.model_copy(update={"repeats": told})
+        return await self._admitted(drawn, attempts, receipt)
+
+    async def _drawn_again(self, attempts: Sequence[Run]) -> Extraction:
+        """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
+        with self._intake.in_force():
+            drawn = await self._extractor(attempts)
+        return await self._admitted(drawn, attempts, None)
+
+    async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
@@ -1001,6 +1010,8 @@ class AsyncReasoningBank:
             limit=self.limit,
             learn_as=self._learn_as,
             correct=self._corrected,
+            draw=self._drawn_again,
+            pays=self._pays,
             preview=self._preview,
             is_scoped=self._is_scoped,
             off=self._off,

@@ -593,9 +593,10 @@ class Store(Protocol):
 
         What is derived from a trajectory: lessons drawn from it, alone or with others; experiences without an attempt
         at another trajectory; what was merged from these. Of a lesson: what was merged from it. A recall goes with its
-        settlement, and nothing else does. Receipts that showed any of it lose their text, journal entries their
-        content, and the medium its bytes. What remains is the entry returned, a `Purge`. The scope's last change stays
-        the last, so moments keep their numbers. `id` is ignored for a scope. A scope can be purged that holds nothing.
+        settlement, and nothing else does. Receipts that showed any of it lose their text, and kept runs in which that
+        text stands lose it, too. Journal entries lose their content, and the medium its bytes. What remains is the
+        entry returned, a `Purge`. The scope's last change stays the last, so moments keep their numbers. `id` is
+        ignored for a scope. A scope can be purged that holds nothing.
 
         Raises:
             NotFound: neither the scope nor its past knows the id.
@@ -604,15 +605,26 @@ class Store(Protocol):
         ...
 
     async def purge_many(
-        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+        self,
+        these: Sequence[tuple[Erasure, str]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        reason: str,
+        changes: Sequence[Change] = (),
+        unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """`purge` each of these, all of them or none, and rewrite the medium once. Not for scopes.
 
-        A lesson that goes with one that is named before it needs no entry of its own.
+        A lesson that goes with one that is named before it needs no entry of its own. `changes` are made first, in the
+        same transaction: they pass on what lives on in other words. `unchanged` is what they were decided upon, as for
+        `apply`. The entries returned are those of the erasures.
 
         Raises:
             UsageError: one of them is a scope.
             NotFound, StoreUnavailable: as `purge` does.
+            Conflict: a change does not fit, or what it was decided upon is not so any more; nothing was written.
         """
         ...
 

@@ -25,6 +25,12 @@ async def texts_shown(
     return tuple(filter(None, (named, *found)))
 
 
+async def receipts_in(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> tuple[str, ...]:
+    """The codes of the receipts of the scope whose text stands in `runs`, whole or cut off."""
+    codes = [code for code, _ in codes_in(_texts(runs)).most_common()]
+    return tuple([code for code in codes[:_LOOKED_UP] if await _with_code(store, code, scope=scope)])
+
+
 async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
     """The text of the receipt whose lines begin with `code`, if the bank keeps one."""
     kept = await store.list_recalls(scope=scope, text=code, limit=4)

@@ -296,14 +296,29 @@ class StoreCalls(Generic[D]):
         return told
 
     async def purge_many(
-        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+        self,
+        these: Sequence[tuple[Erasure, str]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        reason: str,
+        changes: Sequence[Change] = (),
+        unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Store.purge_many`."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erased = [(what, encodable(id)) for what, id in check_erasures(these)]
         if not erased:
             return []
-        told = await self._change(where, self._erases.purge, where, erased, by, why)
+        batch = Batch(where, by, packed_records(changes), {}, None, (), tuple(unchanged))
+
+        def write(connection: Any) -> Sequence[JournalEntry]:
+            if batch.entries:
+                self._writes.apply(connection, batch)
+            return self._erases.purge(connection, where, erased, by, why)
+
+        told = await self._change(where, write)
         await self._sweep(where)
         return told
 

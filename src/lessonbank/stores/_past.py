@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from lessonbank.guard.shown_lines import Shown
 from lessonbank.types import Recall
 
 from ._entries import entry_of
@@ -84,6 +85,19 @@ def scrub_recalls(recalls: dict[int, bytes], erasing: Erasing, /) -> dict[int, R
     changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
     recalls.update((number, left.model_dump_json().encode()) for number, left in changed.items())
     return changed
+
+
+def runs_without(runs: Iterable[tuple[K, bytes]], shown: Shown, /) -> Iterator[tuple[K, str]]:
+    """The JSON of the runs in which any of it stands, without it, each with what the run is known by."""
+    for known, text in runs:
+        if (left := shown.without(told := text.decode())) != told:
+            yield known, left
+
+
+def texts_lost(before: Mapping[int, bytes], after: Mapping[int, bytes], /) -> Shown:
+    """What receipts showed that have lost their text."""
+    lost = [text for number, text in before.items() if after.get(number, text) != text]
+    return Shown.of(loaded(Recall, text).text for text in lost)
 
 
 def take_in_all(entries: Mapping[int, bytes], erasing: Erasing, /) -> None:

@@ -43,7 +43,7 @@ def repeats_in(experience: Experience, lesson_id: str, /) -> Iterator[Repeat]:
             at=experience.created_at,
             runs=experience.attempts,
             why=str(entry.get("why", "")),
-            lesson=_whole(entry),
+            lesson=lesson_again(entry),
         )
 
 
@@ -51,16 +51,17 @@ def split_off(experience: Experience, lesson_id: str, /) -> tuple[Experience, tu
     """What `experience` taught again in other words, as lessons, and `experience` without these repeats."""
     entries = repeats_of(experience).get(lesson_id)
     entries = entries if isinstance(entries, list) else []
-    lessons = [_whole(entry) if isinstance(entry, dict) else None for entry in entries]
+    lessons = [lesson_again(entry) for entry in entries]
     left: list[Json] = [entry for entry, lesson in zip(entries, lessons, strict=True) if lesson is None]
     others = {id: told for id, told in repeats_of(experience).items() if id != lesson_id}
     apart = with_repeats(experience, others | ({lesson_id: left} if left else {}))
     return apart, tuple(lesson for lesson in lessons if lesson is not None)
 
 
-def _whole(entry: Mapping[str, Json]) -> Lesson | None:
+def lesson_again(entry: Json, /) -> Lesson | None:
+    """What came again, where its words were others. It is trusted no more than a new lesson."""
     try:
-        lesson = Lesson.model_validate(entry.get("lesson"))
+        lesson = Lesson.model_validate(entry.get("lesson") if isinstance(entry, dict) else None)
     except ValidationError:
         return None
     # An imported file can say anything, but no lesson begins trusted.

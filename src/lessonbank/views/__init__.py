@@ -2,6 +2,7 @@
 
 from .admin import AsyncAdmin as AsyncAdmin
 from .admin import Erasing as Erasing
+from .admin import Successor as Successor
 from .handle import Handle as Handle
 from .history import AsyncHistory as AsyncHistory
 from .history import Moment as Moment

@@ -29,7 +29,7 @@ from lessonbank.arguments import (
     one_of,
     some_days,
 )
-from lessonbank.errors import StoreError, UsageError
+from lessonbank.errors import Conflict, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
@@ -41,6 +41,7 @@ from lessonbank.types.settings import REFUSED
 from . import archive
 from .audit import differences
 from .handle import Handle, log, person
+from .succession import Estate, Settling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,13 +50,34 @@ if TYPE_CHECKING:
     from .files import LessonFiles
 
 
+class Successor(Record):
+    """How a lesson lives on that goes with an erased run: in the words of a run that taught it again, and stays."""
+
+    of: str
+    """The id of the lesson that goes."""
+    experience_id: str
+    """The experience that taught it again."""
+    runs: tuple[str, ...]
+    """The ids of its runs that stay."""
+    lesson_id: str | None = None
+    """Where a lesson that stays has these words already, its id."""
+    title: str = ""
+    when: str = ""
+    content: str = ""
+    """The words. All are empty in a preview where a model would be asked to draw them from the runs again."""
+    approved: bool = False
+    """Whether an approval passes on: somebody gave it to exactly these words."""
+
+
 class Erasing(Record):
-    """What a purge would erase: ids of lessons, runs and recalls, or everything."""
+    """What a purge would erase: ids of lessons, runs and recalls, or everything; and what of it lives on."""
 
     lessons: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     recalls: tuple[str, ...] = ()
     whole_scope: bool = False
+    successors: tuple[Successor, ...] = ()
+    """For each of the lessons that lives on, in which words. The others are gone."""
 
     @property
     def empty(self) -> bool:
@@ -236,9 +258,14 @@ class AsyncAdmin:
         """Erase lessons, runs and recalls, everything with some metadata, or the whole scope; what was erased.
 
         Lessons, runs and recalls take one id or several, and go together: all of them, or none. A run goes with the
-        lessons drawn from it, a lesson with those merged from it. Nothing brings it back: only an entry without content
-        stays in the journal. `preview` erases nothing and says what would go.
-        Raises UsageError, NotAllowed, NotFound, StoreUnavailable.
+        lessons drawn from it, a lesson with those merged from it. A lesson that other runs taught again lives on in
+        their words, on probation (`Erasing.successors`): in those that the bank kept, or drawn again from these runs,
+        for which a model is asked where the bank has one. Its evidence starts again.
+
+        Nothing brings back what is erased: only an entry without content stays in the journal. `preview` erases
+        nothing, asks no model and says what would go.
+
+        Raises UsageError, NotAllowed, NotFound, Conflict, StoreUnavailable.
         """
         if self._of.skips("purge"):
             return Erasing()
@@ -254,7 +281,7 @@ class AsyncAdmin:
         if a_flag(preview, "preview="):
             await self._check_there(named)
         if preview or wanted.empty:
-            return wanted
+            return _told(wanted, await self._estate(wanted, named.lessons, pays=False))
         await self._of.reviewed("purge", by=by)
         if wanted.whole_scope:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
@@ -264,8 +291,24 @@ class AsyncAdmin:
             *(("lesson", id) for id in wanted.lessons),
             *(("recall", id) for id in wanted.recalls),
         ]
-        await self._of.store.purge_many(these, scope=self._of.scope, writer=writer, reason=reason)
-        return wanted
+        erase = partial(self._of.store.purge_many, these, scope=self._of.scope, writer=writer, reason=reason)
+        for tries_left in (2, 1, 0):
+            estate = await self._estate(wanted, named.lessons, pays=True)
+            try:
+                await erase(changes=estate.changes, unchanged=estate.unchanged)
+                break
+            except Conflict:  # others learned from what it was decided upon
+                if not tries_left:
+                    raise
+        return _told(wanted, estate)
+
+    async def _estate(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Estate:
+        """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
+        if named and not wanted.runs:
+            return Estate()
+        named = await self._with_derived((), named)
+        look = Settling(self._of, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
+        return await look.estate([id for id in wanted.lessons if id not in named])
 
     async def forget(self, *, days: float) -> Forgotten:
         """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
@@ -458,6 +501,24 @@ class AsyncAdmin:
     async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         page = partial(self._of.store.list_recalls, scope=self._of.scope, metadata=metadata)
         return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
+
+
+def _told(wanted: Erasing, estate: Estate) -> Erasing:
+    drawn = [
+        Successor(
+            of=one.of.id,
+            experience_id=one.heir.experience.id,
+            runs=one.heir.run_ids,
+            lesson_id=None if one.is_new else one.lesson.id,
+            title=one.lesson.title,
+            when=one.lesson.description,
+            content=one.lesson.content,
+            approved=one.is_approved,
+        )
+        for one in (*estate.successions, *estate.restored)
+    ]
+    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in estate.untold]
+    return wanted.model_copy(update={"successors": (*drawn, *untold)})
 
 
 def _refuse_approval(by: str | None, why: str) -> None:

@@ -17,7 +17,7 @@ from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.topics import Topics
 from lessonbank.protocols import Retriever, Store, Vectors
-from lessonbank.types import Change, Experience, JournalEntry, Learned, Lesson, Recall
+from lessonbank.types import Change, Experience, Extraction, JournalEntry, Learned, Lesson, Recall, Run
 from lessonbank.types.repeats import repeats_of
 
 from .acts import note_act
@@ -43,6 +43,10 @@ class Handle:
     learn_as: Callable[..., Awaitable[Learned]]
     """Learns from runs as whoever submitted them."""
     correct: Callable[..., Awaitable[Learned]]
+    draw: Callable[[Sequence[Run]], Awaitable[Extraction]]
+    """Draws lessons from runs anew."""
+    pays: bool
+    """Whether a model draws them, or a part of the caller's own may ask one."""
     preview: Callable[[str, Tried], Awaitable[Recall]]
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""

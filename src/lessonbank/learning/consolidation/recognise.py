@@ -145,7 +145,7 @@ def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
     """`lessons` without those that are the same as a held one, in any state, or as one before them."""
     known, joined = [*held], dict[str, tuple[Lesson, str]]()
     for lesson in lessons:
-        found = next(((one, why) for one in known if (why := _one_lesson(lesson, one))), None)
+        found = next(((one, why) for one in known if (why := one_lesson(lesson, one))), None)
         if found is None:
             known.append(lesson)
         else:
@@ -153,7 +153,7 @@ def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
     return sifted_by(lessons, joined)
 
 
-def _one_lesson(new: Lesson, known: Lesson) -> str:
+def one_lesson(new: Lesson, known: Lesson, /) -> str:
     """Why words alone say that the two are one; empty where they do not."""
     if why := same_words(new, known):
         return why

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from lessonbank.guard.shown_lines import Shown
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -25,10 +26,12 @@ from lessonbank.stores._past import (
     entries_naming,
     every_id,
     naming,
+    runs_without,
     scrub_entries,
     scrub_recalls,
     shown_ids,
     take_in_all,
+    texts_lost,
 )
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
@@ -89,7 +92,9 @@ def purge(
         NotFound: neither the scope nor its past knows one of them.
     """
     past = _past(connection, scope, [Erasing(what, id) for what, id in these])
+    receipts = dict(past.recalls)
     told = [_purge(connection, scope, past, one, writer, reason) for one in not_gone(these)]
+    _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
     _finish(connection, scope)
     return told
 
@@ -180,6 +185,7 @@ def _drop_settings(connection: Connection, keys: Sequence[str]) -> None:
 _ENTRIES: Final = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND sequence < %s ORDER BY sequence"
 _EXPERIENCES: Final = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s"
 _RECALLS: Final = "SELECT number, record FROM lessonbank.recalls WHERE scope = %s"
+_RUNS: Final = "SELECT number, record FROM lessonbank.trajectories WHERE scope = %s"
 _AT_ONCE: Final = 1000
 """Rows that are fetched together."""
 
@@ -239,6 +245,14 @@ def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes]
     changed = scrub_recalls(recalls, erasing)
     _put_recalls(connection, scope, list(changed.values()))
     return len(changed)
+
+
+def _scrub_runs(connection: Connection, scope: str, shown: Shown) -> None:
+    if not shown:
+        return
+    left = [(packed(text), scope, number) for number, text in runs_without(_texts(connection, _RUNS, scope), shown)]
+    sql = "UPDATE lessonbank.trajectories SET record = %s WHERE scope = %s AND number = %s"
+    many(connection, sql, left)
 
 
 def tables_of(connection: Connection, scope: str, /) -> list[str]:

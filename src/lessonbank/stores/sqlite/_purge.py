@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from lessonbank.guard.shown_lines import Shown
 from lessonbank.stores._erasure import (
     OUTLIVE,
     SALT,
@@ -25,10 +26,12 @@ from lessonbank.stores._past import (
     entries_naming,
     every_id,
     naming,
+    runs_without,
     scrub_entries,
     scrub_recalls,
     shown_ids,
     take_in_all,
+    texts_lost,
 )
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
@@ -93,8 +96,11 @@ def purge(
     Raises:
         NotFound: neither the scope nor its past knows one of them.
     """
-    past = _past(connection, find_scope(connection, name), [Erasing(what, id) for what, id in these])
+    scope = find_scope(connection, name)
+    past = _past(connection, scope, [Erasing(what, id) for what, id in these])
+    receipts = dict(past.recalls)
     told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
+    _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
     _delete(connection, find_scope(connection, name), past.doomed)
     _lesson_words.finish(connection)
     _finish(connection, name)
@@ -316,6 +322,18 @@ def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], er
     connection.executemany("UPDATE recalls SET record = ? WHERE number = ?", texts)
     untag(connection, RECALL, [number for number, left in changed.items() if not left.metadata])
     return len(changed)
+
+
+def _scrub_runs(connection: sqlite3.Connection, scope: ScopeRow, shown: Shown) -> None:
+    if not shown:
+        return
+    rows = connection.execute("SELECT number, record FROM trajectories WHERE scope = ?", (scope.number,))
+    left = [(packed(text), number) for number, text in runs_without(_unpacked(rows), shown)]
+    connection.executemany("UPDATE trajectories SET record = ? WHERE number = ?", left)
+
+
+def _unpacked(rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    return ((number, unpacked(blob)) for number, blob in rows)
 
 
 def mark(connection: sqlite3.Connection, /) -> str | None:

@@ -1,0 +1,44 @@
+"""Takes out of runs what memory had shown to them: lessons, which stand in a run as if they were its own words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from .gate import codes_in
+
+_LINE: Final = re.compile(r'([0-9a-f]{8})\| ?(?:[^"\\]|\\[^n])*+')
+"""A line of a block of lessons in JSON. It begins with the code of its receipt. In JSON that stands in a text of a run
+it reaches to the end of that text."""
+_ERASED: Final = "[erased]"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What some receipts showed."""
+
+    codes: Collection[str] = ()
+    """The codes with which the lines of their blocks begin."""
+    texts: Collection[str] = ()
+    """The whole text of those that have no code, as JSON has it."""
+
+    @classmethod
+    def of(cls, texts: Iterable[str], /) -> Shown:
+        """From the texts of receipts."""
+        by_code = {text: codes_in([text]).most_common(1) for text in texts if text.strip()}
+        plain = [json.dumps(text, ensure_ascii=False)[1:-1] for text, codes in by_code.items() if not codes]
+        return cls({codes[0][0] for codes in by_code.values() if codes}, plain)
+
+    def __bool__(self) -> bool:
+        return bool(self.codes or self.texts)
+
+    def without(self, run: str, /) -> str:
+        """The JSON of a run without it."""
+        if self.codes:
+            run = _LINE.sub(lambda line: f"{line[1]}| {_ERASED}" if line[1] in self.codes else line[0], run)
+        for text in self.texts:
+            run = run.replace(text, _ERASED)
+        return run

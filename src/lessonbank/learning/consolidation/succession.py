@@ -1,0 +1,143 @@
+"""Passes on a lesson that goes with an erased run to the runs that taught it again, in words of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from lessonbank.guard.gate import is_ordinary
+from lessonbank.text.bm25 import words
+from lessonbank.types import Change, Experience, Json, Lesson, Replace, Topic, Trajectory, Trust
+from lessonbank.types.ids import new_id
+from lessonbank.types.repeats import lesson_again, repeats_in, repeats_of, with_repeats
+
+from ._sentences import read
+from .duplicates import compare, overlap
+from .recognise import one_lesson
+
+_LIVES_ON: Final = "it lives on in the words of a run that taught it again"
+_QUARANTINED: Final = "the same was quarantined before"
+_APPROVED: Final = "a person approved the same words before an erasure"
+
+
+@dataclass(frozen=True)
+class Heir:
+    """An experience that taught lessons again, and stays."""
+
+    experience: Experience
+    runs: tuple[Trajectory, ...]
+    """Those of its runs that stay and are kept, without what memory had shown to them."""
+    gone: frozenset[str]
+    """The ids of all runs that go."""
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """The ids of its runs that stay."""
+        return tuple(one.trajectory_id for one in self.experience.attempts if one.trajectory_id not in self.gone)
+
+    @cached_property
+    def _words(self) -> set[str]:
+        texts = (self.experience.task, *(run.model_dump_json() for run in self.runs))
+        return {word for text in texts for word in words(text)}
+
+    def says(self, lesson: Lesson, of: Lesson, /) -> bool:
+        """Whether the words of `lesson` are its own, and none comes from `of`, which goes.
+
+        A model may have been shown `of` while it wrote. What both name, and no ordinary word is, the runs must name.
+        """
+        sources = lesson.provenance.trajectory_ids or [one.trajectory_id for one in self.experience.attempts]
+        return self.gone.isdisjoint(sources) and _strange(lesson) & _strange(of) <= self._words
+
+    def kept_words(self, of: Lesson, /) -> Lesson | None:
+        """The words in which it taught `of` again, where the bank kept them."""
+        again = (repeat.lesson for repeat in repeats_in(self.experience, of.id))
+        return next((lesson for lesson in again if lesson and self.says(lesson, of)), None)
+
+
+def _strange(lesson: Lesson) -> set[str]:
+    return {word for word in words(lesson.text) if not is_ordinary(word)}
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """A lesson that goes, and the one in which it lives on."""
+
+    of: Lesson
+    lesson: Lesson
+    heir: Heir
+    is_new: bool = True
+    """Whether no lesson that stays has these words already."""
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether the approval passes on: a person vouched for these very words, and other runs say them, too."""
+        return self.is_new and self.of.approved and self.of.state == "active" and _said(self.of) == _said(self.lesson)
+
+
+def _said(lesson: Lesson) -> tuple[str, ...]:
+    return lesson.kind, lesson.title, lesson.description, lesson.content
+
+
+def found_again(drawn: Sequence[Lesson], of: Lesson, /) -> Lesson | None:
+    """The one of these lessons that says what `of` says; else the nearest, if it is near."""
+    if same := next((one for one in drawn if one_lesson(one, of)), None):
+        return same
+    near = [(overlap(read(one), read(of)), one) for one in drawn if compare(one, of).level == "near"]
+    return max(near, key=lambda pair: pair[0])[1] if near else None
+
+
+def as_new(lesson: Lesson, of: Lesson, /, *, retired: bool) -> Lesson:
+    """`lesson` in the place of `of`: trusted no more than any new one."""
+    told = {
+        "id": new_id(),
+        "state": "probation",
+        "approved": False,
+        "retired": retired,
+        "version": 1,
+        "near": None,
+        "against": None,
+        # A topic is named in words of the task.
+        "topic": of.topic and Topic(id=of.topic.id),
+    }
+    return lesson.model_copy(update=told)
+
+
+def passed_on(successions: Sequence[Succession], heirs: Mapping[str, Sequence[Heir]], /) -> list[Change]:
+    """The changes that pass lessons on. `heirs` taught them again, by the id of the lesson that goes: from then on they
+    teach the one that takes its place again."""
+    after = {heir.experience.id: heir.experience for one in successions for heir in heirs[one.of.id]}
+    for one in successions:
+        for heir in heirs[one.of.id]:
+            after[heir.experience.id] = _taught(after[heir.experience.id], heir, one)
+    changes: list[Change] = [Replace(experience=experience, reason=_LIVES_ON) for experience in after.values()]
+    doubted = tuple(one.lesson.id for one in successions if one.is_new and one.of.state == "quarantined")
+    approved = tuple(one.lesson.id for one in successions if one.is_approved)
+    if doubted:
+        changes.append(Trust(lesson_ids=doubted, state="quarantined", by="corroboration", reason=_QUARANTINED))
+    if approved:
+        changes.append(Trust(lesson_ids=approved, state="active", by="person", reason=_APPROVED))
+    return changes
+
+
+def _taught(experience: Experience, heir: Heir, one: Succession) -> Experience:
+    """`experience` with the lesson itself, or as one that taught it again."""
+    repeats = dict(repeats_of(experience))
+    told = repeats.pop(one.of.id)
+    if one.is_new and heir is one.heir:
+        experience = experience.model_copy(update={"lessons": (*experience.lessons, one.lesson)})
+    elif all(lesson.id != one.lesson.id for lesson in experience.lessons):
+        earlier, entries = repeats.get(one.lesson.id), told if isinstance(told, list) else []
+        known = earlier if isinstance(earlier, list) else []
+        repeats[one.lesson.id] = [*known, *(_renamed(entry, heir, one) for entry in entries)]
+    return with_repeats(experience, repeats)
+
+
+def _renamed(entry: Json, heir: Heir, one: Succession) -> Json:
+    """What came again. Its title may be that of the lesson that goes."""
+    told = entry if isinstance(entry, dict) else {}
+    left: dict[str, Json] = {"title": one.lesson.title}
+    left |= {name: told[name] for name in ("evidence", "why") if name in told}
+    lesson = lesson_again(entry)
+    return left | {"lesson": told["lesson"]} if lesson and heir.says(lesson, one.of) else left

@@ -1,0 +1,168 @@
+"""Finds in whose words lessons live on that go with erased runs, before anything is erased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lessonbank._concurrency import if_there
+from lessonbank.errors import ExtractionError, ModelError
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.wording import wording_of
+from lessonbank.learning.consolidation.lineage import sources_of
+from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
+from lessonbank.learning.outcome import signed
+from lessonbank.learning.shown_texts import receipts_in
+from lessonbank.types import Change, Experience, Lesson, Restore, Run, Trajectory
+
+from .handle import Handle, log
+
+_BACK = "the lesson that stood for it goes with an erased run"
+_TRIES = 3
+"""Experiences from whose runs one lesson is drawn again at most: a model may be asked for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estate:
+    """What lives on of the lessons that go with erased runs."""
+
+    successions: tuple[Succession, ...] = ()
+    restored: tuple[Succession, ...] = ()
+    """Merged lessons that go, and each lesson they stood for that stays. It is shown again."""
+    untold: tuple[tuple[str, Heir], ...] = ()
+    """Lessons that a model would draw again, by id, each with the first whose runs it would read."""
+    heirs: dict[str, tuple[Heir, ...]] = field(default_factory=dict[str, tuple[Heir, ...]])
+    """Who taught each of them again, by its id."""
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What passes them on."""
+        back = tuple(dict.fromkeys(one.lesson.id for one in self.restored))
+        restore = [Restore(lesson_ids=back, reason=_BACK)] if back else []
+        return [*restore, *passed_on(self.successions, self.heirs)]
+
+    @property
+    def unchanged(self) -> Sequence[Experience]:
+        """What that was decided upon."""
+        heirs = [heir for one in self.successions for heir in self.heirs[one.of.id]]
+        every = [*heirs, *(one.heir for one in self.restored)]
+        return list({heir.experience.id: heir.experience for heir in every}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """One look at what lives on."""
+
+    of: Handle
+    runs: frozenset[str]
+    """The ids of the runs that go."""
+    lessons: frozenset[str]
+    """The ids of all lessons that go."""
+    pays: bool
+    """Whether a model may be asked."""
+    _heirs: dict[str, Heir] = field(default_factory=dict[str, Heir])
+    _drawn: dict[str, Sequence[Lesson]] = field(default_factory=dict[str, Sequence[Lesson]])
+    _worded: dict[str, Lesson] = field(default_factory=dict[str, Lesson])
+    _freed: set[str] = field(default_factory=set[str])
+    """The sources of merged lessons that go: nothing else retired them."""
+
+    async def estate(self, ids: Sequence[str], /) -> Estate:
+        """What lives on of these lessons, which go because their runs go."""
+        found, untold, heirs = list[Succession](), list[tuple[str, Heir]](), dict[str, tuple[Heir, ...]]()
+        restored = [one for id in ids for one in await self._restored(id)]
+        for id in ids:
+            again = await self._again(id)
+            lesson = await self.of.lesson(id) if again else None
+            if lesson is None:
+                continue
+            heirs[id] = again
+            if succession := await self._succession(lesson, again):
+                found.append(succession)
+            elif not self._may_draw and any(heir.runs for heir in again):
+                untold.append((id, next(heir for heir in again if heir.runs)))
+        return Estate(tuple(found), tuple(restored), tuple(untold), heirs)
+
+    @property
+    def _may_draw(self) -> bool:
+        return self.pays or not self.of.pays
+
+    async def _restored(self, id: str) -> list[Succession]:
+        """The lessons that a merged one stood for, where it goes and they stay."""
+        owner = await if_there(self.of.store.owner(id, scope=self.of.scope))
+        made = sources_of(owner).get(id, ()) if owner else ()
+        merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
+        if merged is None:
+            return []
+        self._freed.update(made)
+        stay = [
+            await if_there(self.of.store.owner(one, scope=self.of.scope)) for one in made if one not in self.lessons
+        ]
+        kept = [(lesson, one) for one in stay if one for lesson in one.lessons if lesson.id in made and lesson.retired]
+        return [Succession(merged, lesson, await self._heir(one), is_new=False) for lesson, one in kept]
+
+    async def _again(self, id: str) -> tuple[Heir, ...]:
+        """Who taught a lesson again and stays, the earliest first."""
+        every = await self.of.store.repeating(id, scope=self.of.scope)
+        stay = [one for one in every if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
+        return tuple([await self._heir(one) for one in stay])
+
+    async def _heir(self, experience: Experience) -> Heir:
+        if experience.id not in self._heirs:
+            runs = await self._runs(experience)
+            self._heirs[experience.id] = Heir(experience, runs, self.runs)
+        return self._heirs[experience.id]
+
+    async def _runs(self, experience: Experience) -> tuple[Trajectory, ...]:
+        store, scope = self.of.store, self.of.scope
+        ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
+        kept = [run for id in ids if (run := await if_there(store.trajectory(id, scope=scope)))]
+        shown = Shown(set(await receipts_in(store, kept, scope=scope)))
+        return tuple(Trajectory.model_validate_json(shown.without(run.model_dump_json())) for run in kept)
+
+    async def _succession(self, of: Lesson, again: Sequence[Heir]) -> Succession | None:
+        tries = 0
+        for heir in again:
+            if (kept := heir.kept_words(of)) is not None:
+                return await self._passed(of, await self._checked(kept, heir), heir)
+            if heir.runs and self._may_draw and tries < _TRIES:
+                tries += 1
+                if (drawn := found_again(await self._drawn_from(heir), of)) is not None:
+                    return await self._passed(of, drawn, heir)
+        return None
+
+    async def _checked(self, lesson: Lesson, heir: Heir) -> Lesson:
+        told = heir.experience.model_copy(update={"lessons": (lesson,), "rejected": ()})
+        (checked,) = (await self.of.intake.experience(told)).lessons
+        return checked
+
+    async def _drawn_from(self, heir: Heir) -> Sequence[Lesson]:
+        known = heir.experience
+        if known.id not in self._drawn:
+            self._drawn[known.id] = await self._signed(heir)
+        return self._drawn[known.id]
+
+    async def _signed(self, heir: Heir) -> Sequence[Lesson]:
+        verdicts = {ref.trajectory_id: ref.verdict for ref in heir.experience.attempts}
+        attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
+        try:
+            drawn = await self.of.draw(attempts)
+        except (ExtractionError, ModelError) as error:
+            log.warning("a lesson of an erased run could not be drawn again from another: %s", quoted(error))
+            return ()
+        teller = next((lesson.provenance for lesson in heir.experience.lessons), None)
+        writer, identity = (teller.writer, teller.identity) if teller else ("learn", "")
+        return [signed(lesson, attempts, writer=writer, identity=identity) for lesson in drawn.lessons]
+
+    async def _passed(self, of: Lesson, lesson: Lesson, heir: Heir) -> Succession:
+        """A lesson of these words that stays takes its place; else the words become a new one."""
+        wording = wording_of(lesson)
+        if self.of.one_wording and wording not in self._worded:
+            owners = await self.of.store.worded([wording], scope=self.of.scope)
+            every = [one for owner in owners for one in owner.lessons if wording_of(one) == wording]
+            self._worded.update((wording, one) for one in every if one.id not in self.lessons)
+        if known := self._worded.get(wording):
+            return Succession(of, known, heir, is_new=False)
+        new = as_new(lesson, of, retired=of.retired and of.id not in self._freed)
+        self._worded[wording] = new
+        return Succession(of, new, heir)
