@@ -1016,6 +1016,7 @@ class AsyncReasoningBank:
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,
+            corroborates=self.settings.get("trust") == "corroborated",
             topics=self._topics,
         )
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
 import pytest
+from _bytes import said
 from _trouble import files, opened
 
 from lessonbank.stores._listing import tags
-from lessonbank.stores._packing import _MARK, _TEXT, _WORDS
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
 from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
@@ -21,29 +20,6 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import Edit, Replace, Rollback, Settlement
 
 pytestmark = pytest.mark.anyio
-
-
-def inflated(data: bytes) -> str:
-    """What these bytes begin to say, if they are the beginning of a packed record."""
-    inflate, text = zlib.decompressobj(-15, _WORDS), b""
-    try:
-        for at in range(0, 4096, 32):
-            text += inflate.decompress(data[at : at + 32])
-    except zlib.error:
-        pass
-    return text.decode("utf-8", "replace")
-
-
-def said(path: Path) -> str:
-    """Everything that can be read out of the files of a bank, from whatever byte on."""
-    found: list[str] = []
-    for data in (file.read_bytes() for file in files(path)):
-        at = data.find(_MARK)
-        while at >= 0:
-            found.append(inflated(data[at + _TEXT : at + 4097]))
-            at = data.find(_MARK, at + 1)
-        found.append(data.decode("latin-1"))
-    return "\n".join(found).lower()
 
 
 def holds(path: Path, row: object) -> bool:

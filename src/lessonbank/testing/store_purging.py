@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from lessonbank.errors import NotFound, StoreUnavailable, UsageError
+from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
@@ -259,6 +259,49 @@ class PurgingTests(StoreTests):
             assert [e.entry.kind for e in entries] == ["purge", "purge"]
             assert SECRET not in await everything(store)
             assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
+            assert await store.verify() == []
+
+    async def test_what_lives_on_is_written_with_the_purge_or_nothing_is(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            stays = experience("Ship the parcel", lessons=())
+            await added(store, stays)
+            heir = stays.model_copy(update={"lessons": (lesson("It lives on"),)})
+            told = {"changes": [Replace(experience=heir)], "unchanged": [stays]}
+            before = await everything(store)
+            for these, error in (([("trajectory", "nothing")], NotFound), ([("trajectory", run.id)], Conflict)):
+                asked = told if error is NotFound else told | {"unchanged": [heir]}
+                with refused(error):
+                    await store.purge_many(these, scope=MINE, writer="ana", reason="asked to", **asked)  # type: ignore[arg-type]
+                assert await everything(store) == before
+            entries = await store.purge_many([("trajectory", run.id)], scope=MINE, writer="ana", reason="ask", **told)  # type: ignore[arg-type]
+            assert [e.entry.kind for e in entries] == ["purge"]
+            assert await store.get(stays.id, scope=MINE) == heir
+            assert [e.entry.kind for e in await collected(store.journal(scope=MINE))][-2:] == ["replace", "purge"]
+            assert SECRET not in await everything(store)
+            assert await store.verify() == []
+
+    async def test_runs_lose_what_memory_showed_to_them_of_a_purged_lesson(self) -> None:
+        async with self.opened() as store:
+            gone, stays = lesson(SECRET), lesson("Check the status first")
+            await added(store, experience(lessons=(gone,)), experience("Ship it", lessons=(stays,)))
+            shown_text = f'Notes.\n8742e352| [1] {SECRET} "likes" it\n8742e352|   so\n'
+            await shown(store, gone, stays, text=shown_text)
+            await shown(store, gone, text=f"Without a code: {SECRET}")
+            other = "Notes.\n8742e353| [1] Check the status first\n"
+            await shown(store, stays, text=other)
+            plain = trajectory("Plain", answer="8742e352 is a number")
+            with_code = trajectory("Quoted", answer=f"> {shown_text}Done. {other}")
+            without = trajectory("Copied", answer=f"It said: Without a code: {SECRET}. Done.")
+            await store.keep([plain, with_code, without], scope=MINE)
+            await store.purge("lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
+            assert SECRET not in await everything(store)
+            answers = [(await store.trajectory(one.id, scope=MINE)).answer for one in (plain, with_code, without)]
+            assert answers == [
+                plain.answer,
+                f"> Notes.\n8742e352| [erased]\n8742e352| [erased]\nDone. {other}",
+                "It said: [erased]. Done.",
+            ]
             assert await store.verify() == []
 
     async def test_what_went_with_a_record_is_no_unknown_one_of_the_same_purge(self) -> None:

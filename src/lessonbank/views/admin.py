@@ -295,7 +295,8 @@ class AsyncAdmin:
         for tries_left in (2, 1, 0):
             estate = await self._estate(wanted, named.lessons, pays=True)
             try:
-                await erase(changes=estate.changes, unchanged=estate.unchanged)
+                changes = estate.changes(corroborates=self._of.corroborates)
+                await erase(changes=changes, unchanged=estate.unchanged)
                 break
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:

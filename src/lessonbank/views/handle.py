@@ -54,6 +54,8 @@ class Handle:
     """Whether memory is switched off: nothing is written, and nothing is there."""
     one_wording: bool = False
     """Whether no lesson is written that has the words of another one."""
+    corroborates: bool = False
+    """Whether it trusts what independent runs taught, whoever made them."""
     topics: Topics | None = None
     """What decides which topic a new lesson belongs to."""
 

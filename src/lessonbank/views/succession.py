@@ -35,12 +35,11 @@ class Estate:
     heirs: dict[str, tuple[Heir, ...]] = field(default_factory=dict[str, tuple[Heir, ...]])
     """Who taught each of them again, by its id."""
 
-    @property
-    def changes(self) -> Sequence[Change]:
-        """What passes them on."""
+    def changes(self, *, corroborates: bool) -> Sequence[Change]:
+        """What passes them on, see `passed_on`."""
         back = tuple(dict.fromkeys(one.lesson.id for one in self.restored))
         restore = [Restore(lesson_ids=back, reason=_BACK)] if back else []
-        return [*restore, *passed_on(self.successions, self.heirs)]
+        return [*restore, *passed_on(self.successions, self.heirs, corroborates=corroborates)]
 
     @property
     def unchanged(self) -> Sequence[Experience]:

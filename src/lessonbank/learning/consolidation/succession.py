@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from lessonbank.guard.gate import is_ordinary
+from lessonbank.guard.trust import independent
 from lessonbank.text.bm25 import words
 from lessonbank.types import Change, Experience, Json, Lesson, Replace, Topic, Trajectory, Trust
 from lessonbank.types.ids import new_id
@@ -19,6 +20,7 @@ from .recognise import one_lesson
 
 _LIVES_ON: Final = "it lives on in the words of a run that taught it again"
 _QUARANTINED: Final = "the same was quarantined before"
+_TAUGHT: Final = "an independent run taught the same"
 _APPROVED: Final = "a person approved the same words before an erasure"
 
 
@@ -104,9 +106,14 @@ def as_new(lesson: Lesson, of: Lesson, /, *, retired: bool) -> Lesson:
     return lesson.model_copy(update=told)
 
 
-def passed_on(successions: Sequence[Succession], heirs: Mapping[str, Sequence[Heir]], /) -> list[Change]:
-    """The changes that pass lessons on. `heirs` taught them again, by the id of the lesson that goes: from then on they
-    teach the one that takes its place again."""
+def passed_on(
+    successions: Sequence[Succession], heirs: Mapping[str, Sequence[Heir]], /, *, corroborates: bool
+) -> list[Change]:
+    """The changes that pass lessons on.
+
+    `heirs` taught them again, by the id of the lesson that goes: from then on they teach the one that takes its place
+    again. `corroborates`: whether the bank trusts what independent runs taught.
+    """
     after = {heir.experience.id: heir.experience for one in successions for heir in heirs[one.of.id]}
     for one in successions:
         for heir in heirs[one.of.id]:
@@ -118,7 +125,26 @@ def passed_on(successions: Sequence[Succession], heirs: Mapping[str, Sequence[He
         changes.append(Trust(lesson_ids=doubted, state="quarantined", by="corroboration", reason=_QUARANTINED))
     if approved:
         changes.append(Trust(lesson_ids=approved, state="active", by="person", reason=_APPROVED))
+    for one in successions if corroborates else ():
+        if one.is_new and (other := _witness(one, heirs[one.of.id])):
+            runs = (*one.heir.run_ids, *other.run_ids)
+            told = {"lesson_ids": (one.lesson.id,), "by": "corroboration", "evidence": runs}
+            changes.append(Trust(state="active", reason=_TAUGHT, **told))
     return changes
+
+
+def _witness(one: Succession, heirs: Sequence[Heir]) -> Heir | None:
+    """An independent experience that taught again what was trusted, as a run that comes later would have to."""
+    if one.is_approved or one.of.state != "active" or one.lesson.retired or one.lesson.risk:
+        return None
+    mine = _from(one.lesson, one.heir), one.heir.experience
+    others = ((heir, (_from(one.lesson, heir), heir.experience)) for heir in heirs if heir is not one.heir)
+    return next((heir for heir, theirs in others if independent(mine, theirs, policy="corroborated")), None)
+
+
+def _from(lesson: Lesson, heir: Heir) -> Lesson:
+    told = lesson.provenance.model_copy(update={"trajectory_ids": heir.run_ids})
+    return lesson.model_copy(update={"provenance": told})
 
 
 def _taught(experience: Experience, heir: Heir, one: Succession) -> Experience:
