@@ -154,7 +154,7 @@ def test_what_belongs_to_one_person_is_shown_and_erased_and_the_rest_stays(users
         assert bank.admin.counts().trajectories == 2
     done = purge(*words, "--yes", cwd=users)
     assert done.returncode == 0, done.stderr
-    assert "erased from t: 1 run, 1 experience, 1 lesson, 2 recalls" in done.stdout
+    assert "erased from t: 1 run, 1 experience, 2 recalls. 1 lesson lives on" in done.stdout, "u-18 taught it again"
     with lessonbank.connect(users / "bank.db", scope="t") as bank:
         assert [run.trajectory.id for run in bank.runs.list()] == ["run-of-u-18"]
         assert not bank.runs.list(metadata={"user": "u-17"}) + bank.recalls.list(metadata={"user": "u-17"})
@@ -178,3 +178,22 @@ def test_metadata_that_nothing_has_erases_nothing_and_says_how_numbers_are_writt
 def test_metadata_that_cannot_be_read_is_one_sentence(users: Path, given: str) -> None:
     done = purge("--metadata", given, "--reason", "x", "--yes", cwd=users)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+
+
+def test_what_others_taught_again_lives_on_and_is_told_before(tmp_path: Path) -> None:
+    steps = [("make release", "error: no entry"), ("make changelog", "updated"), ("make release", "released")]
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
+        for n in range(3):
+            told = [Step(action=action, observation=seen) for action, seen in steps]
+            run = Trajectory(id=f"run-{n}", task=f"Publish release 1.{n} of the parser", steps=told)
+            bank.learn(run, outcome="success")
+        count = len(bank.lessons.list())
+    shown = purge("--run", "run-0", "--reason", "x", "--preview", cwd=tmp_path)
+    assert shown.stderr.count("lives on") == count
+    assert "the words of run run-1" in " ".join(shown.stderr.split())
+    done = purge("--run", "run-0", "--reason", "x", "--yes", cwd=tmp_path)
+    assert f"{count} lessons live on in the words of other runs" in " ".join(done.stdout.split())
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert len(bank.lessons.list()) == count

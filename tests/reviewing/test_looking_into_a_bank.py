@@ -195,6 +195,21 @@ def test_an_erasure_shows_first_what_goes_and_takes_just_that(site: Site, bank_f
         assert bank.history.list()[-1].entry.kind == "purge"
 
 
+def test_an_erasure_shows_which_lessons_live_on_and_in_which_words(site: Site, bank_file: Path) -> None:
+    steps = [("make release", "error: no entry"), ("make changelog", "updated"), ("make release", "released")]
+    told = [Step(action=action, observation=seen) for action, seen in steps]
+    with lessonbank.connect(bank_file, scope=SCOPE, embedder="lexical") as bank:
+        for n in range(3):
+            run = Trajectory(id=f"release-{n}", task=f"Publish release 1.{n} of the parser", steps=told)
+            bank.learn(run, outcome="success")
+    preview = site.enter().get("/purge?run=release-0")
+    assert "live on in the words of other runs" in preview.text
+    assert 'href="/runs/release-1">another run</a>' in preview.text
+    fields = dict(re.findall(r'name="(csrf|seen)" value="([^"]+)"', preview.text))
+    assert site.post("/purge", {**fields, "run": "release-0", "reason": "a request"}).status == 303
+    assert "live on" in site.get("/administration").text
+
+
 def test_whoever_is_named_in_runs_is_found_by_words_chosen_and_erased(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
         for n in (1, 2, 3):

@@ -76,7 +76,12 @@ def purge(
             ", ".join(counted(count, what.removesuffix("s")) for what, count in gone.items())
             or "nothing that is counted"
         )
-        say(f"erased from {scope}: {told}. {_BACKUPS}")
+        say(f"erased from {scope}: {told}. {_lives_on(erased)}{_BACKUPS}")
+
+
+def _lives_on(erased: Erasing) -> str:
+    count = len(erased.successors)
+    return f"{counted(count, 'lesson lives', 'lessons live')} on in the words of other runs. " if count else ""
 
 
 def _named(
@@ -152,6 +157,11 @@ def _rows(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> I
         yield from ((what, short(id), text(id)) for id in ids[:_LISTED])
         if len(ids) > _LISTED:
             yield what, "", f"and {len(ids) - _LISTED} more"
+    for one in wanted.successors[:_LISTED]:
+        words = f"{one.title} (in the words of" if one.title else "(to be drawn again from"
+        yield "lives on", short(one.of), f"{words} run {', '.join(map(short, one.runs))})"
+    if len(wanted.successors) > _LISTED:
+        yield "lives on", "", f"and {len(wanted.successors) - _LISTED} more"
 
 
 def _gone(before: Counts, after: Counts) -> dict[str, int]:

@@ -120,4 +120,5 @@ def _mark(what: Erasing) -> str:
 
 def _size(what: Erasing) -> str:
     told = (counted(len(what.lessons), "lesson"), counted(len(what.runs), "run"), counted(len(what.recalls), "recall"))
-    return ", ".join(told)
+    lives_on = len(what.successors)
+    return ", ".join(told) + (f"; {counted(lives_on, 'lesson lives', 'lessons live')} on" if lives_on else "")
