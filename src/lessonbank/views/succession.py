@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pydantic import ValidationError
+
 from lessonbank._concurrency import if_there
-from lessonbank.errors import ExtractionError, ModelError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.guard.wording import wording_of
@@ -117,7 +118,7 @@ class Settling:
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
         kept = [run for id in ids if (run := await if_there(store.trajectory(id, scope=scope)))]
         shown = Shown(set(await receipts_in(store, kept, scope=scope)))
-        return tuple(Trajectory.model_validate_json(shown.without(run.model_dump_json())) for run in kept)
+        return tuple(left for run in kept if (left := _without(run, shown)))
 
     async def _succession(self, of: Lesson, again: Sequence[Heir]) -> Succession | None:
         tries = 0
@@ -146,8 +147,8 @@ class Settling:
         attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
         try:
             drawn = await self.of.draw(attempts)
-        except (ExtractionError, ModelError) as error:
-            log.warning("a lesson of an erased run could not be drawn again from another: %s", quoted(error))
+        except Exception as error:  # noqa: BLE001 - an extractor of the caller's own may raise anything; an erasure ends
+            log.warning("no lesson could be drawn again from the runs of %s: %s", heir.experience.id, quoted(error))
             return ()
         teller = next((lesson.provenance for lesson in heir.experience.lessons), None)
         writer, identity = (teller.writer, teller.identity) if teller else ("learn", "")
@@ -165,3 +166,14 @@ class Settling:
         new = as_new(lesson, of, retired=of.retired and of.id not in self._freed)
         self._worded[wording] = new
         return Succession(of, new, heir)
+
+
+def _without(run: Trajectory, shown: Shown) -> Trajectory | None:
+    """A run without what memory had shown to it; `None` where its metadata are nested too deeply to be read again."""
+    told = run.model_dump_json()
+    if (left := shown.without(told)) == told:
+        return run
+    try:
+        return Trajectory.model_validate_json(left)
+    except ValidationError:
+        return None

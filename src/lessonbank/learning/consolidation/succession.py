@@ -128,8 +128,8 @@ def passed_on(
     for one in successions if corroborates else ():
         if one.is_new and (other := _witness(one, heirs[one.of.id])):
             runs = (*one.heir.run_ids, *other.run_ids)
-            told = {"lesson_ids": (one.lesson.id,), "by": "corroboration", "evidence": runs}
-            changes.append(Trust(state="active", reason=_TAUGHT, **told))
+            ids = (one.lesson.id,)
+            changes.append(Trust(lesson_ids=ids, state="active", by="corroboration", reason=_TAUGHT, evidence=runs))
     return changes
 
 
