@@ -41,7 +41,7 @@ from lessonbank.types.settings import REFUSED
 from . import archive
 from .audit import differences
 from .handle import Handle, log, person
-from .succession import Estate, Settling
+from .succession import Successions, SuccessionSearch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -281,7 +281,7 @@ class AsyncAdmin:
         if a_flag(preview, "preview="):
             await self._check_there(named)
         if preview or wanted.empty:
-            return _told(wanted, await self._estate(wanted, named.lessons, pays=False))
+            return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
         await self._of.reviewed("purge", by=by)
         if wanted.whole_scope:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
@@ -293,23 +293,23 @@ class AsyncAdmin:
         ]
         erase = partial(self._of.store.purge_many, these, scope=self._of.scope, writer=writer, reason=reason)
         for tries_left in (2, 1, 0):
-            estate = await self._estate(wanted, named.lessons, pays=True)
+            found = await self._successions(wanted, named.lessons, pays=True)
             try:
-                changes = estate.changes(corroborates=self._of.corroborates)
-                await erase(changes=changes, unchanged=estate.unchanged)
+                changes = found.changes(corroborates=self._of.corroborates)
+                await erase(changes=changes, unchanged=found.unchanged)
                 break
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise
-        return _told(wanted, estate)
+        return _told(wanted, found)
 
-    async def _estate(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Estate:
+    async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
         """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
         if named and not wanted.runs:
-            return Estate()
+            return Successions()
         named = await self._with_derived((), named)
-        look = Settling(self._of, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
-        return await look.estate([id for id in wanted.lessons if id not in named])
+        search = SuccessionSearch(self._of, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
+        return await search.find([id for id in wanted.lessons if id not in named])
 
     async def forget(self, *, days: float) -> Forgotten:
         """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
@@ -504,7 +504,7 @@ class AsyncAdmin:
         return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
 
 
-def _told(wanted: Erasing, estate: Estate) -> Erasing:
+def _told(wanted: Erasing, found: Successions) -> Erasing:
     drawn = [
         Successor(
             of=one.of.id,
@@ -516,9 +516,9 @@ def _told(wanted: Erasing, estate: Estate) -> Erasing:
             content=one.lesson.content,
             approved=one.is_approved,
         )
-        for one in (*estate.successions, *estate.restored)
+        for one in (*found.passed, *found.restored)
     ]
-    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in estate.untold]
+    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in found.untold]
     return wanted.model_copy(update={"successors": (*drawn, *untold)})
 
 

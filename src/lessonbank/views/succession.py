@@ -17,7 +17,7 @@ from lessonbank.learning.outcome import signed
 from lessonbank.learning.shown_texts import receipts_in
 from lessonbank.types import Change, Experience, Lesson, Restore, Run, Trajectory
 
-from .handle import Handle, log
+from .handle import Handle, lesson_of, log
 
 _BACK = "the lesson that stood for it goes with an erased run"
 _TRIES = 3
@@ -25,33 +25,35 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Estate:
+class Successions:
     """What lives on of the lessons that go with erased runs."""
 
-    successions: tuple[Succession, ...] = ()
+    passed: tuple[Succession, ...] = ()
     restored: tuple[Succession, ...] = ()
     """Merged lessons that go, and each lesson they stood for that stays. It is shown again."""
     untold: tuple[tuple[str, Heir], ...] = ()
     """Lessons that a model would draw again, by id, each with the first whose runs it would read."""
     heirs: dict[str, tuple[Heir, ...]] = field(default_factory=dict[str, tuple[Heir, ...]])
     """Who taught each of them again, by its id."""
+    owners: tuple[Experience, ...] = ()
+    """What held them: how far they were trusted is passed on."""
 
     def changes(self, *, corroborates: bool) -> Sequence[Change]:
         """What passes them on, see `passed_on`."""
         back = tuple(dict.fromkeys(one.lesson.id for one in self.restored))
         restore = [Restore(lesson_ids=back, reason=_BACK)] if back else []
-        return [*restore, *passed_on(self.successions, self.heirs, corroborates=corroborates)]
+        return [*restore, *passed_on(self.passed, self.heirs, corroborates=corroborates)]
 
     @property
     def unchanged(self) -> Sequence[Experience]:
         """What that was decided upon."""
-        heirs = [heir for one in self.successions for heir in self.heirs[one.of.id]]
-        every = [*heirs, *(one.heir for one in self.restored)]
-        return list({heir.experience.id: heir.experience for heir in every}.values())
+        heirs = [heir for one in self.passed for heir in self.heirs[one.of.id]]
+        every = [*(heir.experience for heir in heirs), *(one.heir.experience for one in self.restored), *self.owners]
+        return list({one.id: one for one in every}.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class SuccessionSearch:
     """One look at what lives on."""
 
     of: Handle
@@ -67,21 +69,23 @@ class Settling:
     _freed: set[str] = field(default_factory=set[str])
     """The sources of merged lessons that go: nothing else retired them."""
 
-    async def estate(self, ids: Sequence[str], /) -> Estate:
+    async def find(self, ids: Sequence[str], /) -> Successions:
         """What lives on of these lessons, which go because their runs go."""
-        found, untold, heirs = list[Succession](), list[tuple[str, Heir]](), dict[str, tuple[Heir, ...]]()
+        found, untold, owners = list[Succession](), list[tuple[str, Heir]](), list[Experience]()
+        heirs = dict[str, tuple[Heir, ...]]()
         restored = [one for id in ids for one in await self._restored(id)]
         for id in ids:
             again = await self._again(id)
-            lesson = await self.of.lesson(id) if again else None
-            if lesson is None:
+            owner = await if_there(self.of.store.owner(id, scope=self.of.scope)) if again else None
+            if owner is None:
                 continue
             heirs[id] = again
-            if succession := await self._succession(lesson, again):
+            if succession := await self._succession(lesson_of(owner, id), again):
                 found.append(succession)
+                owners.append(owner)
             elif not self._may_draw and any(heir.runs for heir in again):
                 untold.append((id, next(heir for heir in again if heir.runs)))
-        return Estate(tuple(found), tuple(restored), tuple(untold), heirs)
+        return Successions(tuple(found), tuple(restored), tuple(untold), heirs, tuple(owners))
 
     @property
     def _may_draw(self) -> bool:
