@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,9 @@ async def test_purges_of_a_large_bank_end_while_other_processes_write(path: Path
             await store.keep([run], scope=MINE)
             await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             assert all(before)
+        await store.keep([trajectory(SECRET)], scope=MINE)
+        await store.forget(scope=MINE, before=datetime.now(UTC) + timedelta(days=1), writer="retention")
+        await store.rebuild()
     finally:
         for writer in writers:
             writer.kill()
