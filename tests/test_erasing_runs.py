@@ -11,9 +11,10 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Step, Trajectory
 from lessonbank.errors import Conflict, ModelError
+from lessonbank.learning.consolidation.succession import as_new
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.store_samples import collected
-from lessonbank.types import Against, Experience, LessonState, Run
+from lessonbank.types import Against, Experience, LessonState, Run, TrustState
 
 pytestmark = pytest.mark.anyio
 
@@ -217,6 +218,24 @@ async def test_what_a_person_hid_stays_hidden(state: LessonState) -> None:
         assert len(await bank.lessons.list(state=state)) == 2
         assert (await bank.retrieve("Publish release 2.0 of the parser")).text == ""
         assert await bank.admin.verify() == ()
+
+
+async def test_an_approval_for_some_tasks_passes_on_to_none() -> None:
+    async with await connected() as bank:
+        for n in range(3):
+            await bank.learn(run(f"u-{n}"), outcome="success")
+        for lesson in await bank.lessons.list():
+            await bank.lessons.approve(lesson.id, by="Ana")
+            await bank.lessons.narrow(lesson.id, to="release parser", by="Ana")
+        await erased(bank, "u-0")
+        assert {(one.state, one.approved, one.only) for one in await bank.lessons.list()} == {("probation", False, ())}
+
+
+@pytest.mark.parametrize("state", ["probation", "active", "quarantined"])
+async def test_kept_words_in_quarantine_stay_there(state: TrustState) -> None:
+    doubted = Lesson(title="Rebuild a stale index", content=IN_FORM, state="quarantined", risk="it sounds odd")
+    heir = as_new(doubted, Lesson(title="Rebuild a stale index", content=SAYS, state=state), retired=False)
+    assert (heir.state, heir.risk, heir.approved) == ("quarantined", doubted.risk, False)
 
 
 async def test_what_independent_runs_taught_stays_trusted_where_the_bank_trusts_that() -> None:

@@ -505,12 +505,13 @@ class AsyncAdmin:
 
 
 def _told(wanted: Erasing, found: Successions) -> Erasing:
+    new = {one.lesson.id for one in found.passed if one.is_new}  # ids that no preview could foresee
     drawn = [
         Successor(
             of=one.of.id,
             experience_id=one.heir.experience.id,
             runs=one.heir.run_ids,
-            lesson_id=None if one.is_new else one.lesson.id,
+            lesson_id=None if one.lesson.id in new else one.lesson.id,
             title=one.lesson.title,
             when=one.lesson.description,
             content=one.lesson.content,

@@ -19,7 +19,6 @@ from .duplicates import compare, overlap
 from .recognise import one_lesson
 
 _LIVES_ON: Final = "it lives on in the words of a run that taught it again"
-_QUARANTINED: Final = "the same was quarantined before"
 _TAUGHT: Final = "an independent run taught the same"
 _APPROVED: Final = "a person approved the same words before an erasure"
 
@@ -74,8 +73,9 @@ class Succession:
 
     @property
     def is_approved(self) -> bool:
-        """Whether the approval passes on: a person vouched for these very words, and other runs say them, too."""
-        return self.is_new and self.of.approved and self.of.state == "active" and _said(self.of) == _said(self.lesson)
+        """Whether the approval passes on: a person vouched for these very words, for every task."""
+        vouched = self.of.approved and self.of.state == "active" and not self.of.only
+        return self.is_new and vouched and _said(self.of) == _said(self.lesson)
 
 
 def _said(lesson: Lesson) -> tuple[str, ...]:
@@ -91,10 +91,10 @@ def found_again(drawn: Sequence[Lesson], of: Lesson, /) -> Lesson | None:
 
 
 def as_new(lesson: Lesson, of: Lesson, /, *, retired: bool) -> Lesson:
-    """`lesson` in the place of `of`: trusted no more than any new one."""
+    """`lesson` in the place of `of`: trusted no more than any new one, and in quarantine where either is."""
     told = {
         "id": new_id(),
-        "state": "probation",
+        "state": "quarantined" if "quarantined" in (of.state, lesson.state) else "probation",
         "approved": False,
         "retired": retired,
         "version": 1,
@@ -119,10 +119,7 @@ def passed_on(
         for heir in heirs[one.of.id]:
             after[heir.experience.id] = _taught(after[heir.experience.id], heir, one)
     changes: list[Change] = [Replace(experience=experience, reason=_LIVES_ON) for experience in after.values()]
-    doubted = tuple(one.lesson.id for one in successions if one.is_new and one.of.state == "quarantined")
     approved = tuple(one.lesson.id for one in successions if one.is_approved)
-    if doubted:
-        changes.append(Trust(lesson_ids=doubted, state="quarantined", by="corroboration", reason=_QUARANTINED))
     if approved:
         changes.append(Trust(lesson_ids=approved, state="active", by="person", reason=_APPROVED))
     for one in successions if corroborates else ():
@@ -135,7 +132,7 @@ def passed_on(
 
 def _witness(one: Succession, heirs: Sequence[Heir]) -> Heir | None:
     """An independent experience that taught again what was trusted, as a run that comes later would have to."""
-    if one.is_approved or one.of.state != "active" or one.lesson.retired or one.lesson.risk:
+    if one.is_approved or one.of.state != "active" or one.lesson.hidden or one.lesson.risk:
         return None
     mine = _from(one.lesson, one.heir), one.heir.experience
     others = ((heir, (_from(one.lesson, heir), heir.experience)) for heir in heirs if heir is not one.heir)
