@@ -188,6 +188,39 @@ def test_a_session_is_a_run_with_its_calls_results_and_outcome(tmp_path: Path, n
     assert (entry.verdict.outcome, run.metadata["outcome_by"]) == ("failure", "the tests failed after the last edit")
 
 
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Wall time: 9 seconds\nProcess exited with code 0\nOutput:\ndone", "success"),
+        ("Wall time: 9 seconds\nProcess exited with code 1\nOutput:\n", "failure"),
+        ("Wall time: 9 seconds\nProcess running with session ID 7\nOutput:\ncollecting", None),
+        ("aborted by user", None),
+        (json.dumps({"output": "bad", "metadata": {"exit_code": 2, "duration_seconds": 0.1}}), "failure"),
+        (json.dumps({"output": "good", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}), "success"),
+    ],
+)
+def test_a_command_of_codex_decides_by_its_exit_code_and_not_before_it_ended(
+    tmp_path: Path, output: str, expected: str | None
+) -> None:
+    rows = list(_codex())
+    rows[9]["payload"]["output"] = output
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert (entry.verdict and entry.verdict.outcome) == expected
+
+
+def test_words_of_a_passed_test_are_no_exit_code_of_gemini(tmp_path: Path) -> None:
+    rows = list(_gemini())
+    output = "Output: test_it_says_so ... ok\nError: this is what the test prints\nProcess Group PGID: 3"
+    rows[-2]["toolCalls"][0]["result"][0]["functionResponse"]["response"]["output"] = output
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert entry.verdict
+    assert entry.verdict.outcome == "success"
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_that_memory_showed_is_read_back(tmp_path: Path, name: str) -> None:
     for entry in read(FILES[name](tmp_path)):

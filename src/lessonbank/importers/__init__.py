@@ -187,7 +187,7 @@ def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterat
 
 def _with_evidence(entry: Imported) -> Imported:
     """The outcome by what happened in the run. The run keeps the reason, because a told outcome has none."""
-    verdict = None if entry.trajectory.error else verdict_of(entry.trajectory)
+    verdict = None if entry.trajectory.error else verdict_of(entry.trajectory, entry.exit_codes)
     if verdict is None:
         return entry
     told = {**entry.trajectory.metadata, "outcome_by": verdict.reason}
