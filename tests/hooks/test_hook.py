@@ -28,7 +28,8 @@ SHIP = "Ship a parcel to Norway today"
 
 def context(printed: str) -> str:
     told = json.loads(printed)
-    assert list(told) == ["hookSpecificOutput"]
+    assert list(told) == ["hookSpecificOutput", "systemMessage"]
+    assert "shown" in told["systemMessage"]
     assert set(told["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
     return told["hookSpecificOutput"]["additionalContext"]
 

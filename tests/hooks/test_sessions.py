@@ -14,6 +14,7 @@ from lessonbank import Evidence, ReasoningBank, connect
 from lessonbank.hooks.sessions import Sessions
 
 pytestmark = pytest.mark.full
+NO = "no, that is wrong, add is still broken"
 DAY = 24 * 3600.0
 
 
@@ -72,6 +73,32 @@ def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -
     Sessions(tmp_path).learn(bank)
     (run,) = bank.runs.list()
     assert run.verdict.outcome == "failure"
+
+
+def go_on(path: Path, *said: str, session: str = "s-1") -> None:
+    """The session is resumed, with words of the person alone."""
+    with path.open("a") as file:
+        for text in said:
+            told = {"type": "user", "sessionId": session, "message": {"role": "user", "content": text}}
+            file.write(json.dumps(told) + "\n")
+
+
+@pytest.mark.parametrize(("said", "expected"), [(NO, {"unknown"}), ("Thanks! Now add a docstring", {"success"})])
+def test_a_resumed_session_that_rejects_its_result_leaves_no_success(
+    tmp_path: Path, bank: ReasoningBank, said: str, expected: set[str]
+) -> None:
+    recall, sessions = bank.retrieve("Ship a parcel to Norway"), Sessions(tmp_path)
+    sessions.remember("s-1", recall.id)
+    path = transcript(tmp_path)
+    note(tmp_path, path)
+    sessions.learn(bank)
+    go_on(path, said)
+    note(tmp_path, path)
+    sessions.learn(bank)
+    runs = bank.runs.list()
+    assert len(runs) == 2
+    assert {run.verdict.outcome for run in runs} == expected
+    assert len(bank.recalls.list(settled=True)) == ("success" in expected)
 
 
 def test_the_run_settles_the_recall_of_its_session(tmp_path: Path, bank: ReasoningBank) -> None:

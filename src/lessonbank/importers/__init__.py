@@ -37,12 +37,12 @@ from . import (
     tau2,
     tau_bench,
 )
-from ._evidence import verdict_of
+from ._evidence import has_rejection, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
 
-__all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "read"]
+__all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
 
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (

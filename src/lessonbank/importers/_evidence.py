@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.types import Json, Observation, Outcome, ToolCall, Trajectory, Verdict
+from lessonbank.types import Json, Observation, Outcome, Run, ToolCall, Trajectory, Verdict
 
 from ._rejections import is_rejection
 
@@ -143,10 +143,24 @@ def verdict_of(run: Trajectory, /, exit_codes: Mapping[str, int]) -> Verdict | N
     return Verdict(outcome=told[0], reason=told[1], source="ground_truth") if told else None
 
 
-def is_taken_back(former: Trajectory, later: Trajectory, /) -> bool:
-    """Whether a person rejected what a run came to, in the session that went on after it."""
-    heard = sum(1 for _ in _words(former))
-    return any(is_rejection(text) for text in list(_words(later))[heard:])
+def has_rejection(run: Trajectory, /) -> bool:
+    """Whether a person rejected something in a run: then an earlier run of its session may be meant."""
+    return any(map(is_rejection, _words(run)))
+
+
+def taken_back(former: Run, later: Trajectory, /) -> Verdict | None:
+    """`unknown` for a run that succeeded, where a person rejected it in the session that went on; else `None`."""
+    heard = sum(1 for _ in _words(former.trajectory))
+    said = list(_words(later))[heard:]
+    if (
+        former.verdict.outcome != "success"
+        or former.verdict.source != "ground_truth"
+        or former.trajectory.id == later.id
+    ):
+        return None
+    if not any(map(is_rejection, said)):
+        return None
+    return Verdict(outcome="unknown", reason="the user rejected it later in the session", source="ground_truth")
 
 
 def _words(run: Trajectory) -> Iterator[str]:
