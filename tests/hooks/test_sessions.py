@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lessonbank import Evidence, ReasoningBank, connect
+from lessonbank.hooks.repositories import Repositories
 from lessonbank.hooks.sessions import Sessions
 
 pytestmark = pytest.mark.full
@@ -66,6 +67,22 @@ def test_an_ended_session_is_learned_once_and_only_its_own_run(tmp_path: Path, b
     assert (run.trajectory.task, run.verdict.outcome) == ("Ship a parcel to Norway", "success")
     assert run.trajectory.metadata["outcome_by"] == "the tests passed after the last edit"
     assert len(bank.lessons.list()) == 1
+
+
+def test_a_session_is_learned_in_the_scope_of_its_folder_or_where_its_lessons_came_from(
+    tmp_path: Path, bank: ReasoningBank
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    sessions = Sessions(tmp_path, Repositories(tmp_path / "roots"))
+    for session, shown in (("s-1", ""), ("s-2", "coding/acme")):
+        told = {"host": "codex", "session": session, "scope": "", "folder": str(shop)}
+        told["transcript"] = str(transcript(tmp_path, session))
+        (tmp_path / f"{session}.json").write_text(json.dumps({**told, "ended": True, "at": time.time()}))
+        if shown:
+            sessions.remember(session, bank.scoped(shown).retrieve("Ship a parcel to Norway").id, shown)
+    assert sessions.learn(bank).learned == 2
+    assert [len(bank.scoped(scope).runs.list()) for scope in (f"coding/@folder{shop}", "coding/acme")] == [1, 1]
 
 
 def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -> None:
