@@ -85,11 +85,12 @@ def test_clones_share_an_address_when_a_person_says_so_and_are_asked_once(tmp_pa
     first, second = repository(tmp_path / "a", SHOP), repository(tmp_path / "b", "git@github.com:acme/shop.git")
     (first / "src/deep").mkdir(parents=True)
     assert scope_of(roots, first / "src/deep") == "coding/github.com/acme/shop"
-    asked = roots.scope_of(str(second), is_used=lambda _: True)
+    assert roots.scope_of(str(second), is_used=lambda _: True).question == ""  # nobody would see it
+    asked = roots.scope_of(str(second), is_used=lambda _: True, asks=True)
     assert asked.scope == f"coding/@folder{second}"
     assert str(first) in asked.question
     assert "lessonbank hook share" in asked.question
-    assert roots.scope_of(str(second), is_used=lambda _: True).question == ""
+    assert roots.scope_of(str(second), is_used=lambda _: True, asks=True).question == ""
     assert roots.waiting() == [(str(second), "coding/github.com/acme/shop")]
     assert roots.share(str(second)) == ("coding/github.com/acme/shop", True)
     assert scope_of(roots, second) == scope_of(roots, first)
@@ -159,6 +160,14 @@ def test_a_config_that_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> N
     (repository(tmp_path / "a") / ".git/config").unlink()
     os.mkfifo(tmp_path / "a/.git/config")
     assert repository_of(str(tmp_path / "a")).address == ""
+
+
+def test_the_scope_of_a_folder_can_be_looked_up_and_nothing_is_noted(tmp_path: Path, roots: Repositories) -> None:
+    first, second = repository(tmp_path / "a", SHOP), repository(tmp_path / "b", SHOP)
+    assert roots.look_up(str(second)) == "coding/github.com/acme/shop"
+    assert scope_of(roots, first) == "coding/github.com/acme/shop"
+    assert roots.look_up(str(second)) == f"coding/@folder{second}"
+    assert roots.waiting() == []
 
 
 def test_what_has_no_origin_cannot_share(tmp_path: Path, roots: Repositories) -> None:

@@ -79,7 +79,8 @@ def _qwen() -> Iterable[Row]:
     def result(id: str, **response: str) -> Row:
         return line("tool_result", {"functionResponse": {"id": id, "response": response}})
 
-    yield line("user", {"text": "Fix add"}, provenance="real_user")
+    inside = f"\n<qwen:user-prompt-submit-context>\n{SHOWN}\n</qwen:user-prompt-submit-context>"
+    yield line("user", {"text": "Fix add"}, {"text": inside}, provenance="real_user")
     yield line("user", {"text": f"<qwen:user-prompt-submit-context>{SHOWN}"}, provenance="hook")
     yield line("system", subtype="brand_new", systemPayload={"uiEvent": {"text": "?"}})
     yield call("a", COMMAND)

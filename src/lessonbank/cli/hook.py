@@ -11,6 +11,7 @@ import typer
 from . import _options as options
 from ._output import say, show_json, show_table
 
+Folder = Annotated[Path, typer.Argument(help="A folder of the repository. Default: this one.", show_default=False)]
 app = typer.Typer(help="The hooks of coding agents: learn from noted sessions, see or stop their process.")
 
 
@@ -53,9 +54,15 @@ def status(as_json: options.Json = False) -> None:
 
 
 @app.command()
-def share(
-    folder: Annotated[Path, typer.Argument(help="A folder of the repository. Default: this one.")] = Path(),
-) -> None:
+def scope(folder: Folder = Path()) -> None:
+    """Print the scope that sessions in a folder use, for the `--scope` of other commands."""
+    from lessonbank.hooks.repositories import Repositories
+
+    say(Repositories().look_up(str(folder)))
+
+
+@app.command()
+def share(folder: Folder = Path()) -> None:
     """Let a repository share the lessons of all that have the same origin. Say so only of a folder that you trust."""
     from lessonbank.hooks.repositories import Repositories
 

@@ -93,10 +93,12 @@ def _hook(host: str, wanted: Wanted, *, trusted: bool) -> list[str]:
     return words + [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
-def _events(host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS) -> dict[str, Json]:
+def _events(
+    host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS, **more: Json
+) -> dict[str, Json]:
     # Where lessonbank was removed without `uninstall`, Python ends with 2: hosts take that for "block this prompt".
     command = f"{shlex.join(_hook(host, wanted, trusted=trusted))} || true"
-    entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+    entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
     return dict.fromkeys(events.split(), entry)
 
 
@@ -174,7 +176,8 @@ def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 
 def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
-    events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds)
+    # Without a name it shows the whole command beside the line for the person.
+    events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds, name=_NAME)
     yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
 
 

@@ -32,6 +32,8 @@ _MOST: Final = 2**18
 _DEEPEST: Final = 64
 """Folders above the working folder that are looked at."""
 _MOST_WAITING: Final = 100
+_LISTS: Final = ("roots", "waiting", "asked")
+"""Of an address: the roots that share its lessons, those that do not, and those of which a person was asked."""
 _ORIGIN: Final = re.compile(r'\[\s*remote\s+"origin"\s*\]\s*(?:[#;].*)?$', re.IGNORECASE)
 _URL: Final = re.compile(r'url\s*=\s*"?([^"\s#;\\]{1,500})"?\s*(?:[#;].*)?$', re.IGNORECASE)
 _WITH_SCHEME: Final = re.compile(r"(ssh|git|https?|git\+ssh)://(?:[^/?#]*@)?([^/?#@:]+)(?::(\d{1,5}))?/([^?#]*)(.*)$")
@@ -141,22 +143,33 @@ class Repositories:
         folder = f"{client.state_folder()}/repositories"
         self._file = file or Path(client.private_folder(folder)) / "roots"
 
-    def scope_of(self, folder: str, /, *, is_used: Callable[[str], bool]) -> Chosen:
-        """The scope of a folder. `is_used`: whether the bank holds anything in a scope."""
+    def scope_of(self, folder: str, /, *, is_used: Callable[[str], bool], asks: bool = False) -> Chosen:
+        """The scope of a folder. `is_used`: whether the bank holds anything in a scope; `asks`: a person will see it.
+
+        Raises:
+            ValueError: it is no path.
+        """
         found = repository_of(folder)
         if not found.address:
             return Chosen(found.own_scope)
         with self._table() as table:
             known = table.get(found.shared_scope)
             if known is None:
-                known = table[found.shared_scope] = {"roots": [], "waiting": []}
+                known = table[found.shared_scope] = {name: [] for name in _LISTS}
                 known["roots"] += [] if is_used(found.shared_scope) else [found.root]
             if found.root in known["roots"]:
                 return Chosen(found.shared_scope)
-            if found.root in known["waiting"]:
-                return Chosen(found.own_scope)
-            known["waiting"] = [*known["waiting"][1 - _MOST_WAITING :], found.root]
-            return Chosen(found.own_scope, _question(found, known["roots"]))
+            is_asked = not asks or found.root in known["asked"]
+            for name in ("waiting", "asked") if asks else ("waiting",):
+                known[name] = [*dict.fromkeys((*known[name], found.root))][-_MOST_WAITING:]
+            return Chosen(found.own_scope, "" if is_asked else _question(found, known["roots"]))
+
+    def look_up(self, folder: str, /) -> str:
+        """The scope of a folder as it is known, or as its first session would have it. Raises ValueError."""
+        found = repository_of(folder)
+        with self._table() as table:
+            known = table.get(found.shared_scope)
+        return found.shared_scope if known is None or found.root in known["roots"] else found.own_scope
 
     def share(self, folder: str, /) -> tuple[str, bool]:
         """Let a folder share the lessons of its address. The scope, and whether that is new.
@@ -168,7 +181,7 @@ class Repositories:
         if not found.address:
             raise UsageError(f"{printable(found.root)} has no origin: name a repository that has one")
         with self._table() as table:
-            known = table.setdefault(found.shared_scope, {"roots": [], "waiting": []})
+            known = table.setdefault(found.shared_scope, {name: [] for name in _LISTS})
             is_new = found.root not in known["roots"]
             known["roots"] = [*dict.fromkeys((*known["roots"], found.root))]
             known["waiting"] = [root for root in known["waiting"] if root != found.root]
@@ -195,10 +208,7 @@ def _read(file: Path) -> dict[str, dict[str, list[str]]]:
     """A file that is broken says nothing: then a scope with lessons is shared by nobody until a person says so."""
     try:
         told: Any = json.loads(file.read_bytes())
-        return {
-            scope: {name: [str(root) for root in known[name]] for name in ("roots", "waiting")}
-            for scope, known in told.items()
-        }
+        return {scope: {name: [str(root) for root in known[name]] for name in _LISTS} for scope, known in told.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
 

@@ -108,7 +108,7 @@ class Resident:
         if not client.is_session(session) or not self._begins(session):
             return _say(stream, {})
         try:
-            chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""))
+            chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""), asks=True)
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
             recall = bank.retrieve(request["prompt"], trusted=request["trusted"] == "yes")
             line = self._line(bank, recall, session, is_trusted=request["trusted"] == "yes", question=chosen.question)

@@ -66,13 +66,13 @@ class Sessions:
         """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
         client.write_private(str(self._folder / f"{session}.recall"), {"id": recall, "scope": scope})
 
-    def scope_for(self, bank: ReasoningBank, scope: str, folder: str, /) -> Chosen:
-        """The scope that a hook was installed with, else that of a working folder."""
+    def scope_for(self, bank: ReasoningBank, scope: str, folder: str, /, *, asks: bool = False) -> Chosen:
+        """The scope that a hook was installed with, else that of a working folder, see `Repositories.scope_of`."""
         if scope or not folder:
             return Chosen(scope or COMMON)
         repositories = self._repositories or Repositories()
         try:
-            return repositories.scope_of(folder, is_used=lambda name: is_used(bank.scoped(name)))
+            return repositories.scope_of(folder, is_used=lambda name: is_used(bank.scoped(name)), asks=asks)
         except ValueError:  # no path can be so
             return Chosen(COMMON)
 
