@@ -24,7 +24,7 @@ from ._reading import (
 
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
-_HOOK = re.compile(r"<qwen:user-prompt-submit-context>.*?</qwen:user-prompt-submit-context>", re.DOTALL)
+_HOOK = re.compile(r"\s*<qwen:user-prompt-submit-context>.*?</qwen:user-prompt-submit-context>", re.DOTALL)
 """In a terminal session it stands in the user's own message."""
 
 
@@ -60,7 +60,7 @@ class _Chat:
             self.exit_codes |= {
                 words(told.get("id")): code for told in results if (code := _exit_code(told)) is not None
             }
-        elif kind == "user" and (text := _HOOK.sub("", text).strip()) and not text.startswith(_WRAPPED):
+        elif kind == "user" and (text := _HOOK.sub("", text)).strip() and not text.startswith(_WRAPPED):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
 
