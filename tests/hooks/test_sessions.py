@@ -94,7 +94,7 @@ def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -
 
 def go_on(path: Path, *said: str, session: str = "s-1") -> None:
     """The session is resumed, with words of the person alone."""
-    with path.open("a") as file:
+    with path.open("a", encoding="utf-8") as file:
         for text in said:
             told = {"type": "user", "sessionId": session, "message": {"role": "user", "content": text}}
             file.write(json.dumps(told) + "\n")

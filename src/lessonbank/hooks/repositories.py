@@ -195,7 +195,7 @@ class Repositories:
     @contextlib.contextmanager
     def _table(self) -> Generator[dict[str, dict[str, list[str]]]]:
         """What the file holds; what changed of it is written, and nobody writes meanwhile."""
-        with self._file.with_suffix(".lock").open("a") as lock:
+        with self._file.with_suffix(".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             table = _read(self._file)
             before = json.dumps(table)
