@@ -20,7 +20,7 @@ from shlex import quote
 from typing import IO, Any, Final
 
 from lessonbank._counting import counted
-from lessonbank.errors import StoreError
+from lessonbank.errors import StoreDamaged, StoreError
 from lessonbank.guard.quote import quoted
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Recall
@@ -115,7 +115,7 @@ class Resident:
             _say(stream, {"text": recall.text, "line": line})
             if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
                 self._sessions.remember(session, recall.id, chosen.scope)
-        except StoreError as error:
+        except StoreDamaged as error:
             _say(stream, {"line": "" if self._is_greeted(session) else f"lessonbank: no lessons: {quoted(error)}"})
             raise
         finally:
