@@ -31,15 +31,22 @@ class Hooks:
 
     folder: Path
     runtime: Path
-    options: dict[str, str] = field(default_factory=dict[str, str])
+    options: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """What is otherwise than usual; `None`: this option is left out."""
 
     def environment(self) -> dict[str, str]:
         return {**os.environ, "XDG_RUNTIME_DIR": str(self.runtime), "XDG_STATE_HOME": str(self.folder / "state")}
 
     def start(self, event: Any, *, host: str = "claude-code") -> subprocess.Popen[bytes]:
-        told = {"key": KEY, "scope": "team", "trusted": "no", "bank": str(self.folder / "bank.db"), "within": "20"}
+        told: dict[str, str | None] = {
+            "key": KEY,
+            "scope": "team",
+            "trusted": "no",
+            "bank": str(self.folder / "bank.db"),
+            "within": "20",
+        }
         told |= self.options
-        words = [word for name, value in told.items() for word in (f"--{name}", value)]
+        words = [word for name, value in told.items() if value is not None for word in (f"--{name}", value)]
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", client.__file__, host, *words],
             env=self.environment(),

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from lessonbank import ReasoningBank
+from lessonbank import ReasoningBank, Step, Trajectory
+from lessonbank.cli.hook import status
 from lessonbank.hooks import client
+from lessonbank.hooks.repositories import Repositories
 from lessonbank.hooks.resident import Resident
-from lessonbank.hooks.sessions import Sessions
+from lessonbank.hooks.sessions import Sessions, installed
 
 from .conftest import KEY, Hooks, prompt
 from .writings import WRITINGS
@@ -28,7 +30,8 @@ SHIP = "Ship a parcel to Norway today"
 
 def context(printed: str) -> str:
     told = json.loads(printed)
-    assert list(told) == ["hookSpecificOutput"]
+    assert list(told) == ["hookSpecificOutput", "systemMessage"]
+    assert "shown" in told["systemMessage"]
     assert set(told["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
     return told["hookSpecificOutput"]["additionalContext"]
 
@@ -65,6 +68,89 @@ def test_lessons_nobody_approved_are_shown_only_where_they_are_no_instructions(
     assert hooks(prompt(SHIP, session="a")) == ""
     hooks.options = {"trusted": "yes"}
     assert hooks(prompt(SHIP, session="b")) == ""
+
+
+def line(printed: str) -> str:
+    return json.loads(printed)["systemMessage"] if printed else ""
+
+
+def test_the_person_sees_once_how_many_lessons_were_shown_and_how_many_wait(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    run = Trajectory(task="Pack a vase", steps=(Step(action="pack", observation="error: it broke"),))
+    assert bank.learn(run, outcome="failure").lessons
+    hooks.options = {"trusted": "yes"}
+    waits = "1 waits for you: lessonbank review"
+    assert line(hooks(prompt(SHIP, session="a"))).startswith(f"lessonbank: 1 lesson shown, {waits}")
+    nothing = hooks(prompt("zzz qqq", session="b"))
+    assert list(json.loads(nothing)) == ["systemMessage"]
+    assert line(nothing).startswith(f"lessonbank: 0 lessons shown, {waits}")
+    assert hooks(prompt("zzz qqq again", session="b")) == ""
+    assert "1 lesson shown" in line(hooks(prompt(SHIP, session="b")))
+
+
+def test_nothing_is_said_where_nothing_is_shown_and_nothing_waits(hooks: Hooks, resident: Resident) -> None:
+    hooks.options = {"trusted": "yes"}
+    assert hooks(prompt("zzz qqq")) == ""
+
+
+def test_a_session_has_the_memory_of_its_repository_and_of_no_other(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    for name in ("shop", "site"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+        config = f'[remote "origin"]\n\turl = git@github.com:acme/{name}.git\n'
+        (tmp_path / name / ".git/config").write_text(config)
+    shop = bank.scoped("coding/github.com/acme/shop")
+    for memory in (shop, bank.scoped("coding")):
+        memory.lessons.add(task=SHIP, title="Of the shop", content="Pack it twice.", by="Ana")
+    Repositories().share(str(tmp_path / "shop"))
+    hooks.options = {"scope": None}
+    assert hooks({**prompt(SHIP, session="a"), "cwd": str(tmp_path / "site")}) == ""
+    told = {**prompt(SHIP, session="b"), "cwd": str(tmp_path / "shop")}
+    assert "Pack it twice." in context(hooks(told))
+    hooks({**told, "hook_event_name": "SessionEnd"})
+    (note,) = Sessions(hooks.spool).notes()
+    assert (note.scope, note.folder) == ("", str(tmp_path / "shop"))
+    assert [recall.scope for recall in shop.recalls.list()] == ["coding/github.com/acme/shop"]
+
+
+def test_a_second_folder_with_the_same_address_is_asked_about_once_and_gets_nothing_of_the_first(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    (tmp_path / "archive/.git").mkdir(parents=True)
+    (tmp_path / "archive/.git/config").write_text('[remote "origin"]\n\turl = https://github.com/acme/shop\n')
+    bank.scoped("coding/github.com/acme/shop").lessons.add(task=SHIP, title="Secret", content="Of a client.", by="Ana")
+    hooks.options = {"scope": None}
+    told = {**prompt(SHIP), "cwd": str(tmp_path / "archive")}
+    first = hooks(told)
+    assert "Of a client." not in first
+    assert "lessonbank hook share" in line(first)
+    assert hooks({**told, "session_id": "another"}) == ""
+    Repositories().share(str(tmp_path / "archive"))
+    assert "Of a client." in context(hooks({**told, "session_id": "third"}))
+
+
+def test_a_damaged_bank_says_why_once_a_session_and_the_status_says_it_too(
+    hooks: Hooks, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (hooks.folder / "bank.db").write_bytes(b"SQLite format 3\0" + b"nonsense " * 1000)
+    begins = {"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": "/"}
+    assert hooks(begins) == ""  # the process begins, and finds out
+    until = time.monotonic() + 60
+    while not (hooks.spool / client.PROBLEM).exists() and time.monotonic() < until:
+        pass
+    (place,) = installed()
+    assert "bank.db" in place.problem()
+    assert line(hooks(prompt(SHIP))) == f"lessonbank: no lessons: {place.problem()}"
+    assert hooks(prompt(SHIP)) == ""
+    assert line(hooks({**begins, "session_id": "s-2"})).startswith("lessonbank: no lessons: ")
+    status()
+    said = capfd.readouterr().out
+    assert "not running for" in said
+    assert place.problem()[:60] in said
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank import connect
 from lessonbank.errors import FormatError
 from lessonbank.hooks.settings_file import parsed, with_element, with_member, without
 from lessonbank.types import Json
@@ -120,6 +124,53 @@ def test_a_broken_toml_file_keeps_the_other_files_from_being_written(tmp_path: P
     done = run("install", "codex")
     assert "no valid TOML" in done.stderr
     assert list(files(tmp_path)) == [".codex/config.toml"]
+
+
+@pytest.mark.parametrize("host", ALL)
+def test_a_settings_folder_that_cannot_be_written_costs_one_clear_sentence(
+    tmp_path: Path, run: Run, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp")
+    opened = os.open
+
+    def read_only(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        """As on a file system that is mounted to be read: root may write where modes forbid it."""
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, "Read-only file system", str(path))
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    done = run("install", host, "--bank", "bank.db")
+    assert done.returncode == 2
+    assert "cannot be written: Read-only file system" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("host", "words"), [("claude-code", ()), ("codex", ("--untrusted",)), ("gemini-cli", ())])
+def test_the_last_line_says_whether_new_lessons_wait_and_how_to_approve_them(
+    run: Run, host: str, words: tuple[str, ...]
+) -> None:
+    last = run("install", host, *words, "--bank", "bank.db").stdout.splitlines()[-1]
+    assert ("wait until you approve them" in last) == (host == "claude-code")
+    assert "lessonbank review" in last
+
+
+def test_each_repository_has_a_scope_of_its_own_unless_one_is_named(tmp_path: Path, run: Run) -> None:
+    hooks = tmp_path / ".codex/hooks.json"
+    assert "one for each repository" in run("install", "codex").stdout
+    assert "--scope" not in hooks.read_text()
+    assert "scope: team" in run("install", "codex", "--scope", "team").stdout
+    assert "--scope team" in hooks.read_text()
+
+
+def test_lessons_of_the_old_common_scope_are_named_with_how_to_go_on_with_them(tmp_path: Path, run: Run) -> None:
+    place = str(tmp_path / "bank.db")
+    assert "earlier versions" not in run("install", "codex", "--bank", place).stdout
+    with connect(place, scope="coding", embedder="lexical") as bank:
+        bank.lessons.add(task="Ship", title="Form first", content="Fill it.", by="Ana")
+    assert "`--scope coding` goes on with them" in run("install", "codex", "--bank", place).stdout
+    assert "earlier versions" not in run("install", "codex", "--bank", place, "--scope", "coding").stdout
 
 
 def test_show_writes_nothing(tmp_path: Path, run: Run) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from lessonbank import Evidence, ReasoningBank, connect
+from lessonbank.hooks.repositories import Repositories
 from lessonbank.hooks.sessions import Sessions
 
 pytestmark = pytest.mark.full
+NO = "no, that is wrong, add is still broken"
 DAY = 24 * 3600.0
 
 
@@ -67,11 +69,53 @@ def test_an_ended_session_is_learned_once_and_only_its_own_run(tmp_path: Path, b
     assert len(bank.lessons.list()) == 1
 
 
+def test_a_session_is_learned_in_the_scope_of_its_folder_or_where_its_lessons_came_from(
+    tmp_path: Path, bank: ReasoningBank
+) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    sessions = Sessions(tmp_path, Repositories(tmp_path / "roots"))
+    for session, shown in (("s-1", ""), ("s-2", "coding/acme")):
+        told = {"host": "codex", "session": session, "scope": "", "folder": str(shop)}
+        told["transcript"] = str(transcript(tmp_path, session))
+        (tmp_path / f"{session}.json").write_text(json.dumps({**told, "ended": True, "at": time.time()}))
+        if shown:
+            sessions.remember(session, bank.scoped(shown).retrieve("Ship a parcel to Norway").id, shown)
+    assert sessions.learn(bank).learned == 2
+    assert [len(bank.scoped(scope).runs.list()) for scope in (f"coding/@folder{shop}", "coding/acme")] == [1, 1]
+
+
 def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -> None:
     note(tmp_path, transcript(tmp_path, failed=True))
     Sessions(tmp_path).learn(bank)
     (run,) = bank.runs.list()
     assert run.verdict.outcome == "failure"
+
+
+def go_on(path: Path, *said: str, session: str = "s-1") -> None:
+    """The session is resumed, with words of the person alone."""
+    with path.open("a", encoding="utf-8") as file:
+        for text in said:
+            told = {"type": "user", "sessionId": session, "message": {"role": "user", "content": text}}
+            file.write(json.dumps(told) + "\n")
+
+
+@pytest.mark.parametrize(("said", "expected"), [(NO, {"unknown"}), ("Thanks! Now add a docstring", {"success"})])
+def test_a_resumed_session_that_rejects_its_result_leaves_no_success(
+    tmp_path: Path, bank: ReasoningBank, said: str, expected: set[str]
+) -> None:
+    recall, sessions = bank.retrieve("Ship a parcel to Norway"), Sessions(tmp_path)
+    sessions.remember("s-1", recall.id)
+    path = transcript(tmp_path)
+    note(tmp_path, path)
+    sessions.learn(bank)
+    go_on(path, said)
+    note(tmp_path, path)
+    sessions.learn(bank)
+    runs = bank.runs.list()
+    assert len(runs) == 2
+    assert {run.verdict.outcome for run in runs} == expected
+    assert len(bank.recalls.list(settled=True)) == ("success" in expected)
 
 
 def test_the_run_settles_the_recall_of_its_session(tmp_path: Path, bank: ReasoningBank) -> None:

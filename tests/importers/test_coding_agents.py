@@ -79,7 +79,8 @@ def _qwen() -> Iterable[Row]:
     def result(id: str, **response: str) -> Row:
         return line("tool_result", {"functionResponse": {"id": id, "response": response}})
 
-    yield line("user", {"text": "Fix add"}, provenance="real_user")
+    inside = f"\n<qwen:user-prompt-submit-context>\n{SHOWN}\n</qwen:user-prompt-submit-context>"
+    yield line("user", {"text": "Fix add"}, {"text": inside}, provenance="real_user")
     yield line("user", {"text": f"<qwen:user-prompt-submit-context>{SHOWN}"}, provenance="hook")
     yield line("system", subtype="brand_new", systemPayload={"uiEvent": {"text": "?"}})
     yield call("a", COMMAND)
@@ -186,6 +187,39 @@ def test_a_session_is_a_run_with_its_calls_results_and_outcome(tmp_path: Path, n
     ]
     assert entry.verdict
     assert (entry.verdict.outcome, run.metadata["outcome_by"]) == ("failure", "the tests failed after the last edit")
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("Wall time: 9 seconds\nProcess exited with code 0\nOutput:\ndone", "success"),
+        ("Wall time: 9 seconds\nProcess exited with code 1\nOutput:\n", "failure"),
+        ("Wall time: 9 seconds\nProcess running with session ID 7\nOutput:\ncollecting", None),
+        ("aborted by user", None),
+        (json.dumps({"output": "bad", "metadata": {"exit_code": 2, "duration_seconds": 0.1}}), "failure"),
+        (json.dumps({"output": "good", "metadata": {"exit_code": 0, "duration_seconds": 0.1}}), "success"),
+    ],
+)
+def test_a_command_of_codex_decides_by_its_exit_code_and_not_before_it_ended(
+    tmp_path: Path, output: str, expected: str | None
+) -> None:
+    rows = list(_codex())
+    rows[9]["payload"]["output"] = output
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert (entry.verdict and entry.verdict.outcome) == expected
+
+
+def test_words_of_a_passed_test_are_no_exit_code_of_gemini(tmp_path: Path) -> None:
+    rows = list(_gemini())
+    output = "Output: test_it_says_so ... ok\nError: this is what the test prints\nProcess Group PGID: 3"
+    rows[-2]["toolCalls"][0]["result"][0]["functionResponse"]["response"]["output"] = output
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert entry.verdict
+    assert entry.verdict.outcome == "success"
 
 
 @pytest.mark.parametrize("name", FILES)

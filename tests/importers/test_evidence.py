@@ -1,4 +1,4 @@
-"""How a coding agent's run ended, by what happened in it: the last sign wins; without a sign there is no opinion."""
+"""How a coding agent's run ended, by what happened in it: the last check wins; words only take a success back."""
 
 from __future__ import annotations
 
@@ -73,24 +73,107 @@ def outcome(imported: Callable[..., Imported]) -> Outcome:
         ((PASS,), None),
         ((EDIT,), None),
         ((), None),
-        ((EDIT, PASS, "No, that is wrong"), "failure"),
-        ((EDIT, "It still fails with the same error"), "failure"),
+        ((EDIT, PASS, "No, that is wrong"), "unknown"),
+        ((EDIT, PASS, "No, that is wrong", PASS), "unknown"),
+        ((EDIT, FAIL, "No, that is wrong"), "failure"),
+        ((EDIT, "It still fails with the same error"), "unknown"),
         ((EDIT, "That doesn’t work", EDIT, PASS), "success"),
         ((EDIT, "That doesn't work", EDIT), None),
         ((EDIT, PASS, "Thanks, no problem at all"), "success"),
         ((EDIT, PASS, "Now add a docstring"), "success"),
         ((EDIT, PASS, "[Request interrupted by user]"), "unknown"),
         ((EDIT, PASS, "<turn_aborted>the user"), "unknown"),
-        ((EDIT, shell("git commit -am done", "[main 1a2b3c4] done")), "success"),
+        ((EDIT, shell("git commit -am done", "[main 1a2b3c4] done")), None),
+        ((EDIT, PASS, shell("git commit -am done", "[main 1a2b3c4] done")), "success"),
         ((EDIT, FAIL, shell("git commit -am done", "[main 1a2b3c4] done")), "failure"),
         ((EDIT, shell("git commit -am done", "nothing to commit", True)), None),
         ((EDIT, shell("git log --grep commit")), None),
     ],
 )
-def test_the_last_sign_wins_and_an_edit_makes_the_earlier_ones_stale(
+def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
     outcome: Outcome, events: tuple[Call | str, ...], expected: str | None
 ) -> None:
     assert outcome(*events) == expected
+
+
+MYPY = shell("mypy src", "Success: no issues found")
+DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds")
+
+
+@pytest.mark.parametrize(
+    ("events", "truth", "stored"),
+    [
+        ((EDIT, PASS, "no, that's all, thanks!"), "success", None),
+        ((EDIT, PASS, "No. Great work."), "success", None),
+        ((EDIT, PASS, "it failed on my machine before I pulled, all good now, thanks"), "success", None),
+        ((EDIT, PASS, "wrong place to ask, but what is the capital of France?"), "success", None),
+        ((EDIT, PASS, "hmm, I get a TypeError when I call add('a', 1)"), "failure", None),
+        ((EDIT, PASS, "That is not at all what I asked for"), "failure", None),
+        ((EDIT, PASS, "das ist falsch, mach es rückgängig"), "failure", None),
+        ((EDIT, "ok, commit it as WIP", shell("git commit -am WIP", "[main 1a2b3c4] WIP")), None, None),
+        ((EDIT, "perfect, thank you"), "success", None),
+        ((EDIT, DOCS), "success", "success"),
+        ((EDIT, MYPY), "success", "success"),
+        ((EDIT, PASS, "now explain what wrong input would do"), "success", "success"),
+        ((EDIT, PASS, "ce n'est pas ce que je voulais"), "failure", None),
+        ((EDIT, PASS, "no funciona"), "failure", None),
+        ((EDIT, PASS, "не работает"), "failure", None),
+        ((EDIT, PASS, "不对，撤销"), "failure", None),
+        ((EDIT, PASS, "perfect, thank you"), "success", "success"),
+    ],
+)
+def test_no_outcome_that_words_alone_decide_is_stored(
+    outcome: Outcome, events: tuple[Call | str, ...], truth: str | None, stored: str | None
+) -> None:
+    found = outcome(*events)
+    assert (None if found == "unknown" else found) == stored
+    assert stored in (None, truth)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ((EDIT, MYPY, PASS), "success"),
+        ((EDIT, PASS, shell("mypy src", "Exit code 1\nFound 3 errors", True)), "unknown"),
+        ((EDIT, shell("ruff check .", "Exit code 1\nFound 2 errors.", True)), "failure"),
+        ((EDIT, FAIL, MYPY), "failure"),
+        ((EDIT, PASS, shell("ruff check --fix .", "All checks passed!")), None),
+        ((EDIT, shell("npm run build", "Exit code 2\nerror TS2322", True), shell("npm run build", "done")), "success"),
+        ((EDIT, shell("make proto", "")), None),
+        ((EDIT, shell("make release", "tagged 1.2")), "success"),
+        ((MYPY,), None),
+    ],
+)
+def test_a_build_and_a_linter_decide_as_well(
+    outcome: Outcome, events: tuple[Call | str, ...], expected: str | None
+) -> None:
+    assert outcome(*events) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (shell("pytest -q", "Exit code 1\nE assert", True), "failure"),
+        (shell("pytest -q", "Exit code 127\npytest: command not found", True), None),
+        (shell("timeout 9 pytest -q", "Exit code 124", True), None),
+        (shell("pytest -q", "Exit code 137\nKilled", True), None),
+        (shell("pytest -q", "The user doesn't want to proceed with this tool use", True), None),
+        (shell("cd app && pytest -q", "Exit code 1\nE assert", True), "failure"),
+        (shell("make proto && pytest -q", "Exit code 2\nmake: no rule for proto", True), None),
+        (shell("pytest -q && echo good || echo bad", "bad"), None),
+        (shell("test -e .skip || pytest -q", ""), None),
+        (shell("pytest -q &", ""), None),
+        (shell("pytest --version", "pytest 9.0"), None),
+        (shell("pytest --collect-only -q", "3 tests collected"), None),
+        (shell("pytest -q | cat", "the log says: 3 passed today"), None),
+        (shell("pytest -q | tail -1", "==== 1 failed, 3 passed in 0.12s ===="), "failure"),
+        (shell("python -m unittest 2>&1 | tail -3", "Ran 3 tests in 0.0s\n\nOK"), "success"),
+    ],
+)
+def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
+    outcome: Outcome, call: Call, expected: str | None
+) -> None:
+    assert outcome(EDIT, call) == expected
 
 
 @pytest.mark.parametrize(

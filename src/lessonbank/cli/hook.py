@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
 import typer
 
 from . import _options as options
 from ._output import say, show_json, show_table
 
+Folder = Annotated[Path, typer.Argument(help="A folder of the repository. Default: this one.", show_default=False)]
 app = typer.Typer(help="The hooks of coding agents: learn from noted sessions, see or stop their process.")
 
 
@@ -30,14 +35,39 @@ def learn(as_json: options.Json = False) -> None:
 @app.command()
 def status(as_json: options.Json = False) -> None:
     """List the banks that hooks use, with their resident process and the sessions that wait."""
+    from lessonbank.hooks.repositories import Repositories
     from lessonbank.hooks.sessions import installed
 
-    found = [(place.options["bank"], place.process(), place.waiting()) for place in installed()]
+    found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in installed()]
+    roots = Repositories().waiting()
     if as_json:
-        show_json([{"bank": bank, "process": process, "waiting": waiting} for bank, process, waiting in found])
-    else:
-        rows = [(bank, process or "not running", waiting) for bank, process, waiting in found]
-        show_table("Hooks", ("bank", "process", "waiting"), rows)
+        told = [dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found]
+        show_json(told)
+        return
+    rows = [(bank, process or "not running", waiting) for bank, process, waiting, _ in found]
+    show_table("Hooks", ("bank", "process", "waiting"), rows)
+    for bank, process, _, problem in found:
+        if problem and not process:
+            say(f"not running for {bank}: {problem}")
+    for root, scope in roots:
+        say(f"{root} has a memory of its own; to share {scope}: lessonbank hook share {quote(root)}")
+
+
+@app.command()
+def scope(folder: Folder = Path()) -> None:
+    """Print the scope that sessions in a folder use, for the `--scope` of other commands."""
+    from lessonbank.hooks.repositories import Repositories
+
+    say(Repositories().look_up(str(folder)))
+
+
+@app.command()
+def share(folder: Folder = Path()) -> None:
+    """Let a repository share the lessons of all that have the same origin. Say so only of a folder that you trust."""
+    from lessonbank.hooks.repositories import Repositories
+
+    scope, is_new = Repositories().share(str(folder))
+    say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
 
 
 @app.command()

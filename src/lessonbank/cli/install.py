@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from lessonbank.errors import UsageError
 from . import _options as options
 from ._output import say
 
+_COMMON_AGAIN = "`--scope coding` goes on with them"
 _NAMES = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")
 
 HostName = Annotated[str, typer.Argument(help=f"The coding agent: {', '.join(_NAMES)}.", metavar="AGENT")]
@@ -27,8 +29,11 @@ def install(
         typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file. Default: one in your home folder."),
     ] = None,
     scope: Annotated[
-        str, typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="Whose memory: a path such as acme/support.")
-    ] = "coding",
+        str | None,
+        typer.Option(
+            "--scope", envvar="LESSONBANK_SCOPE", help="One memory for all. Default: one for each repository."
+        ),
+    ] = None,
     model: options.Model = None,
     holdout: Annotated[
         float | None, typer.Option("--holdout", help="Share of lessons withheld to measure them; 0 measures nothing.")
@@ -54,7 +59,7 @@ def install(
     Evidence(holdout=holdout or None)
     place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
     wanted = hosts.Wanted(
-        place, check_scope(scope), model, holdout, False if untrusted else None, within, hosts.has_mcp()
+        place, scope and check_scope(scope), model, holdout, False if untrusted else None, within, hosts.has_mcp()
     )
     host = _host(agent)
     pieces = hosts.pieces_of(host, wanted, Path.cwd() if project else None)
@@ -68,8 +73,32 @@ def install(
         say(f"wrote {file}")
     if not hosts.has_mcp():
         say("without the MCP server and /lessons: pip install 'lessonbank[mcp]', and install again, to have both")
-    say(f"bank: {place}, scope: {scope}")
+    say(f"bank: {place}, scope: {scope or 'one for each repository'}")
+    if not scope and _has_common(place):
+        say(f"lessons of earlier versions stay in one scope for all: {_COMMON_AGAIN}")
     say(f"now: {host.next_step}")
+    say(_approving(place, untrusted=untrusted or host.name not in hosts.WAITING))
+
+
+def _has_common(bank: str) -> bool:
+    """Whether the bank has lessons from before each repository had a scope of its own."""
+    from lessonbank import File, connect
+    from lessonbank.errors import LessonbankError
+    from lessonbank.hooks.repositories import COMMON
+
+    if not Path(bank).exists():
+        return False
+    try:
+        with connect(File(bank, read_only=True), scope=COMMON) as memory:
+            return memory.admin.counts().lessons > 0
+    except LessonbankError:  # the next session says what is wrong with it
+        return False
+
+
+def _approving(bank: str, *, untrusted: bool) -> str:
+    if untrusted:
+        return f"new lessons are shown at once; to look through them: lessonbank review {quote(bank)}"
+    return f"new lessons wait until you approve them: lessonbank review {quote(bank)}, or install with --untrusted"
 
 
 def uninstall(agent: HostName, project: Project = False) -> None:
@@ -77,7 +106,7 @@ def uninstall(agent: HostName, project: Project = False) -> None:
     from lessonbank.hooks import hosts
     from lessonbank.hooks.pieces import remove
 
-    wanted = hosts.Wanted("", "coding")
+    wanted = hosts.Wanted("")
     changed = remove(hosts.pieces_of(_host(agent), wanted, Path.cwd() if project else None))
     for file in changed:
         say(f"{'changed' if file.exists() else 'removed'} {file}")

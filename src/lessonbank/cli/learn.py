@@ -27,6 +27,7 @@ from ._report import Report, show
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
     from lessonbank.importers import Imported
+    from lessonbank.types import Trajectory
 
 INTERRUPTED = 130
 
@@ -182,3 +183,12 @@ async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report
     reward = label.reward if label else None
     learned = await bank.learn(run.trajectory, outcome=outcome, reward=reward, metadata=plan.metadata)
     report.add(learned, file=run.path, reward=reward)
+    if "run_id" in run.trajectory.metadata and importers.has_rejection(run.trajectory):
+        await _take_back(bank, run.trajectory)
+
+
+async def _take_back(bank: AsyncReasoningBank, run: Trajectory) -> None:
+    """A session that went on may reject what it was learned for before."""
+    for former in await bank.runs.list(outcome="success", metadata={"run_id": run.metadata["run_id"]}):
+        if verdict := importers.taken_back(former, run):
+            await bank.learn(former.trajectory, outcome=cast("Any", verdict))

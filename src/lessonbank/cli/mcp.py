@@ -28,7 +28,15 @@ _Origins = Annotated[
 
 def mcp(
     bank: options.Bank,
-    scope: options.Scope,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            "--scope", envvar="LESSONBANK_SCOPE", help="Whose memory: a path such as acme/support.", show_default=False
+        ),
+    ] = None,
+    repository: Annotated[
+        bool, typer.Option("--repository", help="The scope of the repository in this folder, as coding agents use it.")
+    ] = False,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     timeout: options.Timeout = 120.0,
@@ -57,6 +65,9 @@ def mcp(
     """
     from lessonbank.mcp import serve_stdio
 
+    if not scope and not repository:
+        raise typer.BadParameter("say whose memory it is, or --repository", param_hint="--scope")
+    scope = scope or _of_repository(bank)
     asked = options.model_of(model, base_url, timeout)
     settings = options.settings_of(asked, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
     if not http:
@@ -79,6 +90,18 @@ def mcp(
             **settings,
         )
     )
+
+
+def _of_repository(bank: str) -> str:
+    from lessonbank import connect
+    from lessonbank.hooks.repositories import COMMON, Repositories
+    from lessonbank.hooks.sessions import is_used
+
+    def holds(scope: str) -> bool:
+        with connect(bank, scope=COMMON) as memory:
+            return is_used(memory.scoped(scope))
+
+    return Repositories().scope_of(str(Path.cwd()), is_used=holds).scope
 
 
 def _from_environment(scope: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
 NOTE_WITHIN = 1.0
 """Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
-PROTOCOL = 1
+PROTOCOL = 2
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
@@ -33,6 +33,12 @@ ACTIONS = {
 }
 """What the hook does at each event, by the names that the hosts give them."""
 LAST = "SessionEnd"
+PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DIR"}
+"""Where a host says which folder its session is of: the working folder moves with what the agent does."""
+PROBLEM = "problem"
+"""The file beside the notes that says why no resident process runs."""
+MOST_SAID = 1_000
+"""Characters of the line for the person."""
 OPTIONS = ("bank", "model", "holdout")
 """What the resident process is started with."""
 
@@ -137,29 +143,35 @@ def _answer(host: str, options: dict[str, str]) -> None:
     action, session = ACTIONS.get(event["hook_event_name"]), event.get("session_id")
     if not is_session(session) or event.get("agent_id"):  # what a sub-agent is asked is not the user's task
         return
+    name = event["hook_event_name"]
     if action == WAKE:
-        _ask(options, {"do": WAKE})
+        _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:
         signal.setitimer(signal.ITIMER_REAL, NOTE_WITHIN)
         _note(host, options, event)
         _ask(options, {"do": NOTE})
     elif action == RECALL and str(event.get("prompt") or "").strip():
-        told = {"host": host, "session": session, "prompt": event["prompt"]}
-        told.update(scope=options["--scope"], trusted=options["--trusted"])
-        _ask(options, {"do": RECALL, **told}, event=event["hook_event_name"])
+        told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
+        told.update(scope=options.get("--scope", ""), trusted=options["--trusted"])
+        _ask(options, {"do": RECALL, **told}, event=name, session=session)
+
+
+def _folder(host: str, event: dict[str, str]) -> str:
+    return os.environ.get(PROJECT.get(host, ""), "") or str(event.get("cwd") or "")
 
 
 def _note(host: str, options: dict[str, str], event: dict[str, str]) -> None:
     """Paths and ids, and nothing that was said. A later note of a session replaces its earlier one."""
     session = event["session_id"]
-    note = {"host": host, "session": session, "transcript": event.get("transcript_path"), "scope": options["--scope"]}
+    note = {"host": host, "session": session, "transcript": event.get("transcript_path")}
+    note.update(scope=options.get("--scope", ""), folder=_folder(host, event))
     is_last = event["hook_event_name"] == LAST
     folder = spool_folder(options["--key"])
     write_private(os.path.join(folder, f"{session}.json"), {**note, "ended": is_last, "at": time.time()})
 
 
 def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, object]:
-    """Ask the resident process; with `event`, print its text and confirm it. Raises OSError, ValueError."""
+    """Ask the resident process; with `event`, print and confirm its text, and its line. Raises OSError, ValueError."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(socket_path(key))
         if not is_same_user(connection):
@@ -168,20 +180,45 @@ def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, o
         connection.sendall(json.dumps(told).encode() + b"\n")
         reply = json.loads(connection.makefile("rb").readline(MOST_SHOWN * 8))
         text = reply.get("text")
-        if event and isinstance(text, str) and 0 < len(text.encode()) <= MOST_SHOWN:
-            _print({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+        is_shown = bool(event) and isinstance(text, str) and 0 < len(text.encode()) <= MOST_SHOWN
+        said: dict[str, object] = {}
+        if is_shown:
+            said["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
+        if event and isinstance(line := reply.get("line"), str) and line:
+            said["systemMessage"] = line[:MOST_SAID]
+        if said:
+            _print(said)
+        if is_shown:
             connection.sendall(b"printed\n")
         return reply
 
 
-def _ask(options: dict[str, str], request: dict[str, object], *, event: str = "") -> None:
+def _ask(options: dict[str, str], request: dict[str, object], *, event: str = "", session: str = "") -> None:
     """Ask the resident process, and start it where there is none, or an old one that gives its place."""
     try:
         is_old = ask(options["--key"], request, event=event).get("replace")
     except (FileNotFoundError, ConnectionRefusedError):
         is_old = True
+        if session and (reason := _problem(options["--key"], session)):
+            _start(options)
+            _print({"systemMessage": f"lessonbank: no lessons: {reason}"[:MOST_SAID]})
+            return
     if is_old:
         _start(options)
+
+
+def _problem(key: str, session: str) -> str:
+    """Why the last resident process could not begin; once for each session."""
+    path = os.path.join(spool_folder(key), PROBLEM)
+    try:
+        with open(path, encoding="utf-8") as file:
+            told = json.load(file)
+    except FileNotFoundError:
+        return ""
+    if told.get("session") == session:
+        return ""
+    write_private(path, {**told, "session": session})
+    return str(told["reason"])
 
 
 def _print(answer: dict[str, object]) -> None:

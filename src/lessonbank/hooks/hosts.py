@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
@@ -19,6 +19,7 @@ from lessonbank.types import Json
 
 from . import client
 from .pieces import Block, Element, Member, OwnFile, Piece
+from .repositories import COMMON
 
 _NAME: Final = "lessonbank"
 _ABOUT: Final = "Lessons from earlier sessions (lessonbank)"
@@ -35,7 +36,8 @@ class Wanted:
     """What a user asks `install` for."""
 
     bank: str
-    scope: str
+    scope: str | None = None
+    """Whose memory all sessions use. `None`: each repository has its own."""
     model: str | None = None
     holdout: float | None = None
     trusted: bool | None = None
@@ -84,16 +86,19 @@ def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
 def _hook(host: str, wanted: Wanted, *, trusted: bool) -> list[str]:
     """The command of a hook: this very Python, with nothing loaded but the standard library."""
     shown = trusted if wanted.trusted is None else wanted.trusted
-    options = {"key": wanted.key, "scope": wanted.scope, "trusted": "yes" if shown else "no", **wanted.options}
+    scope = {} if wanted.scope is None else {"scope": wanted.scope}
+    options = {"key": wanted.key, **scope, "trusted": "yes" if shown else "no", **wanted.options}
     options["within"] = str(wanted.within)
     words = [sys.executable, "-I", "-S", str(Path(client.__file__).resolve()), host]
     return words + [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
-def _events(host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS) -> dict[str, Json]:
+def _events(
+    host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS, **more: Json
+) -> dict[str, Json]:
     # Where lessonbank was removed without `uninstall`, Python ends with 2: hosts take that for "block this prompt".
     command = f"{shlex.join(_hook(host, wanted, trusted=trusted))} || true"
-    entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+    entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
     return dict.fromkeys(events.split(), entry)
 
 
@@ -108,7 +113,8 @@ def has_mcp() -> bool:
 
 def _server(wanted: Wanted) -> tuple[str, list[str]]:
     """The command of the MCP server, with the settings of the hooks."""
-    words = ["-P", "-m", "lessonbank.cli", "mcp", "--scope", wanted.scope, "--domain", "code"]
+    scope = ["--repository"] if wanted.scope is None else ["--scope", wanted.scope]
+    words = ["-P", "-m", "lessonbank.cli", "mcp", *scope, "--domain", "code"]
     return sys.executable, words + [word for name, value in wanted.options.items() for word in (f"--{name}", value)]
 
 
@@ -170,7 +176,8 @@ def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 
 def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
-    events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds)
+    # Without a name it shows the whole command beside the line for the person.
+    events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds, name=_NAME)
     yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
 
 
@@ -210,11 +217,14 @@ def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     """The MCP server only: what a hook of Cline answers at the start of a task reaches no request."""
     if project is not None:
         raise UsageError("Cline has no settings for one project: leave --project out")
+    wanted = replace(wanted, scope=wanted.scope or COMMON)  # its servers do not begin in the folder of a session
     file = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
     entry: dict[str, Json] = {**_server_entry(wanted), "timeout": 60}  # else Cline leaves a server out after 3 s
     yield Member(file, ("mcpServers", _NAME), entry)
 
 
+WAITING: Final = ("claude-code", "codex")
+"""They put lessons where instructions stand: new ones wait for a person, unless the user wants otherwise."""
 HOSTS: Final = {
     host.name: host
     for host in (

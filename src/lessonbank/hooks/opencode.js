@@ -26,9 +26,9 @@ function hook(event) {
 const data = process.env.XDG_DATA_HOME || join(homedir(), ".local", "share")
 const transcript_path = join(data, "opencode", "opencode.db")
 
-export const lessonbank = async ({ client }) => {
+export const lessonbank = async ({ client, directory }) => {
   const children = new Set()
-  const note = (name, session_id, more) => hook({ hook_event_name: name, session_id, transcript_path, ...more })
+  const note = (name, session_id, more) => hook({ hook_event_name: name, session_id, transcript_path, cwd: directory, ...more })
   await hook({ hook_event_name: "SessionStart", session_id: "start" })
   return {
     event: async ({ event }) => {
@@ -43,7 +43,9 @@ export const lessonbank = async ({ client }) => {
       const prompt = texts.map((part) => part.text).join("\n")
       const answer = await note("UserPromptSubmit", input.sessionID, { prompt })
       try {
-        const text = JSON.parse(answer).hookSpecificOutput.additionalContext
+        const { systemMessage, hookSpecificOutput } = JSON.parse(answer)
+        if (systemMessage) client.tui.showToast({ body: { message: systemMessage, variant: "info" } }).catch(() => {})
+        const text = hookSpecificOutput.additionalContext
         const { sessionID, messageID } = output.parts[0]
         const id = "prt_" + Date.now().toString(16) + Math.random().toString(16).slice(2, 12)
         output.parts.push({ id, sessionID, messageID, type: "text", text, synthetic: true })

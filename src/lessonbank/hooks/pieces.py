@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from lessonbank.arguments import named
-from lessonbank.errors import FormatError
+from lessonbank.errors import FormatError, UsageError
 from lessonbank.types import Json
 
 from . import settings_file
@@ -117,6 +117,7 @@ def add(pieces: list[Piece], /) -> list[Path]:
 
     Raises:
         FormatError: a file is broken, or what stands in it does not leave room.
+        UsageError: a file cannot be written.
     """
     texts: dict[Path, str] = {}
     for piece in pieces:
@@ -125,7 +126,7 @@ def add(pieces: list[Piece], /) -> list[Path]:
 
 
 def remove(pieces: list[Piece], /) -> list[Path]:
-    """Take all pieces back; the files that changed. Raises FormatError, like `add`."""
+    """Take all pieces back; the files that changed. Raises FormatError and UsageError, like `add`."""
     texts: dict[Path, str] = {}
     for piece in pieces:
         if piece.file in texts or piece.file.exists():
@@ -153,11 +154,15 @@ def _text_of(file: Path) -> str:
 def _write(texts: dict[Path, str]) -> list[Path]:
     changed = [file for file, text in texts.items() if _text_of(file) != text]
     for file in changed:
-        if texts[file]:
-            _replace(file, texts[file])
-        else:
-            file.unlink()
-            _tidy(file.parent)
+        try:
+            if texts[file]:
+                _replace(file, texts[file])
+            else:
+                file.unlink()
+                _tidy(file.parent)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise UsageError(f"{named(file)} cannot be written: {why}. Make it writable, and run this again") from None
     return changed
 
 

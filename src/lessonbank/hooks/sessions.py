@@ -17,6 +17,7 @@ from lessonbank.sync import ReasoningBank
 from lessonbank.types import Trajectory
 
 from . import client
+from .repositories import COMMON, Chosen, Repositories
 
 log = logging.getLogger("lessonbank")
 QUIET: Final = 30 * 60.0
@@ -33,9 +34,12 @@ class Note:
     host: str
     session: str
     scope: str
+    """As the hook was installed with; empty: that of the folder."""
     transcript: str
     ended: bool
     at: float
+    folder: str = ""
+    """Where the session worked."""
 
 
 @dataclass(slots=True)
@@ -50,17 +54,27 @@ class Report:
 class Sessions:
     """The notes in one folder: those of one bank."""
 
-    def __init__(self, folder: Path, /) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, /, repositories: Repositories | None = None) -> None:
+        self._folder, self._repositories = folder, repositories
 
     def recall_of(self, session: str, /) -> str | None:
         """The id of the recall that a session was given; `None` if it was given none."""
         told = _read(self._folder / f"{session}.recall")
         return told.get("id") if isinstance(told.get("id"), str) else None
 
-    def remember(self, session: str, recall: str, /) -> None:
-        """Note that a session was given this recall: its run settles it."""
-        client.write_private(str(self._folder / f"{session}.recall"), {"id": recall})
+    def remember(self, session: str, recall: str, /, scope: str = "") -> None:
+        """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
+        client.write_private(str(self._folder / f"{session}.recall"), {"id": recall, "scope": scope})
+
+    def scope_for(self, bank: ReasoningBank, scope: str, folder: str, /, *, asks: bool = False) -> Chosen:
+        """The scope that a hook was installed with, else that of a working folder, see `Repositories.scope_of`."""
+        if scope or not folder:
+            return Chosen(scope or COMMON)
+        repositories = self._repositories or Repositories()
+        try:
+            return repositories.scope_of(folder, is_used=lambda name: is_used(bank.scoped(name)), asks=asks)
+        except ValueError:  # no path can be so
+            return Chosen(COMMON)
 
     def notes(self) -> Iterator[Note]:
         """Every note that waits, oldest first."""
@@ -87,8 +101,10 @@ class Sessions:
     def _is_learned(self, bank: ReasoningBank, note: Note) -> bool:
         found = False
         try:
+            told = _read(self._folder / f"{note.session}.recall").get("scope")
+            scope = str(told or self.scope_for(bank, note.scope, note.folder).scope)
             for entry in _runs_of(note):
-                self._learn_run(bank.scoped(note.scope, writer=note.host), entry, note)
+                self._learn_run(bank.scoped(scope, writer=note.host), entry, note)
                 found = True
         except (LessonbankError, OSError) as error:
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
@@ -104,6 +120,8 @@ class Sessions:
             run = _asked(run, bank.recalls.get(recall).task)
         told = verdict.outcome if verdict and verdict.outcome != "unknown" else None
         bank.learn(run, recall=recall, outcome=told, metadata={"host": note.host})
+        if importers.has_rejection(run):
+            _take_back(bank, run)
 
     def _remove(self, note: Note) -> None:
         """Unless a newer note of the session took its place meanwhile."""
@@ -113,6 +131,12 @@ class Sessions:
                 note.path.with_suffix(".recall").unlink(missing_ok=True)
 
 
+def is_used(bank: ReasoningBank, /) -> bool:
+    """Whether the bank holds anything in its scope."""
+    counts = bank.admin.counts()
+    return bool(counts.experiences or counts.trajectories)
+
+
 def _runs_of(note: Note) -> Iterator[Imported]:
     """The session's run, and those of its sub-agents, out of a file that may hold other sessions as well."""
     for entry in importers.read(note.transcript):
@@ -120,6 +144,14 @@ def _runs_of(note: Note) -> Iterator[Imported]:
             name = str(entry.trajectory.metadata.get("run_id", ""))
             if name == note.session or name.startswith(f"{note.session}/"):
                 yield entry
+
+
+def _take_back(bank: ReasoningBank, run: Trajectory) -> None:
+    """What a resumed session rejects was learned as a run of its own: that is no success any more."""
+    named = {"run_id": run.metadata["run_id"]}
+    for former in bank.runs.list(outcome="success", metadata=named):
+        if verdict := importers.taken_back(former, run):
+            bank.learn(former.trajectory, outcome=cast("Any", verdict))
 
 
 def _asked(run: Trajectory, task: str) -> Trajectory:
@@ -138,7 +170,9 @@ def _note(path: Path) -> Note | None:
     ):
         return None
     host, session, scope, transcript = cast("list[str]", texts)
-    return Note(path, host, session, scope, transcript, told.get("ended") is True, float(at))
+    folder = told.get("folder")
+    place = folder if isinstance(folder, str) else ""
+    return Note(path, host, session, scope, transcript, told.get("ended") is True, float(at), place)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -147,6 +181,11 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+
+
+def problem_in(folder: Path, /) -> str:
+    """Why the last resident process of these notes could not begin; empty where it could."""
+    return str(_read(folder / client.PROBLEM).get("reason") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +198,10 @@ class Installed:
     def waiting(self) -> int:
         """How many sessions wait to be learned."""
         return sum(1 for _ in Sessions(self.folder).notes())
+
+    def problem(self) -> str:
+        """Why the last resident process could not begin; empty where it could."""
+        return problem_in(self.folder)
 
     def process(self, *, stop: bool = False) -> int | None:
         """The number of the resident process, which is asked to end with `stop`; `None` where there is none."""
@@ -193,7 +236,7 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     if "holdout" in options:
         evidence = Evidence(holdout=float(options["holdout"]) or None)
     learning = Learning(domain="code")
-    bank = connect(options["bank"], scope="coding", model=options.get("model"), evidence=evidence, learning=learning)
+    bank = connect(options["bank"], scope=COMMON, model=options.get("model"), evidence=evidence, learning=learning)
     if "off" in bank.settings:
         bank.close()
         raise UsageError("memory is switched off: unset LESSONBANK_OFF to learn from sessions")

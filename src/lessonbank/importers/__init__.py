@@ -37,12 +37,12 @@ from . import (
     tau2,
     tau_bench,
 )
-from ._evidence import verdict_of
+from ._evidence import has_rejection, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
 
-__all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "read"]
+__all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
 
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (
@@ -187,7 +187,7 @@ def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterat
 
 def _with_evidence(entry: Imported) -> Imported:
     """The outcome by what happened in the run. The run keeps the reason, because a told outcome has none."""
-    verdict = None if entry.trajectory.error else verdict_of(entry.trajectory)
+    verdict = None if entry.trajectory.error else verdict_of(entry.trajectory, entry.exit_codes)
     if verdict is None:
         return entry
     told = {**entry.trajectory.metadata, "outcome_by": verdict.reason}

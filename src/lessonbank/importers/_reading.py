@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
@@ -27,6 +27,9 @@ SHELL_TRAILER = re.compile(
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
+_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """One run out of a file."""
@@ -37,6 +40,8 @@ class Imported:
     path: Path = Path()
     line: int = 1
     """The line, or the number of the entry in a file that is one JSON value; from 1."""
+    exit_codes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The exit codes of a coding agent's commands by the ids of the calls, as far as the file has them."""
 
 
 Entry: TypeAlias = Imported | Skipped
@@ -65,6 +70,8 @@ class Run:
     usage: Usage = field(default_factory=Usage)
     verbatim: bool = False
     """The messages are the file's own, so that the very same can be rebuilt."""
+    exit_codes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The exit codes of commands by the ids of their calls, where the file has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +168,20 @@ def tool_result(id: Json, content: str, /, *, failed: bool) -> Data:
     return {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
 
 
+def shell_exit_code(text: str, /) -> int | None:
+    """The exit code in what the shell of Gemini CLI or Qwen Code gave, which may leave out a 0."""
+    told = _EXIT_CODE.findall(text[-500:])
+    if told:
+        return None if told[-1] == "(none)" else int(told[-1])
+    return 0 if text.startswith("Output: ") else None
+
+
 def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /) -> Entry:
     """The run that `build` makes, or the reason why there is none."""
     try:
         run = build()
         verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
-        return Imported(_trajectory(run, format), verdict, source.path, line)
+        return Imported(_trajectory(run, format), verdict, source.path, line, run.exit_codes)
     except FormatError as error:
         return Skipped(source.path, line, str(error))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, map
 NAME = "claude_code"
 _SPEAKERS = {"user", "assistant"}
 _WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: ")
+_EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -41,6 +43,7 @@ class _Session:
     error: str = ""
     usage: dict[str, Data] = field(default_factory=dict[str, Data])
     seen: set[str] = field(default_factory=set[str])
+    exit_codes: dict[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(slots=True)
@@ -102,6 +105,7 @@ def _append(session: _Session, line: Data, message: Data) -> None:
     if message["role"] != "assistant":
         session.message_id = ""
         session.messages.append(message)
+        _note_exit_codes(session, line, message)
         return
     if message_id and message_id == session.message_id:
         last = session.messages[-1]
@@ -114,6 +118,21 @@ def _append(session: _Session, line: Data, message: Data) -> None:
     session.model = model if model and model != "<synthetic>" else session.model
     if line.get("isApiErrorMessage") is True:
         session.error = _text(message["content"]) or "API error"
+
+
+def _note_exit_codes(session: _Session, line: Data, message: Data) -> None:
+    for block in listing(message["content"]):
+        if at(block, "type") == "tool_result" and (code := _exit_code(mapping(block), line)) is not None:
+            session.exit_codes[words(at(block, "tool_use_id"))] = code
+
+
+def _exit_code(result: Data, line: Data) -> int | None:
+    """A command that failed says its code. An error without one is something else: a refusal, or a clock."""
+    if result.get("is_error") is True:
+        told = _EXIT.match(_text(result.get("content")))
+        return int(told.group(1)) if told else None
+    is_open = at(line, "toolUseResult", "interrupted") is True or at(line, "toolUseResult", "backgroundTaskId")
+    return None if is_open else 0
 
 
 def _blocks(content: Json) -> list[Json]:
@@ -142,6 +161,7 @@ def _run(session: _Session) -> Run:
         task=_task(session.messages),
         model=session.model or None,
         error=session.error or None,
+        exit_codes=session.exit_codes,
         usage=Usage(
             requests=len(spent),
             input_tokens=sum(count(usage.get(key)) for usage in spent for key in _INPUTS),

@@ -37,6 +37,13 @@ def _part(part: Data) -> Json:
     return {"type": "tool_result", "tool_use_id": part.get("tool_use_id"), "content": text, "is_error": failed}
 
 
+def _exit_codes(messages: list[Json]) -> dict[str, int]:
+    """Cline keeps whether commands succeeded, and no code: one that failed may also have been refused."""
+    parts = [mapping(part) for message in messages for part in listing(at(message, "content"))]
+    told = {words(part.get("tool_use_id")): listing(part.get("content")) for part in parts}
+    return {id: 0 for id, results in told.items() if results and all(at(one, "success") is True for one in results)}
+
+
 def _run(value: Json, source: Source, line: int) -> Run:
     messages = listing(at(value, "messages"))
     spent = [mapping(at(message, "metrics")) for message in messages if at(message, "metrics")]
@@ -47,6 +54,7 @@ def _run(value: Json, source: Source, line: int) -> Run:
         run_id=words(at(value, "sessionId")) or source.stem,
         model=models[-1] if models else None,
         usage=spent_on(spent, "inputTokens", "outputTokens"),
+        exit_codes=_exit_codes(messages),
     )
 
 

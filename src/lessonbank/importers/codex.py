@@ -31,6 +31,7 @@ class _Session:
     model: str = ""
     usage: Data = field(default_factory=dict[str, Json])
     requests: int = 0
+    exit_codes: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, line: Data) -> None:
         """Take a line in; one of an unknown type says nothing."""
@@ -44,6 +45,8 @@ class _Session:
             self.usage, self.requests = spent or self.usage, self.requests + bool(spent)
         elif kind == "response_item" and (message := _message(payload)):
             self.messages.append(message)
+            if payload.get("type") in _RESULTS and (code := _exit_code(payload.get("output"))) is not None:
+                self.exit_codes[words(payload.get("call_id"))] = code
 
 
 def _message(item: Data) -> Data | None:
@@ -76,6 +79,21 @@ def _result(item: Data) -> Data:
     return tool_result(item.get("call_id"), body if marked else output, failed=bool(code and code.group(1) != "0"))
 
 
+def _exit_code(output: Json) -> int | None:
+    """In the head before the output; older releases wrote an object. A command that still runs has none."""
+    if not isinstance(output, str):
+        return None
+    if output.startswith("{"):
+        try:
+            code = at(json.loads(output), "metadata", "exit_code")
+        except ValueError:
+            return None
+        return code if isinstance(code, int) else None
+    head, marked, _ = output.partition("Output:\n")
+    told = _EXIT.search(head[:1000]) if marked else None
+    return int(told.group(1)) if told else None
+
+
 def _run(session: _Session) -> Run:
     usage = spent_on([session.usage], "input_tokens", "output_tokens")
     return Run(
@@ -84,6 +102,7 @@ def _run(session: _Session) -> Run:
         run_id=session.run_id,
         model=session.model or None,
         usage=usage.model_copy(update={"requests": session.requests}),
+        exit_codes=session.exit_codes,
     )
 
 

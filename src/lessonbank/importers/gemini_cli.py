@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.types import Json
@@ -16,6 +16,7 @@ from ._reading import (
     listing,
     mapping,
     sessions,
+    shell_exit_code,
     spent_on,
     tool_call,
     tool_result,
@@ -73,13 +74,23 @@ def _call(call: Data) -> Data:
     return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
-def _result(call: Data) -> Data:
+def _output(call: Data) -> str:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
     text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
     wrapped = _WRAPPER.match(text)
-    text = SHELL_TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
+    return wrapped.group(1) if wrapped else text
+
+
+def _result(call: Data) -> Data:
+    text = SHELL_TRAILER.sub("", _output(call).removeprefix("Output: "))
     failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
     return tool_result(call.get("id"), "" if text == "(empty)" else text, failed=failed)
+
+
+def _exit_codes(messages: Iterable[Data]) -> dict[str, int]:
+    calls = [mapping(call) for message in messages for call in listing(message.get("toolCalls"))]
+    done = [call for call in calls if call.get("status") in (None, "success")]
+    return {words(call.get("id")): code for call in done if (code := shell_exit_code(_output(call))) is not None}
 
 
 def _run(chat: _Chat) -> Run:
@@ -92,6 +103,7 @@ def _run(chat: _Chat) -> Run:
         run_id=chat.run_id,
         model=models[-1] if models else None,
         usage=spent_on(spent, "input", "output"),
+        exit_codes=_exit_codes(said),
     )
 
 

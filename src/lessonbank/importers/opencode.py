@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -52,6 +52,7 @@ def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
         model=models[-1] if models else None,
         error=errors[-1] if errors and errors[-1] != "MessageAbortedError" else None,
         usage=spent_on(spent, "input", "output"),
+        exit_codes=_exit_codes(part for parts in messages.values() for part in parts),
     )
 
 
@@ -80,6 +81,11 @@ def _result(part: Data) -> Data:
     failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
     text = words(state.get("output")) or words(state.get("error"))
     return tool_result(part.get("callID"), "" if text == "(no output)" else text, failed=failed)
+
+
+def _exit_codes(parts: Iterable[Data]) -> dict[str, int]:
+    told = [(words(part.get("callID")), at(part, "state", "metadata", "exit")) for part in parts]
+    return {id: code for id, code in told if isinstance(code, int) and not isinstance(code, bool)}
 
 
 def _json(text: object) -> Json:

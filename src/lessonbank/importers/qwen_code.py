@@ -15,6 +15,7 @@ from ._reading import (
     listing,
     mapping,
     sessions,
+    shell_exit_code,
     spent_on,
     tool_call,
     tool_result,
@@ -23,6 +24,8 @@ from ._reading import (
 
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
+_HOOK = re.compile(r"\s*<qwen:user-prompt-submit-context>.*?</qwen:user-prompt-submit-context>", re.DOTALL)
+"""In a terminal session it stands in the user's own message."""
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -38,6 +41,7 @@ class _Chat:
     messages: list[Json] = field(default_factory=list[Json])
     spent: list[Data] = field(default_factory=list[Data])
     model: str = ""
+    exit_codes: dict[str, int] = field(default_factory=dict[str, int])
 
     def add(self, line: Data) -> None:
         """Take a line in; one of an unknown type says nothing."""
@@ -51,10 +55,12 @@ class _Chat:
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
         elif kind == "tool_result":
-            self.messages += [
-                _result(mapping(part["functionResponse"])) for part in parts if "functionResponse" in part
-            ]
-        elif kind == "user" and text.strip() and not text.startswith(_WRAPPED):
+            results = [mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
+            self.messages += [_result(told) for told in results]
+            self.exit_codes |= {
+                words(told.get("id")): code for told in results if (code := _exit_code(told)) is not None
+            }
+        elif kind == "user" and (text := _HOOK.sub("", text)).strip() and not text.startswith(_WRAPPED):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
 
@@ -72,6 +78,11 @@ def _result(told: Data) -> Data:
     return tool_result(told.get("id"), "" if output == "(empty)" else output, failed=failed)
 
 
+def _exit_code(told: Data) -> int | None:
+    response = mapping(told.get("response"))
+    return shell_exit_code(words(response.get("output")) or words(response.get("error")))
+
+
 def _run(chat: _Chat) -> Run:
     return Run(
         messages=chat.messages,
@@ -79,6 +90,7 @@ def _run(chat: _Chat) -> Run:
         run_id=chat.run_id,
         model=chat.model or None,
         usage=spent_on(chat.spent, "promptTokenCount", "candidatesTokenCount"),
+        exit_codes=chat.exit_codes,
     )
 
 
