@@ -108,7 +108,7 @@ def server_of(app: Any, /, **more: Any) -> uvicorn.Server:
 
 
 def freeze_heap() -> None:
-    """Let Python's garbage collector look at nothing that lives now: each look at all of it would hold up every request.
+    """Let Python's garbage collector look at nothing that lives now. A look at all of it holds up every request.
 
     For a process that serves until it ends.
     """
