@@ -58,14 +58,18 @@ class Body:
     async def _in_time(self) -> Message:
         self._ends = self._ends or monotonic() + self._seconds
         left = self._ends - monotonic()
-        late = (
-            f"nothing came for {self._pause:g}" if self._pause < left else f"the body took more than {self._seconds:g}"
-        )
+        if left <= 0:  # pieces that are there already would never let a timer ring
+            raise self._too_slow(left)
         try:
             with anyio.fail_after(min(self._pause, left)):
                 return await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"{late} seconds: send it faster, or less of it") from None
+            raise self._too_slow(left) from None
+
+    def _too_slow(self, left: float) -> HTTPException:
+        is_pause = self._pause < left
+        late = f"nothing came for {self._pause:g}" if is_pause else f"the body took more than {self._seconds:g}"
+        return HTTPException(408, f"{late} seconds: send it faster, or less of it")
 
 
 def _listed(scope: Scope, name: bytes) -> list[bytes]:

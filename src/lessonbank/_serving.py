@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import uvicorn
@@ -107,10 +109,12 @@ def server_of(app: Any, /, **more: Any) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def freeze_heap() -> None:
-    """Let Python's garbage collector look at nothing that lives now. A look at all of it holds up every request.
-
-    For a process that serves until it ends.
-    """
+@contextmanager
+def frozen_heap() -> Generator[None]:
+    """Inside, Python's garbage collector does not look at what lived before: each look at it holds up every request."""
     gc.collect()
     gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

@@ -20,6 +20,8 @@ from .memory import Memory
 from .requests import Bounded
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from lessonbank.wiring import Place
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
@@ -52,16 +54,29 @@ async def serve_http(
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
     memory = Memory(partial(connect_async, where, scope=scope, **settings), scopes=keys.scopes)
-    security = TransportSecuritySettings(
-        allowed_hosts=[*(f"{bracketed(name)}:*" for name in LOOPBACK), *allowed_hosts],
-        allowed_origins=list(allowed_origins),
-    )
-    app = Server(memory, keys=keys).streamable_http_app(host=host, transport_security=security)
+    app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(_listening(host, port)) as listener:
         await memory.ready()
         if ready:
             ready(f"{address(listener, host=host)}/mcp")
-        await server_of(Bounded(app, keys), timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
+        await server_of(app, timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
+
+
+def application(
+    memory: Memory,
+    /,
+    *,
+    keys: Keys,
+    host: str,
+    allowed_hosts: Sequence[str] = (),
+    allowed_origins: Sequence[str] = (),
+) -> ASGIApp:
+    """The tools over HTTP, for a server that speaks ASGI. `host`: where it listens."""
+    security = TransportSecuritySettings(
+        allowed_hosts=[*(f"{bracketed(name)}:*" for name in LOOPBACK), *allowed_hosts],
+        allowed_origins=list(allowed_origins),
+    )
+    return Bounded(Server(memory, keys=keys).streamable_http_app(host=host, transport_security=security), keys)
 
 
 def _listening(host: str, port: int) -> socket.socket:

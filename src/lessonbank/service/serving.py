@@ -44,10 +44,10 @@ async def serve(
     with closing(listening(host, port)) as listener:
         url = _serving.address(listener, host=host)
         app = make(url)
-        _serving.freeze_heap()
         if ready:
             ready(url)
-        await server_of(app).serve(sockets=[listener])
+        with _serving.frozen_heap():
+            await server_of(app).serve(sockets=[listener])
 
 
 def listening(host: str, port: int, /) -> socket.socket:

