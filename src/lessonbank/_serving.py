@@ -6,9 +6,10 @@ import asyncio
 import gc
 import os
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -17,6 +18,10 @@ _HEAD: Final = 10.0
 """Seconds for the head of a request, from its first byte or from the connection's begin."""
 _STALL: Final = 60.0
 """Seconds in which a client has to take something of an answer that waits for it."""
+_TURN: Final = 0.001
+"""Seconds that a thread computes while another one waits for its turn, which an answer does several times."""
+_PACE: Final = 0.002
+"""Seconds between two pieces of bodies that are thrown away, of all connections together: others are answered first."""
 _Http: Any = AutoHTTPProtocol
 
 
@@ -58,6 +63,8 @@ class Connection(_Http):
     head, what is left of a body after its answer, and an answer that nobody takes.
     """
 
+    _unread: ClassVar[set[Connection]] = set()
+    """Connections that were answered before their body was there. A client reads no answer before it has sent all."""
     _waiting: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
 
@@ -68,11 +75,15 @@ class Connection(_Http):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._watch()
+        if self in self._unread:
+            self.flow.pause_reading()
+            self.loop.call_later(_PACE * (len(self._unread) - 1), self.flow.resume_reading)
 
     def on_response_complete(self) -> None:
         is_unread = self.cycle.more_body
         super().on_response_complete()
         if is_unread:
+            self._unread.add(self)
             self._watch()
 
     def pause_writing(self) -> None:
@@ -85,12 +96,14 @@ class Connection(_Http):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting, self._stalled = _cancelled(self._waiting), _cancelled(self._stalled)
+        self._unread.discard(self)
         super().connection_lost(exc)
 
     def _watch(self) -> None:
         """One timer from the first byte on: a byte now and then does not begin it anew."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._waiting = _cancelled(self._waiting)
+            self._unread.discard(self)
         elif self._waiting is None:
             self._waiting = self.loop.call_later(_HEAD, self.transport.abort)
 
@@ -110,11 +123,17 @@ def server_of(app: Any, /, **more: Any) -> uvicorn.Server:
 
 
 @contextmanager
-def frozen_heap() -> Generator[None]:
-    """Inside, Python's garbage collector does not look at what lived before: each look at it holds up every request."""
+def prompt_process() -> Generator[None]:
+    """Inside, requests wait less for a thread that computes and for Python's garbage collector.
+
+    The collector does not look at what lived before: each look at all of it takes a tenth of a second.
+    """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        sys.setswitchinterval(interval)

@@ -46,7 +46,7 @@ async def serve(
         app = make(url)
         if ready:
             ready(url)
-        with _serving.frozen_heap():
+        with _serving.prompt_process():
             await server_of(app).serve(sockets=[listener])
 
 

@@ -32,8 +32,8 @@ _MOST_TRACES: Final = 1000
 _MOST_SPANS: Final = 5000
 """Spans of a trace that are held until its first one ends, which comes last."""
 
-_MOST_VALUES: Final = 300_000
-"""Values of an export: 512 spans, as exporters send them at once, with 128 attributes each."""
+_MOST_VALUES: Final = 100_000
+"""Values of an export: 512 spans, as exporters send them at once, with nearly 50 attributes each."""
 _MOST_AT_ONCE: Final = 10_000
 _DEEPEST: Final = 200
 
