@@ -9,10 +9,14 @@ import socket
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol as HttpProtocol
+else:
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol as HttpProtocol
 
 _HEAD: Final = 10.0
 """Seconds for the head of a request, from its first byte or from the connection's begin."""
@@ -22,7 +26,6 @@ _TURN: Final = 0.001
 """Seconds that a thread computes while another one waits for its turn, which an answer does several times."""
 _PACE: Final = 0.002
 """Seconds between two pieces of bodies that are thrown away, of all connections together: others are answered first."""
-_Http: Any = AutoHTTPProtocol
 
 
 def listening(host: str, port: int, /, *, backlog: int = 512) -> socket.socket:
@@ -56,7 +59,7 @@ def bracketed(host: str, /) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-class Connection(_Http):
+class Connection(HttpProtocol):
     """uvicorn's HTTP connection, which is closed where the client lets it wait too long.
 
     The application limits how long the body of a request takes while it reads it. Here are the limits on the rest: a
@@ -101,7 +104,7 @@ class Connection(_Http):
 
     def _watch(self) -> None:
         """One timer from the first byte on: a byte now and then does not begin it anew."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self.cycle and not self.cycle.response_complete:
             self._waiting = _cancelled(self._waiting)
             self._unread.discard(self)
         elif self._waiting is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, create_model
 
@@ -160,7 +160,7 @@ def _by_its_shape(value: Any, anything: ValidatorFunctionWrapHandler) -> Any:
 def _kind_of(value: Any) -> TypeAdapter[Any] | None:
     if isinstance(value, dict):
         return _CONVERSATION if "messages" in value else _RUN
-    first: Any = value[0] if isinstance(value, list) and value else None
+    first = cast("list[Any]", value)[0] if isinstance(value, list) and value else None
     if not isinstance(first, dict):
         return None
     return _RUNS if "task" in first and "role" not in first else _MESSAGES

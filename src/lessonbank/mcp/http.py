@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.transport_security import TransportSecuritySettings
 
 from lessonbank import connect_async
-from lessonbank._serving import address, bracketed, listening, server_of
+from lessonbank._serving import address, bracketed, listening, prompt_process, server_of
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from .app import Server
@@ -59,7 +59,8 @@ async def serve_http(
         await memory.ready()
         if ready:
             ready(f"{address(listener, host=host)}/mcp")
-        await server_of(app, timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
+        with prompt_process():
+            await server_of(app, timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
 
 
 def application(

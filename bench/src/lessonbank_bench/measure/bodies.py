@@ -2,8 +2,9 @@
 
     python -m lessonbank_bench.measure.bodies [--runs 3] [--many 50]
 
-`--many`: how many send a body without a key at the same time. Starts the real server over a new file. A process of its own asks `/healthz` all the time; "others" is the longest that
-it waited, the median of the runs. The figures are wall-clock times: on a busy machine they hold its pauses, too.
+Starts the real server over a new file. A process of its own asks `/healthz` all the time; "others" is the longest that
+it waited, the median of the runs. `--many`: how many send a body without a key at the same time. The figures are
+wall-clock times: on a busy machine they hold its pauses, too.
 """
 
 from __future__ import annotations
