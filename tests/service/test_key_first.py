@@ -148,3 +148,16 @@ def test_a_body_without_end_gets_its_answer_and_then_its_connection_is_closed(
         with pytest.raises(OSError):  # noqa: PT011 - reset or broken pipe, as it comes
             while True:
                 caller.sendall(b"5\r\nhello\r\n")
+
+
+async def test_the_description_which_needs_no_key_is_made_once(bank: AsyncReasoningBank) -> None:
+    app, count = application(bank), list[int]()
+    describe = app.openapi
+    app.openapi = lambda: (count.append(1), describe())[1]  # type: ignore[method-assign]
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=f"https://{HOST}") as http:
+        packed = await http.get("/v1/openapi.json", headers={"Accept-Encoding": "gzip"})
+        plain = await http.get("/v1/openapi.json", headers={"Accept-Encoding": "identity"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert packed.json() == plain.json() == describe()
+    assert len(count) == 1
