@@ -181,6 +181,38 @@ async def test_all_pieces_together_have_a_time_limit_also_where_each_comes_at_on
     assert refused.value.status_code == 408
 
 
+@pytest.mark.anyio
+async def test_mcp_counts_the_values_of_a_body_before_anything_is_made_of_it() -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="needs the extra mcp")
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    from lessonbank.mcp.keys import Keys as ScopeKeys
+    from lessonbank.mcp.requests import Bounded
+
+    async def echo(request: Request) -> Response:
+        return Response(await request.body())
+
+    app = Bounded(Starlette(routes=[Route("/mcp", echo, methods=["POST"])]), ScopeKeys({"k" * 16: "t"}))
+    headers = {"Authorization": f"Bearer {'k' * 16}"}
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=app), base_url="http://x", headers=headers
+    ) as http:
+        statuses = {
+            name: (await http.post("/mcp", content=content)).status_code
+            for name, content in {
+                "small": b'{"a": 1}',
+                "many": json.dumps([1] * 30_000).encode(),
+                "deep": b"[" * 300,
+                "UTF-16": json.dumps([1] * 30_000).encode("utf-16"),
+                "large": b" " * 5_000_000,
+            }.items()
+        }
+    assert statuses == {"small": 200, "many": 413, "deep": 413, "UTF-16": 400, "large": 413}
+
+
 def test_half_a_head_is_closed_in_time_however_its_bytes_come(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_serving, "_HEAD", 0.3)
     halves = [closing(socket.create_connection(address(server), timeout=20)) for _ in range(50)]

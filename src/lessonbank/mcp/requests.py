@@ -87,6 +87,8 @@ async def _shaped(body: Body) -> Message:
     else:
         return message
     whole = b"".join(pieces)
+    if b"\0" in whole:  # UTF-16 would hide what is counted
+        raise HTTPException(400, "the body is no JSON in UTF-8")
     try:
         await to_thread.run_sync(partial(check_shape, whole, values=_VALUES, depth=_DEPTH))
     except TooLarge as error:

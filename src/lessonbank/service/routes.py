@@ -82,12 +82,12 @@ class Routes:
 
     def _key_first(self, operation: Operation) -> type[APIRoute]:
         """The route of an operation: FastAPI would read the whole body before it calls a function of ours."""
+        admitted = partial(self._admitted, operation)
 
         class KeyFirst(APIRoute):
             def get_route_handler(self) -> _Answer:
-                return partial(routes._admitted, operation, self.endpoint, super().get_route_handler())
+                return partial(admitted, self.endpoint, super().get_route_handler())
 
-        routes = self
         return KeyFirst
 
     async def _admitted(
