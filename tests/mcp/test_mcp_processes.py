@@ -253,6 +253,22 @@ async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(folder
             assert (await http.post(address, content=b"x" * 5_000_000)).status_code == 413
 
 
+async def test_a_key_that_is_taken_out_of_the_file_ends_its_session_and_its_stream(folder: Path) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    opening = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    headers = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
+    with serving(folder, "--key-file", "keys") as address:
+        async with httpx2.AsyncClient(headers=headers, timeout=20) as http:
+            http.headers["mcp-session-id"] = (await http.post(address, json=opening)).headers["mcp-session-id"]
+            assert (await http.post(address, json=ping)).status_code == 200
+            async with http.stream("GET", address) as stream:
+                assert stream.status_code == 200
+                (folder / "keys").write_text(f"{KEYS['acme/sales']} acme/sales\n")
+                assert [line async for line in stream.aiter_lines() if line] == []
+            assert (await http.post(address, json=ping)).status_code == 401
+
+
 async def test_a_server_that_is_killed_loses_no_run_that_it_acknowledged(folder: Path) -> None:
     words = [*COMMAND, "--http", "--port", "0"]
     environment = {**os.environ, "LESSONBANK_MCP_KEY": KEYS["t"]}

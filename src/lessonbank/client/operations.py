@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_type_hints
 
-from pydantic import Field, TypeAdapter, create_model
+from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, create_model
 
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.types import Json, Outcome, Record, Trajectory
@@ -151,7 +151,28 @@ class Conversation(Record):
     task: str | None = None
 
 
-Source: TypeAlias = Trajectory | Conversation | tuple[Trajectory, ...] | tuple[dict[str, Json], ...] | str
+def _by_its_shape(value: Any, anything: ValidatorFunctionWrapHandler) -> Any:
+    """Read as what it looks like: to try each kind would take five times as long, and say five things of a mistake."""
+    kind = _kind_of(value)
+    return anything(value) if kind is None else kind.validate_python(value)
+
+
+def _kind_of(value: Any) -> TypeAdapter[Any] | None:
+    if isinstance(value, dict):
+        return _CONVERSATION if "messages" in value else _RUN
+    first = cast("list[Any]", value)[0] if isinstance(value, list) and value else None
+    if not isinstance(first, dict):
+        return None
+    return _RUNS if "task" in first and "role" not in first else _MESSAGES
+
+
+_RUN: Final = TypeAdapter(Trajectory)
+_RUNS: Final = TypeAdapter(tuple[Trajectory, ...])
+_MESSAGES: Final = TypeAdapter(tuple[dict[str, Json], ...])
+_CONVERSATION: Final = TypeAdapter(Conversation)
+Source: TypeAlias = Annotated[
+    Trajectory | Conversation | tuple[Trajectory, ...] | tuple[dict[str, Json], ...] | str, WrapValidator(_by_its_shape)
+]
 """What `source` is on the wire: a run, runs of one task, messages, or the agent's answer."""
 _ON_THE_WIRE: Final[Mapping[tuple[str, str], Any]] = {
     ("learn", "outcome"): Outcome | Sequence[Outcome | None] | None,

@@ -107,6 +107,8 @@ _STATUS: Final[tuple[tuple[type[LessonbankError], int], ...]] = (
     (UsageError, 400),
     (StoreError, 503),
 )
+_LONGEST_KEY: Final = 10_000
+"""Bytes of the form with a key, which anybody may send."""
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -205,7 +207,7 @@ def _keyed_entrance(site: Site) -> Callable[[Request], Awaitable[Response]]:
         if site.door is None:
             return _ended(site, request)
         try:
-            fields = await form_of(request, csrf="", origins=site.origins)
+            fields = await form_of(request, csrf="", origins=site.origins, most=_LONGEST_KEY)
             written = fields.get("key", [""])[0].strip()
             guest = await site.door(written)
         except LessonbankError as error:

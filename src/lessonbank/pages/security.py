@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Final
 from urllib.parse import parse_qs
 
+from anyio import fail_after, to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,6 +32,8 @@ _HEADERS: Final = {
 _LONGEST: Final = 1_000_000
 """Bytes of a form."""
 _FIELDS: Final = 2_000
+_SECONDS: Final = 30.0
+"""For all of a form."""
 
 
 class Refused(LessonbankError):  # noqa: N818 - reads as what it is
@@ -69,21 +72,36 @@ class Guarded:
         await self._app(scope, receive, answer)
 
 
-async def form_of(request: Request, /, *, csrf: str, origins: Collection[str]) -> dict[str, list[str]]:
-    """The fields of a form that a page of ours sent, each with its values. Raises Refused."""
+async def form_of(
+    request: Request, /, *, csrf: str, origins: Collection[str], most: int = _LONGEST
+) -> dict[str, list[str]]:
+    """The fields of a form that a page of ours sent, each with its values. `most`: bytes. Raises Refused."""
     if request.headers.get("origin", "").lower() not in origins:
         raise Refused("this form was not sent by a page of this address: open the page here and try again")
     if request.headers.get("content-type", "").partition(";")[0] != "application/x-www-form-urlencoded":
         raise Refused("this is not a form of these pages", status=415)
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LONGEST:
-            raise Refused("the form is too long: shorten the text", status=413)
+    body = await _body(request, most=most)
     try:
-        fields = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS, errors="replace")
+        fields = await to_thread.run_sync(_fields, body)
     except ValueError:
         raise Refused("this is not a form of these pages", status=400) from None
     if not hmac.compare_digest(fields.get("csrf", [""])[0].encode("utf-8", "replace"), csrf.encode()):
         raise Refused("this form is from another session: reload the page and try again")
     return fields
+
+
+async def _body(request: Request, *, most: int) -> bytes:
+    body = bytearray()
+    try:
+        with fail_after(_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most:
+                    raise Refused("the form is too long: shorten the text", status=413)
+    except TimeoutError:
+        raise Refused(f"the form took more than {_SECONDS:g} seconds: send it again", status=408) from None
+    return bytes(body)
+
+
+def _fields(body: bytes) -> dict[str, list[str]]:
+    return parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FIELDS, errors="replace")

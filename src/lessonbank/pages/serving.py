@@ -47,7 +47,7 @@ async def serve(
             sessions = Sessions(name=name)
             hosts, file = [f"{HOST}:{at}", f"localhost:{at}"], "" if "://" in where else where
             app = application(bank, hosts=hosts, sessions=sessions, trials=trials, file=file)
-            server = server_of(app, log_level="warning", ws="none", lifespan="off", timeout_graceful_shutdown=2)
+            server = server_of(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
             ready(f"{address(listener)}/open?token={sessions.new_token()}")
             await _running(server, listener)
 

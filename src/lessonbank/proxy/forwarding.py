@@ -35,6 +35,8 @@ _HOP: Final = frozenset(
 )
 """Headers of one connection alone."""
 _REPLACED: Final = frozenset((b"host", b"expect"))
+_SLOWEST: Final = 120.0
+"""Seconds for as much of a request as memory looks at."""
 _CONNECT: Final = 10.0
 """Seconds to reach the upstream. For the answer the client decides how long it waits."""
 
@@ -84,7 +86,14 @@ class Forwarder:
             return
         try:
             dialect = _followed(scope["method"], path, headers)
-            begun, rest = await _body(receive, headers, most=self._most if dialect else 0)
+            with anyio.fail_after(_SLOWEST):
+                begun, rest = await _body(receive, headers, most=self._most if dialect else 0)
+        except TimeoutError:
+            await send_error(send, 408, f"the body took more than {_SLOWEST:g} seconds")
+            return
+        except _ClientGone:
+            return
+        try:
             exchange = await self._followed(dialect, begun, headers, whose) if dialect and rest is None else None
             await self._forward(scope, target, begun, rest, exchange, receive, send)
         except _ClientGone:

@@ -33,6 +33,8 @@ log = logging.getLogger("lessonbank")
 _WAIT = 60.0
 """Seconds for which `"wait": true` waits."""
 _LARGEST = 65_536
+_SLOWEST = 10.0
+"""Seconds for the body of a request to the proxy itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,6 @@ async def _serve(settings: Settings, ready: Callable[[Serving], None]) -> None:
             app,
             log_level="critical",  # what goes wrong is said by ours, without the text of requests
             date_header=False,  # the headers are the upstream's
-            ws="none",
             timeout_graceful_shutdown=5,
         )
         stop = partial(setattr, server, "should_exit", True)
@@ -131,7 +132,10 @@ async def _json(request: Request) -> dict[str, Any]:
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise UsageError("send a JSON object with content-type: application/json")
     try:
-        found: object = await request.json()
+        async with asyncio.timeout(_SLOWEST):
+            found: object = await request.json()
+    except TimeoutError:
+        raise UsageError(f"the body took more than {_SLOWEST:g} seconds: send it again") from None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -93,8 +93,7 @@ class Admission:
             )
         if self._users and (person := self._users.key_of(request)):
             return self._reading(request, person)
-        kind, _, written = request.headers.get("authorization", "").partition(" ")
-        key = await self._keys.find(written.strip()) if kind.lower() == "bearer" else None
+        key = await self._found(request)
         if key is None:
             raise Unauthenticated(
                 "no such key, or it has ended: send `Authorization: Bearer KEY` (`lessonbank keys add`)"
@@ -102,6 +101,16 @@ class Admission:
         self._spend(request, key)
         await self._keys.seen(key)
         return key
+
+    async def is_open(self, request: Request, /) -> bool:
+        """Whether the key of a request that goes on still opens: it may be removed, rotated or over by now."""
+        if self._users and self._users.key_of(request):
+            return True
+        return await self._found(request) is not None
+
+    async def _found(self, request: Request) -> Key | None:
+        kind, _, written = request.headers.get("authorization", "").partition(" ")
+        return await self._keys.find(written.strip()) if kind.lower() == "bearer" else None
 
     def _reading(self, request: Request, person: Key) -> Key:
         """A person whom a proxy signed in. Their browser would send what another site makes it send, too."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
@@ -74,7 +77,7 @@ def application(
         if close:
             await bank.close()
 
-    admission, metrics = Admission(bank, users=users), Metrics()
+    admission, metrics, limits = Admission(bank, users=users), Metrics(), limits or Limits()
     app = FastAPI(
         title="lessonbank",
         version=VERSION,
@@ -82,11 +85,11 @@ def application(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,
         redirect_slashes=False,
     )
     answer_errors(app)
-    Routes(admission).add_to(app)
+    Routes(admission, limits).add_to(app)
     _add_greeting(app, admission, bank)
     _add_streams(app, admission)
     _add_operations(app, bank, metrics)
@@ -94,8 +97,9 @@ def application(
         app.add_api_route("/review", _to_pages, methods=["GET"], include_in_schema=False)
         app.mount("/review", review)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALLEST_PACKED)
-    app.add_middleware(Bounded, limits=limits or Limits(), metrics=metrics, spans=Spans(tracer_provider))
+    app.add_middleware(Bounded, limits=limits, metrics=metrics, spans=Spans(tracer_provider))
     app.openapi = partial(_described, app, app.openapi)  # type: ignore[method-assign]
+    _add_description(app)
     return app
 
 
@@ -127,7 +131,8 @@ def _add_streams(app: FastAPI, admission: Admission) -> None:
 
     async def events(request: Request) -> Response:
         """The changes of a scope as server-sent events, and each further one as it comes."""
-        return stream(request, (await admission.admit(request, OPERATIONS["history.list"])).bank)
+        caller = await admission.admit(request, OPERATIONS["history.list"])
+        return stream(request, caller.bank, partial(admission.is_open, request))
 
     async def take(request: Request) -> Response:
         """OpenTelemetry traces with GenAI spans (OTLP/HTTP, JSON or protobuf): each whole trace becomes runs."""
@@ -170,6 +175,26 @@ async def _failure(ask: Callable[[str], Awaitable[object]], name: str) -> Respon
             return of_error(error)
         return None
     return problem("store_unavailable", f"the bank did not answer within {_READY:g} seconds", status=503)
+
+
+def _add_description(app: FastAPI) -> None:
+    """The OpenAPI document: made once, beside the event loop, because it takes long and needs no key."""
+    lock, made = anyio.Lock(), list[bytes]()
+
+    async def description(request: Request) -> Response:
+        async with lock:
+            if not made:
+                made.append(await to_thread.run_sync(lambda: _compact(app.openapi())))
+                made.append(await to_thread.run_sync(gzip.compress, made[0]))
+        is_packed = "gzip" in request.headers.get("accept-encoding", "")
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if is_packed else {})
+        return Response(made[is_packed], headers=headers, media_type="application/json")
+
+    app.add_api_route("/v1/openapi.json", description, methods=["GET"], include_in_schema=False)
+
+
+def _compact(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _described(app: FastAPI, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ import json
 import logging
 import math
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Match
@@ -43,7 +43,9 @@ _CODES: Final[Mapping[int, str]] = {
     400: "usage",
     408: "too_slow",
     413: "too_large",
+    415: "unsupported_encoding",
 }
+_MOST_ERRORS: Final = 1000
 
 
 class TooOften(RateLimited):
@@ -106,8 +108,19 @@ async def _of_bank(_: Request, error: Any) -> Response:
 
 async def _of_form(_: Request, error: Any) -> Response:
     first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
-    return problem("usage", printable(f"{place or 'the body'} is wrong: {first['msg']}"), status=422)
+    return problem("usage", _wrong([part for part in first["loc"] if part != "query"], first["msg"]), status=422)
+
+
+def of_body(error: ValidationError, /) -> UsageError:
+    """What is wrong with the body of a call: the first of it, or how much where to tell each would take long."""
+    if (count := error.error_count()) > _MOST_ERRORS:
+        return UsageError(f"{count:,} values of the body are wrong: compare it with /v1/openapi.json")
+    first = error.errors(include_url=False, include_input=False)[0]
+    return UsageError(_wrong(first["loc"], first["msg"]))
+
+
+def _wrong(place: Iterable[str | int], reason: str) -> str:
+    return printable(f"{'.'.join(map(str, place)) or 'the body'} is wrong: {reason}")
 
 
 async def _of_http(request: Request, error: Any) -> Response:

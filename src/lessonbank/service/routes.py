@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Final, cast, get_origin
+from typing import Annotated, Any, Final, TypeAlias, cast, get_origin
 from urllib.parse import unquote
 
 import anyio
+from anyio import to_thread
 from fastapi import Body, FastAPI, Query, Request
+from fastapi.routing import APIRoute
 from pydantic import Json as JsonText
 from pydantic import JsonValue, create_model
 from starlette.responses import Response
@@ -32,12 +34,15 @@ from lessonbank.guard.identity import called_by
 from lessonbank.types import Record, Run
 
 from .admission import Admission, Caller
+from .bodies import call_of_body
 from .examples import EXAMPLES
 from .files import receive, send
 from .links import links_of
 from .once import Once
 from .problems import problem
+from .wire import Limits
 
+_Answer: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 _ETAGGED: Final = ("lessons.get", "lessons.edit", "lessons.narrow")
 _CONDITIONAL: Final = ("lessons.edit", "lessons.narrow")
 _LARGEST_PAGE: Final = 10_000
@@ -53,6 +58,7 @@ class Routes:
     """All operations over one bank."""
 
     admission: Admission
+    limits: Limits
     once: Once = field(default_factory=Once)
     edits: anyio.Lock = field(default_factory=anyio.Lock)
     """Held while a conditional edit compares and writes."""
@@ -60,7 +66,7 @@ class Routes:
     def add_to(self, app: FastAPI, /) -> None:
         """Let `app` answer every operation."""
         for operation in OPERATIONS.values():
-            app.add_api_route(
+            app.router.add_api_route(
                 f"/v1{operation.path}",
                 self._endpoint(operation),
                 methods=[operation.method],
@@ -71,19 +77,39 @@ class Routes:
                 response_model=None if operation.file == "received" else result_type(operation),
                 responses=_responses(operation),
                 openapi_extra=_extra(operation),
+                route_class_override=self._key_first(operation),
             )
+
+    def _key_first(self, operation: Operation) -> type[APIRoute]:
+        """The route of an operation: FastAPI would read the whole body before it calls a function of ours."""
+        admitted = partial(self._admitted, operation)
+
+        class KeyFirst(APIRoute):
+            def get_route_handler(self) -> _Answer:
+                return partial(admitted, self.endpoint, super().get_route_handler())
+
+        return KeyFirst
+
+    async def _admitted(
+        self, operation: Operation, endpoint: Callable[..., Awaitable[Response]], by_fastapi: _Answer, request: Request
+    ) -> Response:
+        request.state.caller = await self.admission.admit(request, operation)
+        if not _has_body(operation):
+            return await by_fastapi(request)
+        call = await call_of_body(request, call_of(operation), self.limits)
+        return await endpoint(request, call=call, **request.path_params)
 
     def _endpoint(self, operation: Operation) -> Callable[..., Awaitable[Response]]:
         async def endpoint(request: Request, **told: Any) -> Response:
-            caller = await self.admission.admit(request, operation)
+            caller: Caller = request.state.caller
             given = _given(operation, told)
             caller.check_person(given)
             do = partial(self._done, operation, caller, given, request)
             name = request.headers.get("idempotency-key")
             if not name or operation.method == "GET" or operation.file:
                 return await do()
-            asked = hashlib.sha256(await request.body()).digest()
-            return await self.once((caller.key.id, caller.bank.scope, str(request.url), name), asked, do)
+            asked = await to_thread.run_sync(hashlib.sha256, await request.body())
+            return await self.once((caller.key.id, caller.bank.scope, str(request.url), name), asked.digest(), do)
 
         setattr(endpoint, "__signature__", _signature(operation))  # noqa: B010 - a function has no such attribute by its type
         return endpoint
@@ -116,6 +142,10 @@ class Routes:
             answer = _json(operation, await _called(operation, caller, given))
             answer.headers["ETag"] = _etag(answer.body)
             return answer
+
+
+def _has_body(operation: Operation) -> bool:
+    return bool(call_of(operation).model_fields) and not is_query(operation)
 
 
 def _signature(operation: Operation) -> inspect.Signature:

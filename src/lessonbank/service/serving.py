@@ -46,7 +46,8 @@ async def serve(
         app = make(url)
         if ready:
             ready(url)
-        await server_of(app).serve(sockets=[listener])
+        with _serving.prompt_process():
+            await server_of(app).serve(sockets=[listener])
 
 
 def listening(host: str, port: int, /) -> socket.socket:

@@ -20,16 +20,22 @@ from lessonbank import importers
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import FormatError, LessonbankError, TooLarge, importing
 from lessonbank.guard.identity import called_by
-from lessonbank.text.bounded_json import parse
+from lessonbank.text.bounded_json import check_shape, parse
 from lessonbank.types import Json, Trajectory
 
 from .admission import Caller
+from .protobuf_size import check_fields
 
 _PROTOBUF: Final = "application/x-protobuf"
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
 _MOST_TRACES: Final = 1000
 _MOST_SPANS: Final = 5000
 """Spans of a trace that are held until its first one ends, which comes last."""
+
+_MOST_VALUES: Final = 100_000
+"""Values of an export: 512 spans, as exporters send them at once, with nearly 50 attributes each."""
+_MOST_AT_ONCE: Final = 10_000
+_DEEPEST: Final = 200
 
 
 @dataclass(slots=True)
@@ -43,8 +49,8 @@ class Traces:
     async def take(self, request: Request, caller: Caller, /) -> Response:
         """Keep the spans of an export, and submit the runs of traces that are whole now. Raises FormatError."""
         body, kind = await request.body(), request.headers.get("content-type", "").partition(";")[0].strip()
-        export = await to_thread.run_sync(_from_protobuf if kind == _PROTOBUF else _from_json, body)
-        for trace in self._whole(caller, list(_spans(export))):
+        spans = await to_thread.run_sync(_spans, body, kind)
+        for trace in self._whole(caller, spans):
             for run in await to_thread.run_sync(_runs, trace):
                 with called_by(caller.identity):
                     await _submitted(caller.bank, run)
@@ -88,7 +94,16 @@ def _runs(spans: list[dict[str, Any]]) -> list[Trajectory]:
     return [one.trajectory for one in found if isinstance(one, importers.Imported)]
 
 
+def _spans(body: bytes, kind: str) -> list[dict[str, Any]]:
+    """The spans of an export. Raises FormatError, TooLarge."""
+    spans = list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
+    if len(spans) > _MOST_AT_ONCE:
+        raise TooLarge(f"an export has at most {_MOST_AT_ONCE:,} spans: send smaller batches")
+    return spans
+
+
 def _from_json(body: bytes) -> Json:
+    check_shape(body, values=_MOST_VALUES, depth=_DEEPEST)
     try:
         return parse(body.decode("utf-8"))
     except ValueError:
@@ -99,13 +114,17 @@ def _from_protobuf(body: bytes) -> Json:
     with importing("a trace in protobuf", extra="otel"):
         protobuf: Any = import_module("google.protobuf.json_format")
         service: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    export: Any = service.ExportTraceServiceRequest
     try:
-        return protobuf.MessageToDict(service.ExportTraceServiceRequest.FromString(body))
+        check_fields(body, export.DESCRIPTOR, most=_MOST_VALUES)
+        return protobuf.MessageToDict(export.FromString(body))
+    except TooLarge:
+        raise
     except Exception:  # what protobuf raises has no class that can be named without it  # noqa: BLE001
         raise FormatError("the body is no OTLP trace in protobuf: send ExportTraceServiceRequest") from None
 
 
-def _spans(export: Json) -> Iterator[dict[str, Any]]:
+def _of_export(export: Json) -> Iterator[dict[str, Any]]:
     for resource in _listed(export, "resourceSpans"):
         for scope in _listed(resource, "scopeSpans"):
             for span in _listed(scope, "spans"):

