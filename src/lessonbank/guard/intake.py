@@ -20,7 +20,7 @@ from lessonbank.types.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
-from .redact import Redacting, checked, redacted, redacted_together, whole
+from .redact import Redacting, redacted, redacted_together, through, whole
 
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
@@ -163,4 +163,4 @@ def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
 
 
 def _task(task: str, redactor: Redactor) -> str:
-    return checked(redactor(task)).strip() or "[removed]"
+    return through(redactor, task).strip() or "[removed]"
