@@ -8,3 +8,4 @@ from ._redactor import PerRun as PerRun
 from ._redactor import Redacting as Redacting
 from ._redactor import Redaction as Redaction
 from ._redactor import redact as redact
+from ._rules import holds_key as holds_key
