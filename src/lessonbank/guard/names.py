@@ -44,7 +44,7 @@ def checked_name(name: object, /, *, what: str) -> str:
     if any(len(alphabets) > 1 for alphabets in map(_alphabets, name.split())):
         raise UsageError(f"{what}{shown(name)} mixes letters of several alphabets in one word: write it in one")
     if holds_key(name):
-        raise UsageError(f"{what} takes a name, which everybody may read; this one holds a key: write a name without it")
+        raise UsageError(f"{what} takes a name, which others read; this one holds a key: write a name without it")
     if name_key(name) in OWN:
         raise UsageError(f"{what}{shown(name)} is a name that the bank itself uses: choose another")
     return name

@@ -78,8 +78,9 @@ class Handle:
         writer = self.writer if by is None else person(by)
         if self.skips("a change"):
             return ()
+        safe = [await self._without_secrets(change) for change in changes]
         entries, notes = await self.apply_embedded(
-            [await self._without_secrets(change) for change in changes], vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
+            safe, vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
         )
         for note in notes:
             log.warning("%s", note)

@@ -84,9 +84,7 @@ _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
 _SLOT_OR_WORD = re.compile(f"{_SLOT.pattern}|{_WORD.pattern}")
 _SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
 _NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
-_SLOT_OR_UNCOMMON = re.compile(
-    _SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])"
-)
+_SLOT_OR_UNCOMMON = re.compile(_SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
 
 
 @dataclass
