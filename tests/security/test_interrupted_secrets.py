@@ -140,6 +140,8 @@ def test_a_secret_is_found_behind_what_other_programs_unescape_and_decode(key: s
     gone = re.compile(r"\[[a-z ]+ 1\]")
     for said in (coloured, spoiled, f"see {key[:4]}\u200b{key[4:]} there"):
         assert not leaks(redact(json.dumps({"stdout": said})))
+    for escape in ("\\033[", "\\e[", "\\x1b["):
+        assert gone.search(redact(f"echo -e '{escape}01;31m{key[:4]}{escape}0m{key[4:]}'"))
     for said in (coloured, spoiled):
         assert gone.fullmatch(redact(base64.b64encode(said.encode()).decode()))
     assert gone.fullmatch(redact(base64.b64encode(f"see {key} there".encode("utf-16-le")).decode()))

@@ -24,8 +24,6 @@ _ESCAPE = re.compile(
     "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n\r]{0,4096}+(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]*+[0-Z\\\\^-~]"
 )
-SEQUENCE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
-"""The usual control sequence, in bytes."""
 _EMOJI = "\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff"
 _JOINERS = frozenset("\u200d\ufe0f")
 _LOOSE = re.compile(

@@ -83,7 +83,7 @@ class IntakeFilter:
 
     async def sentence(self, told: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
-        return told and await self.task(told)
+        return await self.task(told) if told.strip() else told
 
     async def changes(self, changes: Sequence[Change], /, *, given: Experience) -> tuple[Change, ...]:
         """Redact what a consolidator decided about `given`, which is redacted already."""

@@ -89,7 +89,7 @@ class Handle:
     async def _without_secrets(self, change: Change) -> Change:
         """`change` with its reason redacted: its texts are, but a reason is what a person typed just now."""
         reason: str = getattr(change, "reason", "")
-        if not reason.strip() or (told := await self.intake.sentence(reason)) == reason:
+        if (told := await self.intake.sentence(reason)) == reason:
             return change
         return change.model_copy(update={"reason": told})
 

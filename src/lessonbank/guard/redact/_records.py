@@ -145,16 +145,16 @@ def _field(redactor: Redactor) -> Field:
     def field(name: str, text: str) -> str:
         if not text or (name, text) in done:
             return done.get((name, text), text)
-        is_field = name and isinstance(redactor, Redaction)
-        done[name, text] = redactor.field(name, text) if is_field else through(redactor, text)
-        return done[name, text]
+        told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else through(redactor, text)
+        done[name, text] = told
+        return told
 
     return field
 
 
 def through(redactor: Redactor, text: str, /) -> str:
     """What `redactor` makes of `text` as a reader sees it. Raises UsageError: it gave something that is no text."""
-    told: object = redactor(text if isinstance(redactor, Redacting | Redaction) else plain(text))
+    told = cast("object", redactor(text if isinstance(redactor, Redacting | Redaction) else plain(text)))
     if not isinstance(told, str):
         raise UsageError(f"redact= takes a function of text that returns text; this one gave {type(told).__name__}")
     return told

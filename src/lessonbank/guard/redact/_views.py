@@ -10,16 +10,17 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from typing import TypeAlias, cast
 
-from lessonbank.guard._characters import SEQUENCE, folded, odd_in, plain, shadow
+from lessonbank.guard._characters import folded, odd_in, plain, shadow
 
 from ._spans import Page
 
 _HYPHENS = re.compile("[\u2010-\u2012\u2212]")
 _CODED = re.compile(
-    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|(?:u00|x)(?:1[bB]\[|9[bB])[0-?]{0,40}+[ -/]{0,8}+[@-~]"
+    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|(?:(?:u00|x)(?:1[bB]\[|9[bB])|(?:033|e)\[)[0-?]{0,40}+[ -/]{0,8}+[@-~]"
     r"|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
     r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
 )
@@ -41,6 +42,7 @@ _HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
 _NEAR = 400
 """Characters on both sides of a change in which a secret may stand that shows only after it."""
 _BLANK = re.compile(r"\s")
+_SEQUENCE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
@@ -149,7 +151,12 @@ def _meaning(found: re.Match[str]) -> str:
     if found.lastindex is None:  # a sequence that drives a terminal
         return ""
     code = found[found.lastindex]
-    return _ESCAPED.get(code, code) if found.lastindex in (1, 4) else plain(chr(int(code, 16)))
+    return _ESCAPED.get(code, code) if found.lastindex in (1, 4) else _sign(code)
+
+
+@lru_cache(maxsize=4096)
+def _sign(code: str) -> str:
+    return plain(chr(int(code, 16)))
 
 
 def unbroken(text: str, /) -> View | None:
@@ -218,7 +225,7 @@ def readings(token: str) -> Iterator[str]:
 
 def _readable(data: bytes) -> str:
     if b"\0" in data or b"\x1b" in data:
-        data = SEQUENCE.sub(b"", data.replace(b"\0", b""))
+        data = _SEQUENCE.sub(b"", data.replace(b"\0", b""))
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 

@@ -8,7 +8,8 @@ from collections import Counter
 
 KEYS = (
     "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage|service|deploy|admin"
-    "|lessonbank|writer|reviewer|openai|anthropic|cohere|gemini|mistral|deepseek|groq|together|azure|stripe|datadog|sendgrid|pinecone|tavily"
+    "|lessonbank|writer|reviewer"
+    "|openai|anthropic|cohere|gemini|mistral|deepseek|groq|together|azure|stripe|datadog|sendgrid|pinecone|tavily"
 )
 ABROAD = (
     r"passwort|kennwort|mots?[ _-]de[ _-]passe|(?<![a-z])mdp|contrase(?:ñ|n\u0303?)a"
