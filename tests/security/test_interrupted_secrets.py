@@ -150,6 +150,8 @@ def test_a_secret_is_found_behind_what_other_programs_unescape_and_decode(key: s
 def test_a_ligature_in_a_secret_does_not_hide_it() -> None:
     key = KEYS[0][:8] + "ff" + KEYS[0][10:]
     assert redact(f"see {key.replace('ff', 'ﬀ')} there") == "see [github token 1] there"
+    wide = "".join(chr(ord(c) + 0xFEE0) for c in KEYS[1])
+    assert redact(f"see {wide} there, {'and so on ' * 200} a ﬀ") == f"see [aws key 1] there, {'and so on ' * 200} a ﬀ"
 
 
 # --- where else texts come in ----------------------------------------------------------------------------------------

@@ -125,13 +125,20 @@ def without(text: str, places: Sequence[int], /) -> View:
 
 
 def in_ascii(text: str, /) -> View | None:
-    """With letters of other widths and fonts as plain ones, also where one sign stands for two letters."""
+    """With letters of other widths and fonts as plain ones."""
     if text.isascii():
         return None
     alphabet = "".join(odd_in(text))
-    several = [c for c in alphabet if len(form := folded(c)) > 1 and form.isascii()]
+    return None if _plain(alphabet) == alphabet else View(_plain(text))
+
+
+def spelled_out(text: str, /) -> View | None:
+    """The same, and with the letters of signs that stand for several, such as ligatures."""
+    if text.isascii():
+        return None
+    several = [c for c in odd_in(text) if len(form := folded(c)) > 1 and form.isascii()]
     if not several:
-        return None if _plain(alphabet) == alphabet else View(_plain(text))
+        return None
     signs = re.finditer(f"[{''.join(several)}]", text)
     return changed(_plain(text), ((*sign.span(), folded(sign[0])) for sign in signs))
 
@@ -229,4 +236,4 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (in_ascii, decoded_signs)
+VIEWS: tuple[Look, ...] = (in_ascii, spelled_out, decoded_signs)
