@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from lessonbank.guard._characters import BACKSPACE, before_backspaces, plain, struck
 from lessonbank.protocols import Redactor
 
-from ._detect import DETECTORS, found_in, found_together
+from ._detect import DETECTORS, found_in, found_near, found_together
 from ._numbers import LEAST, known_numbers
 from ._spans import PLACEHOLDER, Detector, Span, merged
 from ._views import without
@@ -114,10 +114,7 @@ class Redaction:
         gone = sorted(struck(text))
         spans = [Span(at, at + 1, _TAKEN_BACK, "", typed=False) for at in gone]
         for unread in ([at for at in gone if text[at] == BACKSPACE], gone):
-            view = without(text, unread)
-            for span in found_in(view.text, detectors=self._detectors):
-                start, end = view.back(span.start, span.end)
-                spans.append(span._replace(start=start, end=end))
+            spans += found_near(without(text, unread), detectors=self._detectors)
         return plain(self._without(text, merged(spans)))
 
     def _without_known(self, text: str) -> str:

@@ -128,7 +128,7 @@ def in_ascii(text: str, /) -> View | None:
     """With letters of other widths and fonts as plain ones."""
     if text.isascii():
         return None
-    alphabet = "".join(odd_in(text))
+    alphabet = "".join(_odd_in(text))
     return None if _plain(alphabet) == alphabet else View(_plain(text))
 
 
@@ -136,11 +136,15 @@ def spelled_out(text: str, /) -> View | None:
     """The same, and with the letters of signs that stand for several, such as ligatures."""
     if text.isascii():
         return None
-    several = [c for c in odd_in(text) if len(form := folded(c)) > 1 and form.isascii()]
+    several = [c for c in _odd_in(text) if len(form := folded(c)) > 1 and form.isascii()]
     if not several:
         return None
     signs = re.finditer(f"[{''.join(several)}]", text)
     return changed(_plain(text), ((*sign.span(), folded(sign[0])) for sign in signs))
+
+
+_odd_in = lru_cache(maxsize=1)(odd_in)
+"""Two views ask it of the same portion of a text."""
 
 
 def _plain(text: str) -> str:
