@@ -31,6 +31,8 @@ PIECES = (
     "QUtJQUFB" * 8 + "\n", '"', "'", "{", '{"a":', ",", "password=,;&", "API_KEY=", "API_KEY=sk-qwhdk", "ssh a@b.co ",
     "ssh -a ", "ssh -a b", "scp a@b.co:a ", "git clone a@b.co:a ", "git clone", "7373682d" * 8 + " ",
     "c3NoIGFA" * 3 + " ",
+    "\b", "a\b", "\x1b[", "\x1b[1m", "\x1b]8;;", "\0", "\u200d", "\U0001f469\u200d", "\\u001b[", "\ufb01", "lb_writer_",
+    "key=", "Lessonbank-Writer-Key: ",
 )  # fmt: skip
 EVERYTHING = "\n".join(PIECES)
 """Has a sign of each kind of secret, so that none of them is left out as one that the text cannot hold."""

@@ -20,11 +20,12 @@ from lessonbank.guard.redact._views import (
     RUN,
     decoded,
     decoded_signs,
+    in_ascii,
     is_line,
     may_be_text,
     readings,
+    spelled_out,
     unbroken,
-    visible,
 )
 from lessonbank.guard.redact._words import STEMS
 
@@ -89,7 +90,7 @@ def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
 
 @given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6).map("".join))
 def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
-    for look in (visible, decoded_signs, unbroken):
+    for look in (in_ascii, spelled_out, decoded_signs, unbroken):
         if view := look(text):
             for at, letter in enumerate(view.text):
                 start, end = view.back(at, at + 1)

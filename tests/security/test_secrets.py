@@ -6,7 +6,6 @@ import gzip
 import json
 import logging
 import re
-import sqlite3
 import sys
 from collections.abc import Sequence
 from itertools import islice
@@ -16,14 +15,13 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.errors import StoreUnavailable
 from lessonbank.guard.redact import redact
 from lessonbank.testing import HashingEmbedder, ScriptedModel
-from lessonbank.testing.file_records import unpacked
 from lessonbank.types import Action, Experience, Lesson, Observation, Run, Step, ToolCall, Trajectory, Verdict
 
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
 import secrets_corpus as corpus
+from bank_file import everything_in
 
 CASES = corpus.cases()
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
@@ -130,32 +128,6 @@ def run_of(cases: Sequence[corpus.Case]) -> Trajectory:
         metadata={"data": data, **dict.fromkeys(some[10], 1)},
         original=tuple({"role": "user", "content": text} for text in some[11]),
     )
-
-
-def everything_in(path: Path) -> str:
-    """Every byte of the files, and every cell of every table, unpacked where it was packed."""
-    told = [place.read_bytes().decode("latin-1") for place in path.parent.iterdir() if place.is_file()]
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as file:
-        tables = [
-            name
-            for (name,) in file.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-            )
-        ]
-        for table in tables:
-            for row in file.execute(f'SELECT * FROM "{table}"'):
-                told.extend(_told(cell) for cell in row)
-    file.close()
-    return "\n".join(told)
-
-
-def _told(cell: object) -> str:
-    if not isinstance(cell, bytes):
-        return str(cell)
-    try:
-        return unpacked(cell).decode()
-    except StoreUnavailable:
-        return cell.decode("latin-1")
 
 
 @pytest.mark.full

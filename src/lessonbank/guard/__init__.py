@@ -3,6 +3,7 @@
 `redact` removes secrets, `gate` rejects bad lessons, `intake` applies both, `sanitise` makes text inert.
 """
 
+from ._characters import plain as plain
 from .sanitise import canonical as canonical
 from .sanitise import canonical_line as canonical_line
 from .sanitise import clean as clean

@@ -1,4 +1,7 @@
-"""Removes characters that hide text, forge a line or drive a terminal, and keeps all others."""
+"""Makes the one text that is searched for secrets, kept, shown and sent: what a reader sees, and nothing beside it.
+
+Whatever else could be removed from a text is removed here first. So no later step joins what stood apart.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
+BACKSPACE = "\b"
 BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 # Letters and signs that take room and show nothing, or choose a glyph: they can carry a hidden text.
 _FILLERS = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
 )
-_USUAL = frozenset("\n\t" + "".join(map(chr, range(0x20, 0x7F))))
+_USUAL = bytes((*b"\n\t", *range(0x20, 0x7F)))
 # Control sequences whole, so that nothing of a colour, a cursor movement or a hidden link (OSC 8) is left behind.
 _INTRODUCERS = frozenset("\x1b\x90\x98\x9b\x9d\x9e\x9f")
 _ESCAPE = re.compile(
@@ -20,6 +24,13 @@ _ESCAPE = re.compile(
     "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n\r]{0,4096}+(?:\x07|\x1b\\\\|\x9c)"
     "|\x1b[ -/]*+[0-Z\\\\^-~]"
 )
+_EMOJI = "\u2190-\u21ff\u2300-\u23ff\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff\U0001f000-\U0001faff"
+_JOINERS = frozenset("\u200d\ufe0f")
+_LOOSE = re.compile(
+    f"\u200d(?:(?<![{_EMOJI}]\u200d)(?<![{_EMOJI}]\ufe0f\u200d)|(?![{_EMOJI}]))"
+    f"|\ufe0f(?<![{_EMOJI}]\ufe0f)(?<![0-9#*]\ufe0f(?=\u20e3))"
+)
+"""A joiner that joins no two emoji, and a sign for the look of an emoji that follows none."""
 _PILE = 4
 """Marks on one letter: more than any language needs climb over the lines around them."""
 _MEANING = ("<super>", "<sub>", "<fraction>", "<circle>")
@@ -27,20 +38,48 @@ _MEANING = ("<super>", "<sub>", "<fraction>", "<circle>")
 
 
 def plain(text: str, /) -> str:
-    """`text` with every line break as `\\n`, and no terminal sequence and no control, format, private-use, surrogate,
-    unassigned or invisible code point; at most four marks on a letter. Linear in the length of `text`."""
-    odd = set(text) - _USUAL
-    if not odd:
+    """`text` as a reader sees it: with every line break as `\\n`, what a backspace takes back taken back, and no
+    terminal sequence and no control, format, private-use, surrogate, unassigned or invisible code point but those that
+    make one emoji of several; at most four marks on a letter. Linear in the length of `text`."""
+    text = before_backspaces(text)
+    if BACKSPACE not in text:
         return text
+    gone = struck(text)
+    return before_backspaces("".join(c for at, c in enumerate(text) if at not in gone))
+
+
+def before_backspaces(text: str, /) -> str:
+    """The same as `plain`, but backspaces are still there. Only text of terminals has any."""
+    if not (odd := odd_in(text)):
+        return text
+    text = text.replace("\0", "")  # first, as it may stand in the middle of a sequence: UTF-16 that was read as UTF-8
     if not odd.isdisjoint(_INTRODUCERS):
         text = _ESCAPE.sub("", text)
-    text = text.replace("\r\n", "\n")
-    return _thinned(_mapped(text, _allowed), odd)
+    text = _mapped(text.replace("\r\n", "\n"), _allowed)
+    return _thinned(text if odd.isdisjoint(_JOINERS) else _LOOSE.sub("", text), odd)
+
+
+def odd_in(text: str, /) -> set[str]:
+    """The different characters of `text` but line feeds, tabs and what ASCII prints."""
+    return set(text.encode("utf-8", "surrogatepass").translate(None, _USUAL).decode("utf-8", "surrogatepass"))
+
+
+def struck(text: str, /) -> set[int]:
+    """Where the backspaces of `text` stand, and what they take back: each the one before it in its line."""
+    gone, line = set[int](), list[int]()
+    for at, character in enumerate(text):
+        if character == "\n":
+            line.clear()
+        elif character != BACKSPACE:
+            line.append(at)
+        else:
+            gone.update((at, line.pop()) if line else (at,))
+    return gone
 
 
 def _mapped(text: str, to: Callable[[str], str]) -> str:
     """`text` with `to` applied to each odd character. Each different one is looked at once."""
-    table = {ord(c): new for c in set(text) - _USUAL if (new := to(c)) != c}
+    table = {ord(c): new for c in odd_in(text) if (new := to(c)) != c}
     return text.translate(table) if table else text
 
 
@@ -48,6 +87,8 @@ def _mapped(text: str, to: Callable[[str], str]) -> str:
 def _allowed(character: str) -> str:
     if character in BREAKS:
         return "\n"
+    if character == BACKSPACE or character in _JOINERS:
+        return character
     hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn"} or character in _FILLERS
     return "" if hidden or _chooses_a_glyph(character) else character
 

@@ -117,8 +117,11 @@ async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | No
 
 
 async def add_key(store: Store, role: Role, name: str, /) -> str:
-    """A new key. The bank keeps its digest only; an earlier key of the same name and role ends."""
-    key = secrets.token_urlsafe(32)
+    """A new key. The bank keeps its digest only; an earlier key of the same name and role ends.
+
+    It begins with what it is, by which the redactor knows it in any text.
+    """
+    key = f"lb_{role}_{secrets.token_urlsafe(32)}"
     await store.set_setting(_setting(role, name), _digest(key))
     return key
 

@@ -20,7 +20,7 @@ from lessonbank.types.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
-from .redact import Redacting, checked, redacted, redacted_together, whole
+from .redact import Redacting, redacted, redacted_together, through, whole
 
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
@@ -83,7 +83,7 @@ class IntakeFilter:
 
     async def sentence(self, told: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
-        return told and await self.task(told)
+        return await self.task(told) if told.strip() else told
 
     async def changes(self, changes: Sequence[Change], /, *, given: Experience) -> tuple[Change, ...]:
         """Redact what a consolidator decided about `given`, which is redacted already."""
@@ -163,4 +163,4 @@ def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
 
 
 def _task(task: str, redactor: Redactor) -> str:
-    return checked(redactor(task)).strip() or "[removed]"
+    return through(redactor, task).strip() or "[removed]"

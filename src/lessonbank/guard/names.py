@@ -11,6 +11,7 @@ from lessonbank.errors import UsageError
 
 from ._characters import plain
 from .gate import looks_like
+from .redact import holds_key
 
 LONGEST: Final = 100
 """Characters that a name may have."""
@@ -42,6 +43,8 @@ def checked_name(name: object, /, *, what: str) -> str:
         raise UsageError(f"{what}{shown(name)} is not in the accepted form of a name: write {accepted!r}")
     if any(len(alphabets) > 1 for alphabets in map(_alphabets, name.split())):
         raise UsageError(f"{what}{shown(name)} mixes letters of several alphabets in one word: write it in one")
+    if holds_key(name):
+        raise UsageError(f"{what} takes a name, which others read; this one holds a key: write a name without it")
     if name_key(name) in OWN:
         raise UsageError(f"{what}{shown(name)} is a name that the bank itself uses: choose another")
     return name

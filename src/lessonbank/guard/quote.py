@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 from lessonbank.protocols import Redactor
 
-from .redact import checked, redact
+from .redact import redact, through
 from .sanitise import one_line
 
 _READ = 20_000
@@ -52,8 +52,8 @@ def whole(said: str, /, *, limit: int) -> str:
 
 def _through(redactor: Redactor, said: str, limit: int) -> str:
     if len(said) <= limit + _EDGE:
-        return checked(redactor(said))
-    return checked(redactor(said[: limit + _EDGE]))[:-_EDGE]
+        return through(redactor, said)
+    return through(redactor, said[: limit + _EDGE])[:-_EDGE]
 
 
 def words_of(error: BaseException, /) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from bisect import bisect_left
 
@@ -9,6 +10,9 @@ from ._characters import folded, plain, shadow, with_blanks
 from ._chat_tokens import inner, speaks, turns
 from ._links import links
 
+SLOT = re.compile(r"<(?:[^\W\d_]|…)[^<>\n=\"]{0,160}>")
+"""What stands in a lesson for a value of a run: `<order id from find_customer's result>`."""
+_LONGEST_SLOT = 163
 _CUT = " …[cut]"
 _PROSE = bytes({*b"\n\t", *range(0x20, 0x7F)} - {*b"<[]&:"})
 """What neither changes nor is a sign without which `turns`, `inner` and `links` find nothing."""
@@ -102,7 +106,9 @@ def is_prose(text: str, /) -> bool:
 def _shortened(text: str, limit: int) -> str:
     if len(text) <= limit or (len(text) <= limit + len(_CUT) and text.endswith(_CUT)):
         return text
-    return text[:limit].rstrip() + _CUT
+    near = SLOT.finditer(text, max(0, limit - _LONGEST_SLOT), limit + _LONGEST_SLOT)
+    end = next((found.start() for found in near if found.start() < limit < found.end()), limit)
+    return text[:end].rstrip() + _CUT
 
 
 def canonical_line(text: str, /, *, limit: int | None = None) -> str:

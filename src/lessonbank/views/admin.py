@@ -196,6 +196,7 @@ class AsyncAdmin:
             writer="import",
             approved_by=approved_by,
             one_wording=self._of.one_wording,
+            redactor=self._of.intake.redactor,
         )
 
     async def _remember(self, found: memories.Memories, name: str) -> int:
@@ -269,7 +270,7 @@ class AsyncAdmin:
         """
         if self._of.skips("purge"):
             return Erasing()
-        reason = a_text(reason, "reason=")
+        reason = await self._of.intake.sentence(a_text(reason, "reason="))
         named = Erasing(
             lessons=maybe_ids(lesson, "lesson="),
             runs=maybe_ids(run, "run="),

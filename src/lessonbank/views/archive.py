@@ -26,9 +26,10 @@ from lessonbank.arguments import check_data, named, shown
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
-from lessonbank.protocols import Imported, Store
+from lessonbank.guard.redact import redacted, through
+from lessonbank.protocols import Imported, Redactor, Store
 from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory
-from lessonbank.types.ids import now
+from lessonbank.types.ids import digest, now
 from lessonbank.types.runs import data_of
 
 R = TypeVar("R", bound=Record)
@@ -84,14 +85,22 @@ def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
 
 
 async def read(
-    store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None, one_wording: bool = False
+    store: Store,
+    path: Path,
+    /,
+    *,
+    scope: str,
+    writer: str,
+    approved_by: str | None = None,
+    one_wording: bool = False,
+    redactor: Redactor | None = None,
 ) -> int:
     """Add the records of an export that `scope` does not have; how many were new.
 
     The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
     ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
     that were trusted where they come from. With `one_wording`, a lesson that is here in the same words is not kept
-    twice.
+    twice. Each text is redacted: the other bank may not have been, or may not have known a form of key.
 
     Raises:
         FormatError: not an export, cut short, changed, of an unknown version, or with a time that cannot be.
@@ -100,7 +109,7 @@ async def read(
     if approved_by is not None:
         checked_name(approved_by, what="approved_by=")
     records = await to_thread.run_sync(_checked, path)
-    portions = partial(_portions, records, path, scope)
+    portions = partial(_portions, records, path, scope, redactor)
     return await store.import_records(
         portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
     )
@@ -117,14 +126,37 @@ async def add(store: Store, experiences: Sequence[Experience], /, *, scope: str,
     return await store.import_records(portions, scope=scope, writer=writer, one_wording=one_wording)
 
 
-def _portions(records: Callable[[], Iterator[tuple[Record, int]]], path: Path, scope: str) -> Iterator[Imported]:
+def _portions(
+    records: Callable[[], Iterator[tuple[Record, int]]], path: Path, scope: str, redactor: Redactor | None
+) -> Iterator[Imported]:
     """The records of a file in portions, as they may be kept in `scope`."""
     rest = records()
     try:
         while told := list(_some(rest)):
-            yield _portion(told, scope)
+            yield _portion(told if redactor is None else _redacted(told, redactor), scope)
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read {named(path)} as an export: {error}; nothing was imported") from error
+
+
+def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:
+    """`told` without secrets in runs and experiences, and in what receipts say."""
+    return [
+        _redacted_receipt(record, redactor)
+        if isinstance(record, Recall)
+        else redacted(record, redactor)
+        if isinstance(record, Trajectory | Experience)
+        else record
+        for record in told
+    ]
+
+
+def _redacted_receipt(receipt: Recall, redactor: Redactor) -> Recall:
+    """One whose text changes has the digest of the text that is kept."""
+    task, text = (through(redactor, said) if said else said for said in (receipt.task, receipt.text))
+    if (task, text) == (receipt.task, receipt.text):
+        return receipt
+    proof = digest(text) if receipt.text_digest and text != receipt.text else receipt.text_digest
+    return receipt.model_copy(update={"task": task, "text": text, "text_digest": proof})
 
 
 def _portion(told: Sequence[Record], scope: str) -> Imported:

@@ -84,12 +84,20 @@ class Handle:
         writer = self.writer if by is None else person(by)
         if self.skips("a change"):
             return ()
+        safe = [await self._without_secrets(change) for change in changes]
         entries, notes = await self.apply_embedded(
-            changes, vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
+            safe, vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
         )
         for note in notes:
             log.warning("%s", note)
         return tuple(entries)
+
+    async def _without_secrets(self, change: Change) -> Change:
+        """`change` with its reason redacted: its texts are, but a reason is what a person typed just now."""
+        reason: str = getattr(change, "reason", "")
+        if (told := await self.intake.sentence(reason)) == reason:
+            return change
+        return change.model_copy(update={"reason": told})
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""

@@ -189,7 +189,8 @@ class AsyncRuns:
         waiting = await self.unlabelled()
         if waiting or self._of.skips("an audit"):
             return waiting
-        await self._of.ledger.audit(count, scope=self._of.scope, by=writer, reason=reason)
+        why = await self._of.intake.sentence(reason)
+        await self._of.ledger.audit(count, scope=self._of.scope, by=writer, reason=why)
         return await self.unlabelled()
 
     async def unlabelled(self) -> tuple[Run, ...]:

@@ -21,6 +21,9 @@ TURN: Final = 2_000
 LEAVES: Final = 20_000
 DEPTH: Final = 40
 FIELD = re.compile(r"[^\W\d][\w -]{0,40}")
+_TOOL: Final = 60
+"""Characters of a tool's name that a slot tells."""
+_NOT_IN_A_SLOT = re.compile(r"[<>\s=\"]+")
 _DIGIT = re.compile(r"\d")
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 PAIR_OR_WORDS = Sought(
@@ -92,7 +95,7 @@ def parts_of(run: Trajectory, /) -> list[Part]:
         for number, seen in enumerate(returned):
             called = calls[number] if number < len(calls) else (calls[0] if len(calls) == 1 else None)
             tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
-            source = f"{tool}'s result" if tool else "an earlier result"
+            source = f"{_NOT_IN_A_SLOT.sub(' ', tool[:_TOOL])}'s result" if tool else "an earlier result"
             parts.append(Part(step, source, seen.text, parsed(seen.text), of_command))
     return [*parts, Part(len(run.steps), "", run.answer or "")]
 

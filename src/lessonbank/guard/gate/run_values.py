@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice, pairwise
 from typing import Final, Literal
 
+from lessonbank.guard._characters import plain
+from lessonbank.guard.sanitise import SLOT
 from lessonbank.types import Json, Trajectory
 
 from ._empty import DENSE
@@ -110,9 +113,10 @@ class RunValues:
     def mask(self, text: str, /, *, level: Level = "prose") -> str:
         """`text` with a slot such as `<order id>` for each value that it repeats or that looks personal.
 
+        It is first put as a reader sees it: a sequence that drives a terminal must not take part of a slot with it.
         In a `command` plain numbers and dates stay unless the run has them: they are its options.
         """
-        text = nfc(text)
+        text = nfc(plain(text))
         spans = list(self._repeats(text))
         for found in look_alikes(text):
             if level == "prose" or _stands_out(text, found):
@@ -376,6 +380,7 @@ def _replaced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
     """`text` with the slot of each span; of those that overlap the longest names it."""
     if not spans:
         return text
+    spans = _with_slots(spans, [found.span() for found in SLOT.finditer(text)])
     merged: list[tuple[int, int, str, int]] = []
     for start, end, noun in sorted(spans, key=lambda span: (span[0], -span[1])):
         size = end - start
@@ -395,6 +400,21 @@ def _replaced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
             parts += [between, slot]
         done = max(done, end)
     return "".join((*parts, text[done:]))
+
+
+def _with_slots(
+    spans: Sequence[tuple[int, int, str]], slots: Sequence[tuple[int, int]]
+) -> Sequence[tuple[int, int, str]]:
+    """`spans`, each with all of a slot that it would cut in two. Its own slot then stands for both."""
+    if not slots:
+        return spans
+    begins = [start for start, _ in slots]
+
+    def beyond(at: int) -> tuple[int, int]:
+        start, end = slots[max(0, bisect_left(begins, at) - 1)]
+        return (start, end) if start < at < end else (at, at)
+
+    return [(beyond(start)[0], beyond(end)[1], noun) for start, end, noun in spans]
 
 
 def _told_by(value: str, kind: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 
 from ._keys import cut_off, private_keys
@@ -118,11 +118,22 @@ def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
     return [span for detect in detectors for span in detect(page)]
 
 
+def found_near(view: View, /, *, detectors: Sequence[Detector] = DETECTORS) -> Iterator[Span]:
+    """What `found_in` finds in a view near its changes, with the places of the text itself."""
+    for span in _near_changes(view, lambda text: found_in(text, detectors=detectors)):
+        start, end = view.back(span.start, span.end)
+        yield span._replace(start=start, end=end)
+
+
 def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:
+    return _near_changes(view, lambda text: _directly(Page(text), detectors))
+
+
+def _near_changes(view: View, read: Callable[[str], Iterable[Span]]) -> Iterator[Span]:
     """What stands in a view near its changes. All these parts are read as one text: there can be very many."""
     near = list(view.near())
     begins = list(_begins(last - first for first, last in near))
-    for span in _directly(Page(_APART.join(view.text[first:last] for first, last in near)), detectors):
+    for span in read(_APART.join(view.text[first:last] for first, last in near)):
         number = bisect_right(begins, span.start) - 1
         first, last = near[number][0] - begins[number], near[number][1]
         yield span._replace(start=span.start + first, end=min(span.end + first, last))

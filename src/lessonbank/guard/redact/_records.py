@@ -10,10 +10,11 @@ from typing import TypeAlias, TypeVar, cast
 
 from lessonbank import types
 from lessonbank.errors import UsageError
+from lessonbank.guard._characters import before_backspaces, plain
 from lessonbank.protocols import Redactor
 from lessonbank.types import Json, Record
 
-from ._redactor import PerRun, Redaction
+from ._redactor import PerRun, Redacting, Redaction
 from ._words import kind_of_name
 
 R = TypeVar("R", bound=Record)
@@ -70,15 +71,20 @@ def redacted(record: R, redactor: Redactor, /) -> R:
 def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
     """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
-    fields, trimmed = _fields_of(records) if isinstance(fresh, Redaction) else (set[tuple[str, str]](), False)
-    if isinstance(fresh, Redaction) and fresh.finds_nothing(fields):
+    if not isinstance(fresh, Redaction):
+        field = _field(fresh)
+        for record in records:
+            field("", getattr(record, "task", ""))  # as below
+        return [_through(record, field) for record in records]
+    fields, trimmed = _fields_of(records)
+    if any(before_backspaces(text) != text for _, text in fields):
+        records = [_through(record, lambda _, text: before_backspaces(text)) for record in records]
+        fields, trimmed = _fields_of(records)
+    if fresh.finds_nothing(fields):
         return list(records) if trimmed else [_through(record, _same) for record in records]
     field = _field(fresh)
     for record in records:
-        if task := getattr(record, "task", ""):
-            field("", task)  # first, so that it reads as the same task does when it is asked for
-    if not isinstance(fresh, Redaction):
-        return [_through(record, field) for record in records]
+        field("", getattr(record, "task", ""))  # first, so that it reads as the same task does when it is asked for
     for _, text in fields:
         fresh.reserve(text)
     cleaned = [_through(record, field) for record in records]
@@ -139,15 +145,16 @@ def _field(redactor: Redactor) -> Field:
     def field(name: str, text: str) -> str:
         if not text or (name, text) in done:
             return done.get((name, text), text)
-        told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else redactor(text)
-        done[name, text] = checked(told)
+        told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else through(redactor, text)
+        done[name, text] = told
         return told
 
     return field
 
 
-def checked(told: object, /) -> str:
-    """What a redactor gave, if it is text. Raises UsageError."""
+def through(redactor: Redactor, text: str, /) -> str:
+    """What `redactor` makes of `text` as a reader sees it. Raises UsageError: it gave something that is no text."""
+    told = cast("object", redactor(text if isinstance(redactor, Redacting | Redaction) else plain(text)))
     if not isinstance(told, str):
         raise UsageError(f"redact= takes a function of text that returns text; this one gave {type(told).__name__}")
     return told

@@ -7,18 +7,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from lessonbank.guard._characters import BACKSPACE, before_backspaces, plain, struck
 from lessonbank.protocols import Redactor
 
-from ._detect import DETECTORS, found_in, found_together
+from ._detect import DETECTORS, found_in, found_near, found_together
 from ._numbers import LEAST, known_numbers
-from ._spans import PLACEHOLDER, Detector, Span
+from ._spans import PLACEHOLDER, Detector, Span, merged
+from ._views import without
 from ._words import harmless, kind_of_name, random_looking, unspeakable
 
 _ROUNDS = 4
 """What is left of a text may look like another secret, so it is read again, at most so many times."""
+_TAKEN_BACK = ""
+"""The kind of what a backspace takes back: nothing stands in its place."""
 _KNOWN = 64
 """The most values per run that are looked for everywhere after their name gave them away once."""
-_SPREAD = re.compile(r"\\+[nrt]|[\s\u200b-\u200f\u2060\ufeff]")
+_SPREAD = re.compile(r"\\+[nrt]|\s")
 
 
 @runtime_checkable
@@ -31,7 +35,9 @@ class PerRun(Protocol):
 class Redaction:
     """A redactor for one run: the same value gets the same placeholder everywhere in it.
 
-    Redacting a text twice gives the same as redacting it once. Time and memory are linear in the text.
+    What it gives is the text as a reader sees it: nothing that hides in it or drives a terminal is left, so that no
+    later step can join the halves of a secret. Redacting a text twice gives the same as redacting it once. Time and
+    memory are linear in the text.
     """
 
     def __init__(self, *, detectors: Sequence[Detector] = DETECTORS) -> None:
@@ -46,7 +52,10 @@ class Redaction:
 
     def __call__(self, text: str, /) -> str:
         """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
+        text = before_backspaces(text)
         self.reserve(text)
+        if BACKSPACE in text:
+            text = self._overtyped(text)
         for number in range(_ROUNDS):
             spans = self._read.get(text)
             if spans is None:
@@ -62,13 +71,14 @@ class Redaction:
         """Read many fields, each a name or `""` and a text, as one. What was read so is not read again."""
         if self._detectors is not DETECTORS:
             return False
-        texts, secrets = list[str](), 0
+        texts, secrets, overtyped = list[str](), 0, False
         for name, value in fields:
             name = name[-80:]
             secrets += bool(name and self._kind(name, value))
+            overtyped = overtyped or BACKSPACE in value
             texts.append(f"{name}: {value}" if name else value)
         self._read = found_together(unique := dict.fromkeys(texts))
-        return not secrets and len(self._read) == len(unique) and not any(self._read.values())
+        return not (secrets or overtyped) and len(self._read) == len(unique) and not any(self._read.values())
 
     def reserve(self, text: str, /) -> None:
         """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""
@@ -77,9 +87,9 @@ class Redaction:
 
     def field(self, name: str, value: str, /) -> str:
         """Redact the value of a field. The name may show that all of it is a secret."""
-        name = name[-80:]
+        name, value = plain(name)[-80:], before_backspaces(value)
         if kind := self._kind(name, value):
-            return self._placeholder(Span(0, len(value), kind, value, typed=False))
+            return self._placeholder(Span(0, len(value), kind, plain(value), typed=False))
         told = self(f"{name}: {value}")
         return told[len(name) + 2 :] if told.startswith(f"{name}: ") else self(value)
 
@@ -99,6 +109,14 @@ class Redaction:
         """Replace the values that turned out to be secrets elsewhere in the run."""
         return self(text) if self._without_known(text) != text else text
 
+    def _overtyped(self, text: str) -> str:
+        """`text` as its backspaces leave it. A secret goes whole, whether it was typed over or only looks so."""
+        gone = sorted(struck(text))
+        spans = [Span(at, at + 1, _TAKEN_BACK, "", typed=False) for at in gone]
+        for unread in ([at for at in gone if text[at] == BACKSPACE], gone):
+            spans += found_near(without(text, unread), detectors=self._detectors)
+        return plain(self._without(text, merged(spans)))
+
     def _without_known(self, text: str) -> str:
         for value, placeholder in self._known.items():
             if value in text:
@@ -109,7 +127,7 @@ class Redaction:
     def _without(self, text: str, spans: Sequence[Span]) -> str:
         parts, done = list[str](), 0
         for span in spans:
-            put = self._placeholder(span)
+            put = self._placeholder(span) if span.kind != _TAKEN_BACK else ""
             parts += (text[done : span.start], f'"{put}"' if _is_number(text, span) else put)
             done = span.end
         return "".join((*parts, text[done:]))

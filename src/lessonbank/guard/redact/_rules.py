@@ -83,6 +83,11 @@ def ruled(page: Page, /) -> Iterator[Span]:
             yield from rule.at(word, page)
 
 
+def holds_key(text: str, /) -> bool:
+    """Whether `text` holds a key whose form alone gives it away."""
+    return any(span.typed for span in ruled(Page(text)))
+
+
 @cache
 def cut_off_secret() -> re.Pattern[str]:
     """How a text ends that was cut off inside a secret."""

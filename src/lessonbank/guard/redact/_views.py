@@ -1,4 +1,4 @@
-"""Reads a text as others do: without invisible characters, unescaped, with broken lines joined, decoded.
+"""Reads a text as others do: in plain letters, unescaped, with broken lines joined, decoded.
 
 Each view knows where its characters come from, so that what is found in it can be removed from the text itself.
 """
@@ -10,20 +10,18 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import itemgetter
 from typing import TypeAlias, cast
 
-from lessonbank.guard._characters import shadow
+from lessonbank.guard._characters import folded, odd_in, plain, shadow
 
 from ._spans import Page
 
-_HIDDEN = re.compile(
-    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
-    "\uffa0\U000e0000-\U000e0fff]+"
-)
 _HYPHENS = re.compile("[\u2010-\u2012\u2212]")
 _CODED = re.compile(
-    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
+    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|(?:(?:u00|x)(?:1[bB]\[|9[bB])|(?:033|e)\[)[0-?]{0,40}+[ -/]{0,8}+[@-~]"
+    r"|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
     r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
 )
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
@@ -44,6 +42,7 @@ _HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
 _NEAR = 400
 """Characters on both sides of a change in which a secret may stand that shows only after it."""
 _BLANK = re.compile(r"\s")
+_SEQUENCE = re.compile(rb"\x1b\[[0-?]*+[ -/]*+[@-~]")
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
@@ -120,20 +119,32 @@ def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | Non
     return View("".join((*parts, text[done:])), pieces) if done else None
 
 
-def plain(text: str, /) -> View | None:
+def without(text: str, places: Sequence[int], /) -> View:
+    """`text` without the characters at `places`, which are in order."""
+    return changed(text, ((at, at + 1, "") for at in places)) or View(text)
+
+
+def in_ascii(text: str, /) -> View | None:
     """With letters of other widths and fonts as plain ones."""
     if text.isascii():
         return None
-    alphabet = "".join(set(text))
+    alphabet = "".join(_odd_in(text))
     return None if _plain(alphabet) == alphabet else View(_plain(text))
 
 
-def visible(text: str, /) -> View | None:
-    """The same, and without code points that cannot be seen."""
-    if text.isascii() or not _HIDDEN.search("".join(set(text))):
+def spelled_out(text: str, /) -> View | None:
+    """The same, and with the letters of signs that stand for several, such as ligatures."""
+    if text.isascii():
         return None
-    told = _plain(text)
-    return changed(told, ((*found.span(), "") for found in _HIDDEN.finditer(told)))
+    several = [c for c in _odd_in(text) if len(form := folded(c)) > 1 and form.isascii()]
+    if not several:
+        return None
+    signs = re.finditer(f"[{''.join(several)}]", text)
+    return changed(_plain(text), ((*sign.span(), folded(sign[0])) for sign in signs))
+
+
+_odd_in = lru_cache(maxsize=1)(odd_in)
+"""Two views ask it of the same portion of a text."""
 
 
 def _plain(text: str) -> str:
@@ -148,8 +159,15 @@ def decoded_signs(text: str, /) -> View | None:
 
 
 def _meaning(found: re.Match[str]) -> str:
-    code = found[found.lastindex or 0]
-    return _ESCAPED.get(code, code) if found.lastindex in (1, 4) else chr(int(code, 16))
+    if found.lastindex is None:  # a sequence that drives a terminal
+        return ""
+    code = found[found.lastindex]
+    return _ESCAPED.get(code, code) if found.lastindex in (1, 4) else _sign(code)
+
+
+@lru_cache(maxsize=4096)
+def _sign(code: str) -> str:
+    return plain(chr(int(code, 16)))
 
 
 def unbroken(text: str, /) -> View | None:
@@ -217,7 +235,9 @@ def readings(token: str) -> Iterator[str]:
 
 
 def _readable(data: bytes) -> str:
+    if b"\0" in data or b"\x1b" in data:
+        data = _SEQUENCE.sub(b"", data.replace(b"\0", b""))
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (plain, visible, decoded_signs)
+VIEWS: tuple[Look, ...] = (in_ascii, spelled_out, decoded_signs)

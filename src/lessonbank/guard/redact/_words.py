@@ -8,6 +8,7 @@ from collections import Counter
 
 KEYS = (
     "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage|service|deploy|admin"
+    "|lessonbank|writer|reviewer"
     "|openai|anthropic|cohere|gemini|mistral|deepseek|groq|together|azure|stripe|datadog|sendgrid|pinecone|tavily"
 )
 ABROAD = (

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, cast
 
+from lessonbank.guard import plain
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, words
 from lessonbank.types import Json, ToolCall
 
@@ -71,7 +72,7 @@ _ICON = re.compile(r"(?:\\u[ef][0-9a-f]{3}|[\ue000-\uf8ff])\s*")
 _WORD = re.compile(r"[^\W\d_]+")
 _PATH_LIKE = re.compile(r"[\w.@~-]*(?:/[\w.@~+-]*)+|[\w-]+(?:\.[\w-]+)+")
 _COMMAND_WORD = re.compile(r"(?:^|&&|\|\||[|;(]|\$\()\s*(?:sudo\s+)?\S+|(?<=\s)-m\s+\S+|(?<=\s)--?[\w-]+")
-_SLOT = re.compile(r"<[^<>]{1,80}>")
+_SLOT = re.compile(r"<[^<>]{1,160}>")
 # An argument that is an id even if it stands nowhere else: capitals and digits; behind a tool's name, a letter and
 # digits. The value of an option, such as `--select E501`, is the program's.
 _LONE_ID = re.compile(
@@ -83,7 +84,7 @@ _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
 _SLOT_OR_WORD = re.compile(f"{_SLOT.pattern}|{_WORD.pattern}")
 _SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
 _NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
-_UNCOMMON = re.compile(r"(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
+_SLOT_OR_UNCOMMON = re.compile(_SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
 
 
 @dataclass
@@ -142,15 +143,15 @@ class Shown:
         if at < 0:
             return ""
         said = page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
-        return _STATED.sub("", _ICON.sub("", said)).replace('"', "'")
+        return _STATED.sub("", plain(_ICON.sub("", said))).replace('"', "'")
 
     def prose(self, text: str, /) -> str:
         """`text` without values, where it is a sentence."""
-        return self.values().mask(self._named(_QUOTED.sub(self._quoted, text)))
+        return self.values().mask(self._named(_QUOTED.sub(self._quoted, plain(text))))
 
     def command(self, text: str, step: int, /) -> str:
         """`text` without values, where it does something at `step`: program, options, controls and paths stay."""
-        known = self._without_seen(self._named(_QUOTED.sub(self._quoted, text)), step)
+        known = self._without_seen(self._named(_QUOTED.sub(self._quoted, plain(text))), step)
         return _without_lone_ids(self._without_words_of_task(self.values().mask(known, level="command")))
 
     def _named(self, text: str) -> str:
@@ -203,7 +204,13 @@ def _replaced(text: str, told: Sequence[tuple[int, int, str]]) -> str:
 
 def _without_lone_ids(line: str) -> str:
     ids = _LONE_ID_OF_TOOL if _TOOL_NAME.match(line) else _LONE_ID
-    return ids.sub(lambda m: m[0] if _OPTION_BEFORE.search(line, max(0, m.start() - 60), m.start()) else "<id>", line)
+    slots = [slot.span() for slot in _SLOT.finditer(line)]
+
+    def without(match: re.Match[str]) -> str:
+        is_option = _OPTION_BEFORE.search(line, max(0, match.start() - 60), match.start())
+        return match[0] if is_option or _inside(match, slots) else "<id>"
+
+    return ids.sub(without, line)
 
 
 def _inside(match: re.Match[str], spans: Sequence[tuple[int, int]]) -> bool:
@@ -263,6 +270,7 @@ def _scalars(value: Json) -> list[str]:
 
 def action_line(line: str, shown: Shown, /, *, step: int) -> str:
     """An action that was written as text: what it acts on stays, what it types is a slot."""
+    line = plain(line)
     made = _parsed_call(line)
     if made is not None:
         verb, given = made
@@ -349,4 +357,4 @@ def uncommon_pairs(text: str, /) -> str:
                 told.append(word)
         return " ".join(told)
 
-    return _UNCOMMON.sub(without, text)
+    return _SLOT_OR_UNCOMMON.sub(lambda match: match[0] if match[0][0] == "<" else without(match), text)
