@@ -13,7 +13,7 @@ from os import PathLike
 from time import perf_counter
 from typing import Any, Final, Self, TypeVar
 
-from ._concurrency import gather
+from ._concurrency import gather, if_there
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
 from .arguments import (
@@ -42,7 +42,7 @@ from .evidence.trial import Tasks, try_again
 from .evidence.trial_design import Design as TrialDesign
 from .evidence.trial_design import Trial, asked
 from .guard import check_scope
-from .guard.identity import identity_of, sealed
+from .guard.identity import identity_of, seal
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -52,9 +52,11 @@ from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
     run_from,
     runs_from,
-    submitted,
+    submitted_recall,
     truths_of,
+    truths_with_submitted,
     with_metadata,
+    with_submission,
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
@@ -82,7 +84,6 @@ from .retrieving.one_look import one_look
 from .retrieving.trusted import Trusted
 from .types import (
     RECALL,
-    SUBMITTED,
     UNFINISHED,
     Change,
     Experience,
@@ -275,7 +276,7 @@ class AsyncReasoningBank:
             receipt, truths = None, truths if prior.new else {}
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
-        return await self._learn_new(prior, receipt, truths, graded, metadata)
+        return await self._learn_new(prior, receipt, truths, graded, metadata, who=who)
 
     async def _learn_new(
         self,
@@ -284,10 +285,13 @@ class AsyncReasoningBank:
         truths: Verdicts,
         graded: tuple[str, ...] = (),
         metadata: Mapping[str, Json] | None = None,
+        *,
+        who: str | None = None,
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
+        who = await self._identity() if who is None else who
         new = with_metadata(await self._intake.runs(prior.new), metadata)
-        await self.store.keep(new, scope=self.scope)
+        truths, receipt = await self._keep(new, truths, receipt, who=who)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
         judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
@@ -334,16 +338,57 @@ class AsyncReasoningBank:
         for note in unmeasured:
             log.warning("%s", note)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
-        truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        seal = await sealed(self.store, who, self.writer, runs=[run.id for run in runs], scope=self.scope)
-        told |= {"identity": who, "writer": self.writer, "seal": seal}
-        kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
-        await self.store.keep(kept, scope=self.scope, wait=IN_HAND if self._submits_here else 0.0)
+        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        kept = with_metadata(await self._intake.runs(runs), a_mapping(metadata))
+        await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self._submits_here else 0.0)
         if self._submits_here:
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
+
+    async def _keep(
+        self,
+        runs: Sequence[Trajectory],
+        truths: Verdicts,
+        receipt: Recall | None,
+        /,
+        *,
+        who: str,
+        wait: float = IN_HAND,
+    ) -> tuple[Verdicts, Recall | None]:
+        """Put runs on disk with all that is known of them, before anything slow begins; what is known then.
+
+        Of a run that waited already, what was said of it earlier counts until somebody says otherwise.
+        """
+        ids = [run.id for run in runs]
+        proof = seal(await self._receipts.secret(), who, self.writer, runs=ids, scope=self.scope)
+        stamp = partial(
+            with_submission,
+            recall_id=receipt.id if receipt else None,
+            group=ids,
+            teller={"identity": who, "writer": self.writer, "seal": proof},
+        )
+        stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
+        new = await self.store.keep(stamped, scope=self.scope, wait=wait)
+        if len(new) == len(ids):
+            return truths, receipt
+        waited = [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
+        recall = next(filter(None, map(submitted_recall, waited)), None)
+        receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
+        return truths_with_submitted(truths, waited, success_at=self._success_at), receipt
+
+    async def _hand_in(
+        self,
+        runs: Sequence[Trajectory],
+        outcome: Sequence[Outcome] | None,
+        reward: Sequence[float] | None,
+        recall: Recall | None,
+        /,
+    ) -> None:
+        """Put redacted runs on disk, to be learned later."""
+        receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        await self._keep(runs, truths, receipt, who=await self._identity())
 
     async def keep_unfinished(
         self,
@@ -643,7 +688,9 @@ class AsyncReasoningBank:
             raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
-        scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
+        scaling = ScaledTask(
+            BankMemory(bank, bank._intake, limit, bank._hand_in), self._scaler, design, self.scope, notes
+        )
         with self._intake.in_force():
             return await scaling.run(task, agent, verifier=verify, progress=progress)
 

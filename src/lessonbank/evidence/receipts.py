@@ -28,11 +28,15 @@ class Receipts:
         self._secret: str | None = None
         self._is_warned = False
 
-    async def keep(self, recall: Recall, /) -> Recall:
-        """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
+    async def secret(self) -> str:
+        """The secret of the bank, with which it signs what may leave it; empty where it has none."""
         if self._secret is None:
             self._secret = await self._store.setting(RECEIPT_SECRET) or ""
-        signed = recall.model_copy(update={"signature": signature(recall, secret=self._secret)})
+        return self._secret
+
+    async def keep(self, recall: Recall, /) -> Recall:
+        """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
+        signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
         problem = await briefly(self._store.record(recall))
         if problem is None:
             self._is_warned = False
