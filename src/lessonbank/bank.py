@@ -50,6 +50,7 @@ from .learning.consolidation import OneWording, append
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
+    request_of,
     run_from,
     runs_from,
     submitted_recall,
@@ -68,7 +69,7 @@ from .learning.prior_runs import (
     own_receipt,
     settled_by_another,
 )
-from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
+from .learning.settlement import changed_settlement, corrected, of_another_task, settled_otherwise, told_by
 from .learning.shown_texts import texts_shown
 from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
@@ -269,9 +270,10 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
+        swapped = self._swapped(receipt, runs)
         receipt, refused = await own_receipt(self.store, receipt, prior)
         foreign = await settled_by_another(self.store, receipt, who)
-        graded = (*unmeasured, *refused, *foreign, *graded)
+        graded = (*unmeasured, *refused, *foreign, *swapped, *graded)
         if foreign:
             receipt, truths = None, truths if prior.new else {}
         if not prior.new:
@@ -345,6 +347,17 @@ class AsyncReasoningBank:
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
+
+    def _swapped(self, receipt: Recall | None, runs: Sequence[Trajectory]) -> tuple[str, ...]:
+        """A note for each run that begins with the task of another recall than the one that it settles."""
+        other = [(run, self._receipts.mistaken_for(receipt, request_of(run))) for run in runs]
+        return tuple(
+            f"another task: run {shown(run.id)} begins with {shown(request_of(run))}, for which the recall "
+            f"{shown(id)} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with the "
+            "recall that it used"
+            for run, id in other
+            if receipt and id
+        )
 
     async def _keep(
         self,
@@ -917,10 +930,11 @@ class AsyncReasoningBank:
         kept = {one.id for one in (*new, *brought)}
         settlement = None
         if result:
-            _, others = await earlier_settlement(
+            before, others = await earlier_settlement(
                 self.store, result.receipt, result.prior, result.truths, besides=result.attempts
             )
             settlement = told_by(result.settlement(experience.id, others), who)
+            notes += settled_otherwise(before, result.attempts)
         _, misfit = await self._handle.apply_embedded(
             changes,
             {id: vector for id, vector in vectors.items() if id in kept},

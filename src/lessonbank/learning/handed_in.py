@@ -11,7 +11,7 @@ from anyio import to_thread
 from lessonbank._counting import counted
 from lessonbank.arguments import a_mapping, is_a, kind, shown
 from lessonbank.errors import UsageError
-from lessonbank.messages import trajectory_from
+from lessonbank.messages import first_request, trajectory_from
 from lessonbank.types import (
     SUBMITTED,
     Json,
@@ -100,6 +100,13 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
             f"{name} has {counted(len(several), 'value')} for {counted(count, 'run')}: give one, or one for each run"
         )
     return several
+
+
+def request_of(run: Trajectory, /) -> str:
+    """What the user asked for first, as the messages of a run say it; empty where they do not."""
+    opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
+    said = [one.text for one in opening.observations if one.source == "user"] if opening else []
+    return first_request(said) or ""
 
 
 def with_submission(
