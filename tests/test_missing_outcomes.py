@@ -119,10 +119,8 @@ async def test_a_recall_that_was_made_for_another_task_gets_a_note() -> None:
 
 
 async def test_words_around_the_task_of_a_recall_are_no_other_task() -> None:
-    messages = [
-        {"role": "user", "content": "Please: Refund order #W1. Thanks!"},
-        {"role": "assistant", "content": "Ok."},
-    ]
+    asked = "Please: Refund order #W1. Thanks!"
+    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": "Ok."}]
     async with await opened() as bank:
         recall = await bank.retrieve("Refund order #W1")
         await bank.retrieve(asked)

@@ -237,6 +237,7 @@ class AsyncReasoningBank:
             if self._trying is None:
                 raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
             search, words = self._trying(tried)
+        search = Trusted(search, "corroborated") if tried.trusted else search
         recall, found = await self._found(task, search, Unmeasured(), limit=tried.limit or self.limit, words=words)
         recall = await with_reason(recall, found, self.store)
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
@@ -510,6 +511,7 @@ class AsyncReasoningBank:
         level: float = 0.95,
         seed: int = 0,
         concurrency: int = 1,
+        trusted: bool = False,
         resume: str | PathLike[str] | None = None,
         progress: Callable[[Trial], None] | None = None,
     ) -> Trial:
@@ -539,6 +541,7 @@ class AsyncReasoningBank:
             level: the confidence of the interval, however often one looks.
             seed: decides the order of tasks and sides, and the agent's luck.
             concurrency: how many pairs run at once; a plain function then runs in as many threads.
+            trusted: show only active lessons, as `retrieve(trusted=True)` does.
             resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
                 memory, question, seed, level and agent are the same; budgets and rounds may be larger.
             progress: called after every pair with the result so far. What it raises ends the trial.
@@ -554,7 +557,7 @@ class AsyncReasoningBank:
             self._injector,
             tasks,
             agent,
-            recaller=self._recall_for_trial,
+            recaller=partial(self._recall_for_trial, trusted=a_flag(trusted, "trusted=")),
             verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
@@ -572,10 +575,11 @@ class AsyncReasoningBank:
             progress=progress,
         )
 
-    async def _recall_for_trial(self, task: str) -> Recall:
+    async def _recall_for_trial(self, task: str, *, trusted: bool) -> Recall:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
-        found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
+        search = Trusted(self._retriever, "corroborated") if trusted else self._retriever
+        found = await search(await self._intake.task(task), scope=self.scope, limit=self.limit)
         found = await self._ledger.prefer(found, scope=self.scope)
         found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
@@ -641,6 +645,8 @@ class AsyncReasoningBank:
         seconds: float | None = None,
         seed: int = 0,
         limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Scaled:
         """Let the agent do `task` up to `k` times under one recall, choose the best run, and learn from all of them.
@@ -675,6 +681,8 @@ class AsyncReasoningBank:
             seconds: the same in time. What is under way then is cut off and is a failed attempt, except for a plain
                 function, which cannot be cut off.
             limit: how many experiences the recall draws on.
+            trusted: show only active lessons, as `retrieve(trusted=True)` does.
+            metadata: kept with the recall.
             progress: called after every run. What it raises ends the whole.
 
         Raises:
@@ -701,9 +709,9 @@ class AsyncReasoningBank:
             raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
-        scaling = ScaledTask(
-            BankMemory(bank, bank._intake, limit, bank._hand_in), self._scaler, design, self.scope, notes
-        )
+        options = {"limit": limit, "trusted": a_flag(trusted, "trusted="), "metadata": a_mapping(metadata)}
+        memory_of = BankMemory(bank, bank._intake, options, bank._hand_in)
+        scaling = ScaledTask(memory_of, self._scaler, design, self.scope, notes)
         with self._intake.in_force():
             return await scaling.run(task, agent, verifier=verify, progress=progress)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -34,7 +34,7 @@ class Bank(Protocol):
     store: Store
     scope: str
 
-    async def retrieve(self, task: str, /, *, limit: int | None = None) -> Recall: ...
+    async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
 
     async def learn(
         self,
@@ -57,14 +57,15 @@ class BankMemory:
 
     bank: Bank
     intake: IntakeFilter
-    limit: int | None
+    options: Mapping[str, Any]
+    """How the one recall is asked for."""
     hand_in: Callable[..., Awaitable[object]]
     """Puts runs on disk with what is known of them, to be learned later."""
     _safe: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
 
     async def recall(self, task: str, /) -> Recall:
         """The one recall that all runs are shown."""
-        return await self.bank.retrieve(task, limit=self.limit)
+        return await self.bank.retrieve(task, **self.options)
 
     async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
         """The runs as models may read them: secrets are out."""
