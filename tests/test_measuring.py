@@ -530,7 +530,7 @@ class TestFailing:
     async def test_no_outcome_is_lost_when_a_receipt_cannot_be_read(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=4)
-        broken = Failing(store, "recall", StoreUnavailable("busy"))
+        broken = Failing(store, "list_recalls", StoreUnavailable("busy"))
         mine = ledger(broken)
         assert (await mine.lift(scope=T, level=0.95)).settled == 4
         await played(store, "a", effect=1, n=4, name="later")
@@ -542,7 +542,7 @@ class TestFailing:
     async def test_no_outcome_is_lost_when_a_review_is_cancelled(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=2)
-        held = Held(store, "recall")
+        held = Held(store, "list_recalls")
         mine = ledger(held)
         await mine.lift(scope=T, level=0.95)
         await played(store, "a", effect=1, n=2, name="later")

@@ -13,7 +13,7 @@ from os import PathLike
 from time import perf_counter
 from typing import Any, Final, Self, TypeVar
 
-from ._concurrency import gather
+from ._concurrency import gather, if_there
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
 from .arguments import (
@@ -42,7 +42,7 @@ from .evidence.trial import Tasks, try_again
 from .evidence.trial_design import Design as TrialDesign
 from .evidence.trial_design import Trial, asked
 from .guard import check_scope
-from .guard.identity import identity_of, sealed
+from .guard.identity import identity_of, seal
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -50,11 +50,14 @@ from .learning.consolidation import OneWording, append
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
+    request_of,
     run_from,
     runs_from,
-    submitted,
+    submitted_recall,
     truths_of,
+    truths_with_submitted,
     with_metadata,
+    with_submission,
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
@@ -66,7 +69,7 @@ from .learning.prior_runs import (
     own_receipt,
     settled_by_another,
 )
-from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
+from .learning.settlement import changed_settlement, corrected, of_another_task, settled_otherwise, told_by
 from .learning.shown_texts import texts_shown
 from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
@@ -82,7 +85,6 @@ from .retrieving.one_look import one_look
 from .retrieving.trusted import Trusted
 from .types import (
     RECALL,
-    SUBMITTED,
     UNFINISHED,
     Change,
     Experience,
@@ -235,6 +237,7 @@ class AsyncReasoningBank:
             if self._trying is None:
                 raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
             search, words = self._trying(tried)
+        search = Trusted(search, "corroborated") if tried.trusted else search
         recall, found = await self._found(task, search, Unmeasured(), limit=tried.limit or self.limit, words=words)
         recall = await with_reason(recall, found, self.store)
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
@@ -268,14 +271,15 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
+        swapped = self._swapped(receipt, runs)
         receipt, refused = await own_receipt(self.store, receipt, prior)
         foreign = await settled_by_another(self.store, receipt, who)
-        graded = (*unmeasured, *refused, *foreign, *graded)
+        graded = (*unmeasured, *refused, *foreign, *swapped, *graded)
         if foreign:
             receipt, truths = None, truths if prior.new else {}
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
-        return await self._learn_new(prior, receipt, truths, graded, metadata)
+        return await self._learn_new(prior, receipt, truths, graded, metadata, who=who)
 
     async def _learn_new(
         self,
@@ -284,10 +288,13 @@ class AsyncReasoningBank:
         truths: Verdicts,
         graded: tuple[str, ...] = (),
         metadata: Mapping[str, Json] | None = None,
+        *,
+        who: str | None = None,
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
+        who = await self._identity() if who is None else who
         new = with_metadata(await self._intake.runs(prior.new), metadata)
-        await self.store.keep(new, scope=self.scope)
+        truths, receipt = await self._keep(new, truths, receipt, who=who)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
         judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
@@ -334,16 +341,68 @@ class AsyncReasoningBank:
         for note in unmeasured:
             log.warning("%s", note)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
-        truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        seal = await sealed(self.store, who, self.writer, runs=[run.id for run in runs], scope=self.scope)
-        told |= {"identity": who, "writer": self.writer, "seal": seal}
-        kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
-        await self.store.keep(kept, scope=self.scope, wait=IN_HAND if self._submits_here else 0.0)
+        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        kept = with_metadata(await self._intake.runs(runs), a_mapping(metadata))
+        await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self._submits_here else 0.0)
         if self._submits_here:
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
+
+    def _swapped(self, receipt: Recall | None, runs: Sequence[Trajectory]) -> tuple[str, ...]:
+        """A note for each run that begins with the task of another recall than the one that it settles."""
+        other = [(run, self._receipts.mistaken_for(receipt, request_of(run))) for run in runs]
+        return tuple(
+            f"another task: run {shown(run.id)} begins with {shown(request_of(run))}, for which the recall "
+            f"{shown(id)} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with the "
+            "recall that it used"
+            for run, id in other
+            if receipt and id
+        )
+
+    async def _keep(
+        self,
+        runs: Sequence[Trajectory],
+        truths: Verdicts,
+        receipt: Recall | None,
+        /,
+        *,
+        who: str,
+        wait: float = IN_HAND,
+    ) -> tuple[Verdicts, Recall | None]:
+        """Put runs on disk with all that is known of them, before anything slow begins; what is known then.
+
+        Of a run that waited already, what was said of it earlier counts until somebody says otherwise.
+        """
+        ids = [run.id for run in runs]
+        proof = seal(await self._receipts.secret(), who, self.writer, runs=ids, scope=self.scope)
+        stamp = partial(
+            with_submission,
+            recall_id=receipt.id if receipt else None,
+            group=ids,
+            teller={"identity": who, "writer": self.writer, "seal": proof},
+        )
+        stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
+        new = await self.store.keep(stamped, scope=self.scope, wait=wait)
+        if len(new) == len(ids):
+            return truths, receipt
+        waited = [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
+        recall = next(filter(None, map(submitted_recall, waited)), None)
+        receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
+        return truths_with_submitted(truths, waited, success_at=self._success_at), receipt
+
+    async def _hand_in(
+        self,
+        runs: Sequence[Trajectory],
+        outcome: Sequence[Outcome] | None,
+        reward: Sequence[float] | None,
+        recall: Recall | None,
+        /,
+    ) -> None:
+        """Put redacted runs on disk, to be learned later."""
+        receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        await self._keep(runs, truths, receipt, who=await self._identity())
 
     async def keep_unfinished(
         self,
@@ -452,6 +511,7 @@ class AsyncReasoningBank:
         level: float = 0.95,
         seed: int = 0,
         concurrency: int = 1,
+        trusted: bool = False,
         resume: str | PathLike[str] | None = None,
         progress: Callable[[Trial], None] | None = None,
     ) -> Trial:
@@ -481,6 +541,7 @@ class AsyncReasoningBank:
             level: the confidence of the interval, however often one looks.
             seed: decides the order of tasks and sides, and the agent's luck.
             concurrency: how many pairs run at once; a plain function then runs in as many threads.
+            trusted: show only active lessons, as `retrieve(trusted=True)` does.
             resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
                 memory, question, seed, level and agent are the same; budgets and rounds may be larger.
             progress: called after every pair with the result so far. What it raises ends the trial.
@@ -496,7 +557,7 @@ class AsyncReasoningBank:
             self._injector,
             tasks,
             agent,
-            recaller=self._recall_for_trial,
+            recaller=partial(self._recall_for_trial, trusted=a_flag(trusted, "trusted=")),
             verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
@@ -514,10 +575,11 @@ class AsyncReasoningBank:
             progress=progress,
         )
 
-    async def _recall_for_trial(self, task: str) -> Recall:
+    async def _recall_for_trial(self, task: str, *, trusted: bool) -> Recall:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
-        found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
+        search = Trusted(self._retriever, "corroborated") if trusted else self._retriever
+        found = await search(await self._intake.task(task), scope=self.scope, limit=self.limit)
         found = await self._ledger.prefer(found, scope=self.scope)
         found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
@@ -583,6 +645,8 @@ class AsyncReasoningBank:
         seconds: float | None = None,
         seed: int = 0,
         limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Scaled:
         """Let the agent do `task` up to `k` times under one recall, choose the best run, and learn from all of them.
@@ -617,6 +681,8 @@ class AsyncReasoningBank:
             seconds: the same in time. What is under way then is cut off and is a failed attempt, except for a plain
                 function, which cannot be cut off.
             limit: how many experiences the recall draws on.
+            trusted: show only active lessons, as `retrieve(trusted=True)` does.
+            metadata: kept with the recall.
             progress: called after every run. What it raises ends the whole.
 
         Raises:
@@ -643,7 +709,9 @@ class AsyncReasoningBank:
             raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
-        scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
+        options = {"limit": limit, "trusted": a_flag(trusted, "trusted="), "metadata": a_mapping(metadata)}
+        memory_of = BankMemory(bank, bank._intake, options, bank._hand_in)
+        scaling = ScaledTask(memory_of, self._scaler, design, self.scope, notes)
         with self._intake.in_force():
             return await scaling.run(task, agent, verifier=verify, progress=progress)
 
@@ -879,10 +947,11 @@ class AsyncReasoningBank:
         kept = {one.id for one in (*new, *brought)}
         settlement = None
         if result:
-            _, others = await earlier_settlement(
+            before, others = await earlier_settlement(
                 self.store, result.receipt, result.prior, result.truths, besides=result.attempts
             )
             settlement = told_by(result.settlement(experience.id, others), who)
+            notes += settled_otherwise(before, result.attempts)
         _, misfit = await self._handle.apply_embedded(
             changes,
             {id: vector for id, vector in vectors.items() if id in kept},

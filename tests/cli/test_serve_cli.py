@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,29 @@ def test_a_server_answers_the_holder_of_a_key_until_it_is_told_to_end(tmp_path: 
     assert "Ship parcel" not in rest
     assert "acme" not in rest
     assert '"route": "/v1/runs/learn"' in rest
+
+
+def test_commands_that_read_take_the_address_of_a_server(tmp_path: Path) -> None:
+    pytest.importorskip("httpx2", reason="needs the extra client")
+    from lessonbank.service.serving import running
+
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
+        bank.lessons.add(title="Weigh it", content="Weigh it first.", task="Ship a parcel", by="Ana")
+    opened = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", embedder="lexical")
+    with running(opened) as server:
+        key = server.key("cli", scope="acme", role="admin")
+        where = ("--bank", server.url, "--scope", "acme")
+        more = {"LESSONBANK_API_KEY": key}
+        shown = lessonbank_cli("retrieve", "Ship a parcel", *where, cwd=tmp_path, **more)
+        assert "Weigh it first." in shown.stdout, shown.stderr
+        refused = lessonbank_cli("retrieve", "Ship a parcel", *where, "--holdout", "0.5", cwd=tmp_path, **more)
+        assert "decided where the server runs" in refused.stderr
+        for words in (
+            ("lift",),
+            ("lessons", "list"),
+            ("runs", "list"),
+            ("recalls", "list"),
+            ("history", "list"),
+        ):
+            done = lessonbank_cli(*words, *where, cwd=tmp_path, **more)
+            assert done.returncode == 0, (words, done.stderr)

@@ -231,8 +231,11 @@ async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(
         for key, scope in ((KEYS["t"], "t"), (second, "t"), (KEYS["acme/sales"], "acme/sales")):
             async with calling(address, key) as client:
                 told(await client.call_tool("record", {"task": f"{TASK} {scope}", "steps": STEPS, "answer": key[:6]}))
-    runs = {scope: kept(folder, scope).runs.list() for scope in ("t", "acme/sales")}
-    tellers = {scope: [teller(run.trajectory) for run in some] for scope, some in runs.items()}
+    tellers = dict[str, list[str]]()
+    for scope in ("t", "acme/sales"):
+        bank = kept(folder, scope).aio
+        ids = [run.trajectory.id for run in await bank.runs.list()]
+        tellers[scope] = [teller(await bank.store.trajectory(id, scope=scope)) for id in ids]
     assert all(name.startswith("key:mcp/") for name in tellers["t"])
     assert len(set(tellers["t"])) == 2
     assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"

@@ -365,7 +365,7 @@ async def test_a_run_that_says_who_submitted_it_is_not_believed(forged: dict[str
     async with opened() as bank:
         key = await bank.admin.add_writer("ana")
         (honest,) = await bank.scoped(writer="ana", key=key).submit(run(), outcome="success")
-        told = (await bank.runs.get(honest)).metadata["lessonbank_submitted"]
+        told = (await bank.store.trajectory(honest, scope=SCOPE)).metadata["lessonbank_submitted"]
         assert isinstance(told, dict)
         recall = await bank.retrieve(run().task)
         stolen = {**told, "recall": recall.id, **forged}

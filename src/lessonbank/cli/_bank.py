@@ -41,6 +41,11 @@ def needs_bank(bank: str, /) -> None:
         raise typer.BadParameter(f"there is no bank at {named(bank)}", param_hint="--bank")
 
 
+def is_server(bank: str, /) -> bool:
+    """Whether `bank` is the address of a server, which has settings of its own."""
+    return bank.startswith(("http://", "https://"))
+
+
 def is_there(path: Path, /) -> bool:
     """Whether there is something at `path`. A name that no file can have names nothing."""
     try:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import _options as options
-from ._bank import needs_bank, opened, warn_where_empty
+from ._bank import is_server, opened, warn_where_empty
 from ._ids import short
 from ._output import show_json, show_table, show_text, warn
 
@@ -22,6 +22,7 @@ def retrieve(
     scope: options.Scope,
     limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 3,
     holdout: Annotated[float, typer.Option("--holdout", help="Withhold each lesson with this probability.")] = 0.0,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Show only lessons that are active.")] = False,
     metadata: options.Metadata = None,
     at: Annotated[
         str | None, typer.Option("--at", help=f"What a search by words would have found then. {options.MOMENT}")
@@ -30,12 +31,9 @@ def retrieve(
 ) -> None:
     """Print the text an agent would get for a task, and why.
 
-    Nothing is withheld, unless --holdout says so. The recall is kept like any other and its id is printed. With --at
-    nothing is kept.
+    Nothing is withheld, unless --holdout says so; a server decides that itself. The recall is kept like any other and
+    its id is printed. With --at nothing is kept.
     """
-    import lessonbank
-    from lessonbank.evidence import Holdout
-
     if at is not None:
         if holdout:
             raise typer.BadParameter("with --at nothing is shown, so nothing is withheld", param_hint="--holdout")
@@ -43,10 +41,8 @@ def retrieve(
             found = memory.history.search(task, at=options.moment(at), limit=limit)
         _show_found(found, scope, as_json=as_json)
         return
-    needs_bank(bank)
-    policy = Holdout(holdout, recalls=0.0) if holdout else None
-    with lessonbank.connect(bank, scope=scope, evidence=lessonbank.Evidence(holdout=policy)) as memory:
-        recall = memory.retrieve(task, limit=limit, metadata=options.pairs(metadata))
+    with opened(bank, scope, **_evidence(bank, holdout)) as memory:
+        recall = memory.retrieve(task, limit=limit, trusted=trusted, metadata=options.pairs(metadata))
         if not as_json:
             _warn(memory, recall)
     if as_json:
@@ -56,6 +52,18 @@ def retrieve(
     if recall.candidates:
         show_table("\nWhy", ("#", "score", "shown", "id", "lesson"), _reasons(recall))
     show_text(f"\nrecall {recall.id}")
+
+
+def _evidence(bank: str, holdout: float) -> dict[str, Any]:
+    """What is withheld, as a setting of `connect`. Raises BadParameter: a server decides it."""
+    from lessonbank import Evidence
+    from lessonbank.evidence import Holdout
+
+    if not is_server(bank):
+        return {"evidence": Evidence(holdout=Holdout(holdout, recalls=0.0) if holdout else None)}
+    if holdout:
+        raise typer.BadParameter("what is withheld is decided where the server runs", param_hint="--holdout")
+    return {}
 
 
 def _warn(memory: ReasoningBank, recall: Recall) -> None:

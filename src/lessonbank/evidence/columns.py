@@ -143,6 +143,11 @@ class Columns:
     def __len__(self) -> int:
         return len(self._task)
 
+    @property
+    def empty(self) -> int:
+        """How many recalls found nothing to show."""
+        return len(self._bare)
+
     def knows(self, recall_id: str, /) -> bool:
         """Whether a receipt was taken in, had nothing to show, or was imported."""
         return recall_id in self._rows or recall_id in self._bare or recall_id in self.imported

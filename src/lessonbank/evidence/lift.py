@@ -168,6 +168,10 @@ class Lift(Record):
     level: float = 0.95
     recalls: int = 0
     """Recalls that found something."""
+    empty: int = 0
+    """Recalls that found nothing to show."""
+    unfinished: int = 0
+    """Runs of attempts that ended without an outcome, at most a thousand."""
     settled: int = 0
     """Those whose outcome is known."""
     controls: int = 0

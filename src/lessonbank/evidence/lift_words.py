@@ -72,13 +72,30 @@ def promise(lift: Lift, /) -> str:
 def advice(lift: Lift, /) -> tuple[str, ...]:
     """What to do next, the most important first."""
     if not lift.recalls:
-        return ("No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task.",)
+        return (*_finish(lift), _nothing_found(lift))
     if not lift.settled:
-        return ("No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…).",)
-    found = (*_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))
+        told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
+        return (*_finish(lift), told)
+    found = (*_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))
     if not found and lift.standing in ("helps", "likely helps"):
         return ("Nothing. Keep going.",)
     return found
+
+
+def _nothing_found(lift: Lift) -> str:
+    if not lift.empty:
+        return "No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task."
+    asked = f"{counted(lift.empty, 'task')} asked memory, and nothing was found for any of them yet"
+    return f"{asked}: tell how tasks ended with learn(…), and look at bank.lessons.list() and at the notes of a recall."
+
+
+def _finish(lift: Lift) -> Iterator[str]:
+    """Attempts whose outcome was refused, or never told: nothing is learned from them."""
+    if lift.unfinished:
+        yield (
+            f"{counted(lift.unfinished, 'run')} ended without an outcome: finish each attempt with outcome='success', "
+            "outcome='failure' or a reward. bank.runs.list(status='unfinished') has them."
+        )
 
 
 def _decide(lift: Lift) -> Iterator[str]:

@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import json
 import logging
+import re
+from collections import OrderedDict
 from typing import Final
 
 from lessonbank._concurrency import briefly, if_there
@@ -18,6 +20,10 @@ from lessonbank.types import Recall
 log = logging.getLogger("lessonbank")
 _UNSIGNED: Final = frozenset({"lessons", "notes", "kept", "signature"})
 """What is not kept with a receipt that comes back, or is another then."""
+_LATEST: Final = 256
+"""Tasks whose last recall is remembered, to notice recalls that are handed back for another task."""
+_REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
+"""What stands in the place of a secret: it may be called otherwise in another text."""
 
 
 class Receipts:
@@ -27,12 +33,18 @@ class Receipts:
         self._store = store
         self._secret: str | None = None
         self._is_warned = False
+        self._latest = OrderedDict[tuple[str, str], str]()
+
+    async def secret(self) -> str:
+        """The secret of the bank, with which it signs what may leave it; empty where it has none."""
+        if self._secret is None:
+            self._secret = await self._store.setting(RECEIPT_SECRET) or ""
+        return self._secret
 
     async def keep(self, recall: Recall, /) -> Recall:
         """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
-        if self._secret is None:
-            self._secret = await self._store.setting(RECEIPT_SECRET) or ""
-        signed = recall.model_copy(update={"signature": signature(recall, secret=self._secret)})
+        self._remember(recall)
+        signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
         problem = await briefly(self._store.record(recall))
         if problem is None:
             self._is_warned = False
@@ -42,6 +54,18 @@ class Receipts:
             log.warning("%s", note)
             self._is_warned = True
         return signed.model_copy(update={"kept": False, "notes": (*signed.notes, note)})
+
+    def _remember(self, recall: Recall) -> None:
+        self._latest[recall.scope, plain_task(recall.task)] = recall.id
+        if len(self._latest) > _LATEST:
+            self._latest.popitem(last=False)
+
+    def mistaken_for(self, recall: Recall | None, request: str, /) -> str | None:
+        """The id of the recall that was made lately for `request`, where that is another task than that of `recall`."""
+        if recall is None or not (asked := plain_task(request)) or asked in plain_task(recall.task):
+            return None
+        own = self._latest.get((recall.scope, asked))
+        return None if own == recall.id or plain_task(recall.task) in asked else own
 
     async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:
         """The kept receipt that the caller names, or why there is none that an outcome could settle.
@@ -75,6 +99,11 @@ class Receipts:
         if not await self._store.record(plain, returned=True):
             return None, ("something was erased since the recall was made: this run is not measured",)
         return await self._store.recall(recall.id, scope=recall.scope), ()
+
+
+def plain_task(task: str, /) -> str:
+    """`task` as it is compared with another: without case, white space, and what stands in the place of a secret."""
+    return " ".join(_REMOVED.sub(" ", task).casefold().split())
 
 
 def signature(recall: Recall, /, *, secret: str) -> str:

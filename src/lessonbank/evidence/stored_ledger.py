@@ -69,6 +69,10 @@ _MOVED: Final = 50
 """Experiences that taught a lesson and are told which one took its place, at most."""
 _BETWEEN: Final = 150
 """Outcomes between two times that one lesson takes the place of others."""
+_UNFINISHED: Final = 1_000
+"""Runs without an outcome that are counted."""
+_PAGE: Final = 50
+"""Receipts that are read at once."""
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
 with what there is, and what it costs per outcome does not."""
@@ -220,9 +224,6 @@ class StoredLedger:
         async with self._locks.of(scope):
             kept = await self._read(scope)
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
-            unsettled = [recall async for recall in self._store.receipts(scope=scope, settled=False)]
-            with self._lock:
-                kept.take_in(unsettled, ())
             lessons = await self._measured(kept, scope)
             topics = group_names(lessons.values())
             names = {unit: named(unit, topics) for unit in kept.columns.units.names if "/" in unit}
@@ -234,7 +235,9 @@ class StoredLedger:
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += _gone_as_one(kept.as_one, lessons, topics)
             notes += price_of_following(episodes) if isinstance(self.policy, Bandit) else []
-            return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
+            unfinished = await self._store.list_runs(scope=scope, status="unfinished", limit=_UNFINISHED)
+            counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
+            return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
@@ -415,13 +418,27 @@ class StoredLedger:
                     return kept
 
     async def _receipts(self, kept: _Kept, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
-        """The receipts that `entries` speak of and `kept` does not have."""
-        if not kept.sequence:
-            return [recall async for recall in self._store.receipts(scope=scope, settled=True)]
+        """The receipts that `kept` does not have: those that `entries` speak of, and those that wait for an outcome.
+
+        Where outcomes go missing on one side, there is no verdict. So whoever decides has to see what is missing.
+        """
+        if not len(kept.columns) and not kept.sequence:
+            return [recall async for recall in self._store.receipts(scope=scope)]
+        new = {recall.id: recall for recall in await self._later_receipts(kept, scope)}
         named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
-        unknown = [id for id in dict.fromkeys(named) if not kept.columns.knows(id)]
+        unknown = [id for id in dict.fromkeys(named) if id not in new and not kept.columns.knows(id)]
         found = [await if_there(self._store.recall(id, scope=scope)) for id in unknown]
-        return [recall for recall in found if recall]
+        return [*reversed(new.values()), *(recall for recall in found if recall)]
+
+    async def _later_receipts(self, kept: _Kept, scope: str) -> list[Recall]:
+        """The receipts made since the last reading, the newest first, up to a page of which each is known."""
+        new, last = list[Recall](), None
+        while page := await self._store.list_recalls(scope=scope, limit=_PAGE, after=last):
+            unknown = [recall for recall in page if not kept.columns.knows(recall.id)]
+            new, last = [*new, *unknown], page[-1].id
+            if not unknown or len(page) < _PAGE:
+                break
+        return new
 
 
 def _gone_as_one(

@@ -80,9 +80,8 @@ async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name
     return f"key:{name_key(name)}"
 
 
-async def sealed(store: Store, identity: str, writer: str, /, *, runs: Iterable[str], scope: str) -> str:
+def seal(secret: str, identity: str, writer: str, /, *, runs: Iterable[str], scope: str) -> str:
     """What proves later that the bank knew who told of these runs: any other word kept with a run is its caller's."""
-    secret = await store.setting(RECEIPT_SECRET) or ""
     said = json.dumps([scope, sorted(runs), identity, writer])
     return hmac.new(secret.encode(), said.encode(), hashlib.sha256).hexdigest() if secret else ""
 
@@ -91,11 +90,11 @@ async def teller_of(
     store: Store, told: Mapping[str, object], /, *, runs: Iterable[str], scope: str
 ) -> tuple[str, str] | None:
     """The identity and the name of whoever submitted runs, as the bank knew them; `None` where nothing proves it."""
-    identity, writer, seal = (told.get(name) for name in ("identity", "writer", "seal"))
-    if not (isinstance(identity, str) and isinstance(writer, str) and isinstance(seal, str) and seal.isascii()):
+    identity, writer, proof = (told.get(name) for name in ("identity", "writer", "seal"))
+    if not (isinstance(identity, str) and isinstance(writer, str) and isinstance(proof, str) and proof.isascii()):
         return None
-    right = await sealed(store, identity, writer, runs=runs, scope=scope)
-    return (identity, writer) if right and hmac.compare_digest(seal, right) else None
+    right = seal(await store.setting(RECEIPT_SECRET) or "", identity, writer, runs=runs, scope=scope)
+    return (identity, writer) if right and hmac.compare_digest(proof, right) else None
 
 
 async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | None, by: str | None = None) -> None:

@@ -11,8 +11,9 @@ from anyio import to_thread
 from lessonbank._counting import counted
 from lessonbank.arguments import a_mapping, is_a, kind, shown
 from lessonbank.errors import UsageError
-from lessonbank.messages import trajectory_from
+from lessonbank.messages import first_request, trajectory_from
 from lessonbank.types import (
+    SUBMITTED,
     Json,
     Outcome,
     Trajectory,
@@ -24,9 +25,9 @@ from .judging import graded_notes, truth_verdict
 
 async def run_from(source: object, /, *, task: str | None) -> Trajectory:
     """One run: a trajectory, or its messages. Messages are read in a thread. Raises FormatError, UsageError."""
-    if is_a(source, Trajectory):
-        return trajectory_from(source, task=task)
-    return await to_thread.run_sync(partial(trajectory_from, source, task=task))
+    if not is_a(source, Trajectory):
+        return await to_thread.run_sync(partial(trajectory_from, source, task=task))
+    return without_submission(trajectory_from(source, task=task))
 
 
 async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
@@ -101,14 +102,65 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     return several
 
 
-def submitted(
-    runs: Sequence[Trajectory], /, *, recall_id: str | None, outcome: Outcome | None, reward: float | None
-) -> dict[str, Json]:
-    """What a later call of `learn` needs to know of submitted runs; those of one call belong together."""
-    told: dict[str, Json] = {"recall": recall_id, "outcome": outcome, "reward": reward}
-    if len(runs) > 1:
-        told["runs"] = [run.id for run in runs]
-    return {key: value for key, value in told.items() if value is not None}
+def request_of(run: Trajectory, /) -> str:
+    """What the user asked for first, as the messages of a run say it; empty where they do not."""
+    opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
+    said = [one.text for one in opening.observations if one.source == "user"] if opening else []
+    return first_request(said) or ""
+
+
+def with_submission(
+    run: Trajectory, truth: Verdict | None, /, *, recall_id: str | None, group: Sequence[str], teller: Mapping[str, str]
+) -> Trajectory:
+    """`run` with what a later call of `learn` needs to know of it: how it ended, its recall, its group, who said so."""
+    fields: dict[str, Json] = dict(teller)
+    if truth:
+        fields["verdict"] = truth.model_dump(mode="json", exclude_defaults=True)
+    if recall_id:
+        fields["recall"] = recall_id
+    if len(group) > 1:
+        fields["runs"] = [*sorted(group)]
+    return run.model_copy(update={"metadata": {**run.metadata, SUBMITTED: fields}})
+
+
+def without_submission(run: Trajectory, /) -> Trajectory:
+    """`run` as its caller made it. What the bank notes of a run that waits is nobody else's to say, or to read."""
+    if SUBMITTED not in run.metadata:
+        return run
+    metadata = {name: value for name, value in run.metadata.items() if name != SUBMITTED}
+    return run.model_copy(update={"metadata": metadata})
+
+
+def submission_of(run: Trajectory, /) -> Mapping[str, Any]:
+    """What the bank noted of a run when it was handed in; empty where it noted nothing."""
+    fields = run.metadata.get(SUBMITTED)
+    return fields if isinstance(fields, dict) else {}
+
+
+def submitted_outcome(run: Trajectory, /) -> tuple[Any, Any]:
+    """How a kept run ended, as it was said when it was handed in: an outcome or a verdict, and a reward."""
+    fields = submission_of(run)
+    if "verdict" in fields:
+        return Verdict.model_validate(fields["verdict"]), None
+    return fields.get("outcome"), fields.get("reward")  # as banks noted it before they kept the whole verdict
+
+
+def truths_with_submitted(
+    truths: Mapping[str, Verdict | None], waited: Iterable[Trajectory], /, *, success_at: float
+) -> dict[str, Verdict | None]:
+    """`truths`, and how runs that `waited` ended as it was said before, where the caller says nothing of it now."""
+    found = dict(truths)
+    for run in waited:
+        if run.id in found and found[run.id] is None:
+            outcome, reward = submitted_outcome(run)
+            found[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=success_at)
+    return found
+
+
+def submitted_recall(run: Trajectory, /) -> str | None:
+    """The id of the recall that a kept run is to settle."""
+    recall = submission_of(run).get("recall")
+    return recall if isinstance(recall, str) else None
 
 
 def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:

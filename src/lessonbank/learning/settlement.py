@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
 from lessonbank.arguments import shown
+from lessonbank.evidence.receipts import plain_task
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
     MODEL,
@@ -29,8 +29,6 @@ from lessonbank.types import (
 
 _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
 """Whose word counts more, the weakest first."""
-_REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
-"""What stands in the place of a secret: it may be called otherwise in another text."""
 
 
 def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /) -> Settlement:
@@ -66,9 +64,9 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
 def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """A note for each run whose task is not that of the recall it settles, nor a part of it or around it."""
     others = [run for run in runs if recall and run.task != recall.task]
-    if not recall or not others or not (asked := _plain(recall.task)):
+    if not recall or not others or not (asked := plain_task(recall.task)):
         return ()
-    others = [run for run in others if (done := _plain(run.task)) not in asked and asked not in done]
+    others = [run for run in others if (done := plain_task(run.task)) not in asked and asked not in done]
     return tuple(
         f"another task: run {shown(run.id)} did {shown(run.task)}, and the recall that it settles was made for "
         f"{shown(recall.task)}: hand each run to learn with the recall that it used"
@@ -76,8 +74,18 @@ def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tup
     )
 
 
-def _plain(task: str) -> str:
-    return " ".join(_REMOVED.sub(" ", task).casefold().split())
+def settled_otherwise(earlier: Settlement | None, attempts: Iterable[Run], /) -> tuple[str, ...]:
+    """A note where a recall that other runs settled is now settled by one that ended otherwise."""
+    if earlier is None or earlier.outcome == "unknown":
+        return ()
+    new = [one for one in attempts if one.trajectory.id not in earlier.trajectory_ids]
+    others = [one for one in new if one.verdict.outcome not in ("unknown", earlier.outcome)]
+    return tuple(
+        f"settled again: another run settled the recall {shown(earlier.recall_id)} as a {earlier.outcome}, and run "
+        f"{shown(one.trajectory.id)} as a {one.verdict.outcome}: both count as tries at one task; "
+        "hand each run to learn with the recall that it used"
+        for one in others
+    )
 
 
 def _judge(verdict: Verdict) -> str:

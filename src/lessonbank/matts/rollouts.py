@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -62,14 +62,18 @@ class Rollouts:
     task: str
     memory: str
     design: Design
-    keep: Callable[[Trajectory], Awaitable[None]]
-    """Takes every run as soon as it ends, so that a crash or a cancellation later costs none of them."""
+    keep: Callable[[Sequence[Rollout]], Awaitable[None]]
+    """Takes the runs so far as soon as one more ends, and again when its outcome is known: a crash or a cancellation
+    later costs none of them."""
     verifier: Verifier | None = None
     progress: Callable[[Progress], None] | None = None
     stopped: Stopped = "all were run"
     notes: list[str] = field(default_factory=list[str])
     meter: Meter = field(init=False)
     _done: dict[int, Rollout] = field(default_factory=dict[int, Rollout])
+    _ended_runs: dict[int, Rollout] = field(default_factory=dict[int, Rollout])
+    """Those that ended, also where their outcome is not known yet."""
+    _keeping: anyio.Lock = field(default_factory=anyio.Lock)
     _ids: set[str] = field(default_factory=set[str])
     _broken: bool = False
 
@@ -199,10 +203,11 @@ class Rollouts:
             run = run.model_copy(update={"id": new_id()})
         self._ids.add(run.id)
         self.meter.add(run.usage, broken=bool(run.error))
-        with anyio.CancelScope(shield=True):
-            await self.keep(run)
+        await self._keep(number, Rollout(run, None, None))
         outcome, reward = await self._verified(run)
         self._done[number] = Rollout(run, outcome, reward)
+        if outcome is not None or reward is not None:
+            await self._keep(number, self._done[number])
         if self.progress:
             told = Progress(
                 done=len(self._done),
@@ -213,6 +218,12 @@ class Rollouts:
             )
             self.progress(told)
         return run
+
+    async def _keep(self, number: int, rollout: Rollout) -> None:
+        with anyio.CancelScope(shield=True):
+            async with self._keeping:
+                self._ended_runs[number] = rollout
+                await self.keep([self._ended_runs[one] for one in sorted(self._ended_runs)])
 
     async def _verified(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
         if self.verifier is None or run.error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -34,7 +34,7 @@ class Bank(Protocol):
     store: Store
     scope: str
 
-    async def retrieve(self, task: str, /, *, limit: int | None = None) -> Recall: ...
+    async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
 
     async def learn(
         self,
@@ -57,11 +57,15 @@ class BankMemory:
 
     bank: Bank
     intake: IntakeFilter
-    limit: int | None
+    options: Mapping[str, Any]
+    """How the one recall is asked for."""
+    hand_in: Callable[..., Awaitable[object]]
+    """Puts runs on disk with what is known of them, to be learned later."""
+    _safe: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
 
     async def recall(self, task: str, /) -> Recall:
         """The one recall that all runs are shown."""
-        return await self.bank.retrieve(task, limit=self.limit)
+        return await self.bank.retrieve(task, **self.options)
 
     async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
         """The runs as models may read them: secrets are out."""
@@ -71,9 +75,12 @@ class BankMemory:
         """What a model said, as it may be kept and logged."""
         return await self.intake.sentence(told)
 
-    async def keep(self, run: Trajectory, /) -> None:
-        """Put a run on disk, to be learned later."""
-        await self.bank.store.keep(await self.safe([run]), scope=self.bank.scope)
+    async def keep(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> None:
+        """Put the runs of one group on disk with what is known of them, to be learned later."""
+        new = [one.run for one in rollouts if one.run.id not in self._safe]
+        self._safe.update({run.id: run for run in await self.safe(new)})
+        outcomes, rewards = [one.outcome for one in rollouts], [one.reward for one in rollouts]
+        await self.hand_in([self._safe[one.run.id] for one in rollouts], outcomes, rewards, recall)
 
     async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
         """Judge, extract and consolidate: several runs are contrasted."""
@@ -112,7 +119,8 @@ class ScaledTask:
         """
         recall = await self._recalled(task)
         text = recall.text if recall else ""
-        rollouts = Rollouts(agent, task, text, self.design, self._keep, verifier=verifier, progress=progress)
+        keep = partial(self._keep, recall)
+        rollouts = Rollouts(agent, task, text, self.design, keep, verifier=verifier, progress=progress)
         if self.design.mode == "sequential":
             await rollouts.one_after_another(self._examiner())
         else:
@@ -162,11 +170,13 @@ class ScaledTask:
             await self._note("the agent works without memory", problem)
             return None
 
-    async def _keep(self, run: Trajectory) -> None:
+    async def _keep(self, recall: Recall | None, rollouts: Sequence[Rollout]) -> None:
         if not self.design.learns:
             return
+        groups = [[one] for one in rollouts] if self.design.mode == "vanilla" else [rollouts]
         try:
-            await self.memory.keep(run)
+            for group in groups:
+                await self.memory.keep(group, recall)
         except Exception as problem:  # noqa: BLE001 - whatever a store or a redactor raises: the run goes on
             await self._note("a run is not on disk yet", problem)
 

@@ -19,6 +19,7 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import (
     NOT_JUDGED,
     RECALL,
+    SUBMITTED,
     UNFINISHED,
     Experience,
     Json,
@@ -218,3 +219,14 @@ def _status(run: Trajectory, *, pending: bool, failed: bool) -> RunStatus:
 def is_unfinished(run: Trajectory, /) -> bool:
     """Whether its attempt ended without an outcome."""
     return run.metadata.get(UNFINISHED) is True
+
+
+def noted_again(kept: Trajectory, run: Trajectory, /) -> Trajectory | None:
+    """A kept run with what is said of it now; what is not said again stays. `None` where nothing is new."""
+    earlier, later = (one.metadata.get(SUBMITTED) for one in (kept, run))
+    if not isinstance(later, dict):
+        return None
+    before = earlier if isinstance(earlier, dict) else {}
+    truth = () if "verdict" in later else ("verdict", "outcome", "reward")
+    noted = {name: before[name] for name in (*truth, "recall") if name in before} | later
+    return None if noted == earlier else kept.model_copy(update={"metadata": {**kept.metadata, SUBMITTED: noted}})

@@ -1,16 +1,48 @@
-"""What a test of code that uses this package needs: fakes to call and contracts to pass."""
+"""What a test of code that uses this package needs: fakes to call, and contracts to pass, which need pytest."""
 
-from .adapter_contract import AdapterContract as AdapterContract
-from .adapter_contract import Calls as Calls
-from .adapter_contract import Program as Program
-from .adapter_contract import Request as Request
-from .adapter_contract import Says as Says
-from .adapter_contract import ScriptedAgentModel as ScriptedAgentModel
-from .bank_contract import BankContract as BankContract
-from .embedder_contract import EmbedderContract as EmbedderContract
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from lessonbank.errors import UsageError
+
 from .fakes import Call as Call
 from .fakes import HashingEmbedder as HashingEmbedder
 from .fakes import ScriptedModel as ScriptedModel
-from .model_contract import LanguageModelContract as LanguageModelContract
 from .model_server import ModelServer as ModelServer
-from .store_contract import StoreContract as StoreContract
+
+if TYPE_CHECKING:
+    from .adapter_contract import AdapterContract as AdapterContract
+    from .adapter_contract import Calls as Calls
+    from .adapter_contract import Program as Program
+    from .adapter_contract import Request as Request
+    from .adapter_contract import Says as Says
+    from .adapter_contract import ScriptedAgentModel as ScriptedAgentModel
+    from .bank_contract import BankContract as BankContract
+    from .embedder_contract import EmbedderContract as EmbedderContract
+    from .model_contract import LanguageModelContract as LanguageModelContract
+    from .store_contract import StoreContract as StoreContract
+
+_ON_FIRST_USE = {
+    "AdapterContract": ".adapter_contract",
+    "Calls": ".adapter_contract",
+    "Program": ".adapter_contract",
+    "Request": ".adapter_contract",
+    "Says": ".adapter_contract",
+    "ScriptedAgentModel": ".adapter_contract",
+    "BankContract": ".bank_contract",
+    "EmbedderContract": ".embedder_contract",
+    "LanguageModelContract": ".model_contract",
+    "StoreContract": ".store_contract",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'lessonbank.testing' has no attribute {name!r}")
+    try:
+        globals()[name] = value = getattr(import_module(_ON_FIRST_USE[name], __name__), name)
+    except ModuleNotFoundError as error:
+        if error.name != "pytest":
+            raise
+        raise UsageError(f"lessonbank.testing.{name} runs under pytest: pip install pytest") from error
+    return value

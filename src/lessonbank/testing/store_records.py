@@ -5,7 +5,7 @@ from __future__ import annotations
 from lessonbank._concurrency import gather
 from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 from lessonbank.protocols import Store
-from lessonbank.types import Add, Change, Experience, Merge, Replace, Restore, Retire
+from lessonbank.types import SUBMITTED, Add, Change, Experience, Json, Merge, Replace, Restore, Retire, Trajectory
 
 from .store_samples import (
     MINE,
@@ -254,6 +254,23 @@ class RecordTests(StoreTests):
             assert await store.keep([run, run], scope=MINE) == [run.id]
             assert await store.keep([run.model_copy(update={"answer": "other"})], scope=MINE) == []
             assert await store.trajectory(run.id, scope=MINE) == run
+
+    async def test_a_run_that_waits_takes_what_is_said_of_it_now_and_one_that_was_learned_does_not(self) -> None:
+        def saying(**fields: Json) -> Trajectory:
+            return run.model_copy(update={"metadata": {"user": "u", SUBMITTED: fields}, "answer": "other"})
+
+        async with self.opened() as store:
+            run = trajectory().model_copy(update={"metadata": {"user": "u"}})
+            await store.keep([run], scope=MINE)
+            await store.keep([saying(verdict={"outcome": "failure"}, recall="r1")], scope=MINE)
+            await store.keep([saying(identity="key:ana")], scope=MINE)
+            noted = await store.trajectory(run.id, scope=MINE)
+            told: dict[str, Json] = {"verdict": {"outcome": "failure"}, "recall": "r1", "identity": "key:ana"}
+            assert noted == run.model_copy(update={"metadata": {"user": "u", SUBMITTED: told}})
+            assert [one.trajectory.id for one in await store.list_runs(scope=MINE, metadata={"user": "u"})] == [run.id]
+            await added(store, experience(attempts=[attempt(run, "failure")]))
+            await store.keep([saying(verdict={"outcome": "success"})], scope=MINE)
+            assert await store.trajectory(run.id, scope=MINE) == noted
 
     async def test_a_run_is_pending_until_an_experience_settles_it(self) -> None:
         async with self.opened() as store:

@@ -59,7 +59,7 @@ class Recall(Record):
     """What goes into the prompt; empty when nothing is worth showing."""
     text_digest: str = ""
     lessons: tuple[Lesson, ...] = ()
-    """Every lesson considered, best first. Not kept with the stored receipt: `candidates` names them."""
+    """Every lesson considered, best first. Receipts are kept without; `bank.recalls` gives them as they are now."""
     candidates: tuple[Candidate, ...] = ()
     holdout: float | None = None
     """The rate at which new lessons are withheld; `None` if nothing is ever withheld."""

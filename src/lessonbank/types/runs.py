@@ -22,7 +22,8 @@ PARENT = "parent_run"
 UNFINISHED = "unfinished"
 """The metadata key that says (`true`) that an attempt ended without an outcome: the run is kept and not learned."""
 SUBMITTED = "lessonbank_submitted"
-"""The metadata key of what was said when a run was submitted, until it is learned."""
+"""The metadata key of what was said when a run was handed in: how it ended, its recall and group, and by whom. The bank
+writes it and nobody else; views leave it out."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue

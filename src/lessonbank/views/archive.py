@@ -27,6 +27,7 @@ from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.redact import redacted, through
+from lessonbank.learning.handed_in import without_submission
 from lessonbank.protocols import Imported, Redactor, Store
 from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory
 from lessonbank.types.ids import digest, now
@@ -184,11 +185,11 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
                 seen.add(ref.trajectory_id)
                 # A run that was too old to be kept is gone, and its experience stays.
                 if run := await if_there(store.trajectory(ref.trajectory_id, scope=scope)):
-                    yield "trajectory", run
+                    yield "trajectory", without_submission(run)
         yield "experience", experience
     for run in await store.pending(scope=scope):
         if run.id not in seen:
-            yield "trajectory", run
+            yield "trajectory", without_submission(run)
 
 
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:

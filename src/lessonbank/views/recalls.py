@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Literal
 
+from lessonbank._concurrency import gather, if_there
+from lessonbank._counting import counted
 from lessonbank.arguments import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank.config import Search, TrustPolicy
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
-from lessonbank.types import Json, Kind, Recall
+from lessonbank.types import Json, Kind, Lesson, Recall
 
 from .handle import Handle
 from .trying import Tried
@@ -36,7 +40,7 @@ class AsyncRecalls:
         limit: int = 50,
         after: str | None = None,
     ) -> tuple[Recall, ...]:
-        """Receipts, newest first, at most `limit`. `after`: the id of the last recall of the page before.
+        """Receipts with lessons, newest first, at most `limit`. `after`: the id of the last recall of the page before.
 
         `text`: every word of it stands in the task or in the text that was shown. `metadata`: the recall has these keys
         and values. `lesson`: it showed the lesson of that id. `settled`: its outcome is known, or not;
@@ -49,7 +53,7 @@ class AsyncRecalls:
             settled=None if settled is None else a_flag(settled, "settled="),
             **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
-        return tuple(found)
+        return await self._with_lessons(found)
 
     async def search(
         self,
@@ -64,8 +68,21 @@ class AsyncRecalls:
         return await self.list(text=text, metadata=metadata, limit=limit, after=after)
 
     async def get(self, id: str, /) -> Recall:
-        """One receipt; its `candidates` name the lessons. Raises NotFound."""
+        """One receipt with its lessons, as they are now. Raises NotFound."""
+        return (await self._with_lessons([await self._stored(id)]))[0]
+
+    async def _stored(self, id: str) -> Recall:
         return await self._of.store.recall(an_id(id), scope=self._of.scope)
+
+    async def _with_lessons(self, recalls: Sequence[Recall]) -> tuple[Recall, ...]:
+        """Each receipt with the lessons that its candidates name: receipts are kept without them."""
+        store, scope = self._of.store, self._of.scope
+        ids = dict.fromkeys(c.experience_id for recall in recalls for c in recall.candidates)
+        reads = [partial(if_there, store.get(id, scope=scope)) for id in ids]
+        known = {lesson.id: lesson for one in await gather(reads) if one for lesson in one.lessons}
+        moved = {c.lesson_id for recall in recalls for c in recall.candidates} - known.keys()
+        known |= {id: lesson for id in moved if (lesson := await self._of.lesson(id))}
+        return tuple(_with_known(recall, known) for recall in recalls)
 
     async def preview(
         self,
@@ -81,18 +98,19 @@ class AsyncRecalls:
         exclude: Literal["task", "template"] | None = None,
         trust: TrustPolicy | None = None,
         kind: Kind | None = None,
+        trusted: bool = False,
     ) -> Recall:
         """What `retrieve` would show for a task now, for a person to look at.
 
         What is not given is as the bank has it. `limit`, `by`, `budget`, `floor`, `preface`, `diversity` and `exclude`
-        are those of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `retriever` of the
-        answer says what searched.
+        are those of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `trusted`:
+        only active ones. `retriever` of the answer says what searched.
 
         Nothing is withheld and no receipt is kept, so it is no evidence. Never hand its text to an agent: what an agent
         is shown comes from `retrieve`. Raises UsageError.
         """
         asked = a_text(task, "the task", blank=False)
-        tried = Tried(limit, by, budget, floor, preface, diversity, exclude, trust, kind)
+        tried = Tried(limit, by, budget, floor, preface, diversity, exclude, trust, kind, a_flag(trusted, "trusted="))
         return await self._of.preview(asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
@@ -100,7 +118,7 @@ class AsyncRecalls:
 
         Raises UsageError, NotFound.
         """
-        receipt = await self.get(recall.id if is_a(recall, Recall) else recall)
+        receipt = await self._stored(recall.id if is_a(recall, Recall) else recall)
         lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         found = {c.lesson_id: await self._of.lesson(c.lesson_id) for c in receipt.candidates}
@@ -113,3 +131,13 @@ class AsyncRecalls:
             note = f"what came next is not known, because the embedder failed: {quoted(error)}"
             return told.model_copy(update={"notes": (*told.notes, note)})
         return told.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
+
+
+def _with_known(recall: Recall, known: Mapping[str, Lesson]) -> Recall:
+    ranked = [c.lesson_id for c in sorted(recall.candidates, key=attrgetter("rank"))]
+    found = recall.model_copy(update={"lessons": tuple(known[id] for id in ranked if id in known)})
+    gone = len(ranked) - len(found.lessons)
+    if not gone:
+        return found
+    note = f"{counted(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
+    return found.model_copy(update={"notes": (*found.notes, note)})

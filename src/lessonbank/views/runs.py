@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import anyio
 
@@ -15,8 +15,8 @@ from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, mayb
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
+from lessonbank.learning.handed_in import submission_of, submitted_outcome, submitted_recall, without_submission
 from lessonbank.types import (
-    SUBMITTED,
     Json,
     Learned,
     Outcome,
@@ -60,7 +60,7 @@ class AsyncRuns:
             status=maybe_one_of(status, "status=", get_args(RunStatus)),
             **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
-        return tuple(found)
+        return tuple(map(_as_handed_in, found))
 
     async def search(
         self,
@@ -77,7 +77,7 @@ class AsyncRuns:
 
     async def get(self, id: str, /) -> Run:
         """One run with its trajectory, verdict and status. Raises NotFound."""
-        return await self._of.store.get_run(an_id(id), scope=self._of.scope)
+        return _as_handed_in(await self._of.store.get_run(an_id(id), scope=self._of.scope))
 
     async def pending(self, *, limit: int = 50, after: str | None = None) -> tuple[Trajectory, ...]:
         """Runs that wait for a verdict or for extraction, oldest first. `retry` learns from them.
@@ -85,7 +85,8 @@ class AsyncRuns:
         Raises UsageError, NotFound (`after`).
         """
         limit, after = a_count(limit), maybe_id(after, "after=")
-        return tuple(await self._of.store.pending(scope=self._of.scope, limit=limit, after=after))
+        waiting = await self._of.store.pending(scope=self._of.scope, limit=limit, after=after)
+        return tuple(map(without_submission, waiting))
 
     async def retry(self, *ids: str, limit: int = 50) -> tuple[Learned, ...]:
         """Learn from the oldest runs that wait or failed, at most `limit` of them; or from the runs of these `ids`.
@@ -129,15 +130,14 @@ class AsyncRuns:
 
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
-        told = run.metadata.get(SUBMITTED)
-        said = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-        store, scope = self._of.store, self._of.scope
-        others = [id for id in said.get("runs", ()) if id != run.id]
+        noted, store, scope = submission_of(run), self._of.store, self._of.scope
+        others = [id for id in noted.get("runs", ()) if id != run.id]
         siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
-        arguments = {name: said[name] for name in ("outcome", "reward") if name in said}
-        recall = await if_there(store.recall(said["recall"], scope=scope)) if "recall" in said else None
-        teller = await teller_of(store, said, runs=[run.id, *others], scope=scope)
-        return [run, *siblings], teller, {**arguments, "recall": recall}
+        runs, recall_id = [run, *siblings], submitted_recall(run)
+        recall = await if_there(store.recall(recall_id, scope=scope)) if recall_id else None
+        teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)
+        outcomes, rewards = zip(*map(submitted_outcome, runs), strict=True)
+        return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
     async def queue(self) -> Queue:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
@@ -199,4 +199,11 @@ class AsyncRuns:
         drawn = [await store.settlement(id, scope=scope) for id in await self._of.ledger.unlabelled(scope=scope)]
         ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
         found = [run for id in ids if (run := await if_there(store.get_run(id, scope=scope)))]
-        return tuple(run for run in found if run.verdict.source == "judge")
+        return tuple(_as_handed_in(run) for run in found if run.verdict.source == "judge")
+
+
+def _as_handed_in(run: Run) -> Run:
+    trajectory = without_submission(run.trajectory)
+    if trajectory is run.trajectory:
+        return run
+    return run.model_copy(update={"trajectory": trajectory, "metadata": trajectory.metadata})

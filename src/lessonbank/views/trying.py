@@ -33,6 +33,7 @@ class Tried:
     exclude: Literal["task", "template"] | None = None
     trust: TrustPolicy | None = None
     kind: Kind | None = None
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", maybe_count(self.limit))  # a plain number, whatever a subclass does
@@ -49,7 +50,7 @@ class Tried:
     @property
     def is_own(self) -> bool:
         """Whether the bank's own retriever and words serve: no more than `limit` is asked for."""
-        return self == Tried(limit=self.limit)
+        return self == Tried(limit=self.limit, trusted=self.trusted)
 
 
 Trying: TypeAlias = Callable[[Tried], tuple[Retriever, Injector]]

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from lessonbank.arguments import attribute
 from lessonbank.protocols import Consolidator
 
 from .append import append
-from .bound import Bounded
-from .caps import CappedConsolidator
-from .elimination import Eliminating
-from .one_wording import OneWording
-from .recognise import Recognise
 
 
 def asks_model(policy: Consolidator, /) -> bool:
-    """Whether `policy` may ask a model, be it an embedder. A consolidator of the caller's own may."""
-    while isinstance(policy, CappedConsolidator | Bounded | OneWording | Eliminating):
-        if isinstance(policy, Eliminating) and policy.retriever.space is not None:
-            return True
-        policy = policy.inner
-    if isinstance(policy, Recognise):
-        return policy.model is not None or policy.retriever.space is not None
-    return policy is not append
+    """Whether `policy` may ask a model, be it an embedder: what it says itself. One of the caller's own may."""
+    if policy is append:
+        return False
+    return attribute(policy, "asks_model") is not False

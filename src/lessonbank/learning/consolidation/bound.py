@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lessonbank.errors import UsageError
+from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Retire
 from lessonbank.types.ids import now
@@ -41,6 +42,11 @@ class Bounded:
             self.older_than is not None and self.older_than <= timedelta()
         ):
             raise UsageError("Bounded needs bounds above zero")
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner changes, and at most one `Retire` for age and one for number."""

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from lessonbank.config import Caps as Caps
 from lessonbank.guard.gate import MOST_REJECTED
+from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.protocols import Consolidator, Store
 from lessonbank.types import Add, Change, Experience, JournalEntry, Merge, Rejected
 from lessonbank.types.ids import now
@@ -42,6 +43,11 @@ class CappedConsolidator:
     store: Store
     caps: Caps
     _seen: dict[str, _Lately] = field(default_factory=dict[str, _Lately])
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what there is room for."""

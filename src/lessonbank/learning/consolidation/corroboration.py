@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
+from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
@@ -39,6 +40,11 @@ class Corroborating:
     """How many of the nearest experiences are looked through."""
     store: Store | None = None
     """Knows who has the same words, or nearly the same, also far from the task."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return self.retriever.space is not None or asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Decision:
         """The inner consolidator's changes, and one `Trust` for each lesson that is corroborated."""

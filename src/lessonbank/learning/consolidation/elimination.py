@@ -8,6 +8,7 @@ from typing import Final
 
 from lessonbank._version import VERSION
 from lessonbank.guard.gate import doubt
+from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.protocols import Consolidator, Decision, Retriever
 from lessonbank.types import Add, Against, Change, Choice, Experience, Json, Lesson
 from lessonbank.types.ids import new_id
@@ -39,6 +40,11 @@ class Eliminating:
     retriever: Retriever
     among: int = 10
     """How many of the nearest experiences are looked through."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return self.retriever.space is not None or asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is about no known choice, and a `Merge` for each joined lesson."""

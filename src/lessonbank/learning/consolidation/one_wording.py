@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessonbank.guard.wording import said_once, wording_of
+from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.protocols import Consolidator, Store
 from lessonbank.types import Change, Experience, Lesson
 
@@ -21,6 +22,11 @@ class OneWording:
 
     inner: Consolidator
     store: Store
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what says something new."""

@@ -66,6 +66,11 @@ class Recognise:
     """Whether an imported lesson may stand for a new one. Where runs must vouch for a lesson it may not: no run ever
     vouches for an imported one, so it would keep what runs teach from being trusted."""
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return self.model is not None or self.retriever.space is not None
+
     async def __call__(self, new: Experience, /) -> Decision:
         """One `Add`, with the lessons that say something new."""
         if not new.lessons:

@@ -18,7 +18,7 @@ from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
 from lessonbank.stores._vectors import unit
-from lessonbank.types import Experience, JournalEntry, Match, Recall, Trajectory
+from lessonbank.types import SUBMITTED, Experience, JournalEntry, Match, Recall, Trajectory
 from lessonbank.types.queue import IN_HAND
 
 from . import (
@@ -82,7 +82,11 @@ class PostgresStore(StoreCalls[Database]):
         where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
         keep = partial(_write.keep, scope=where, runs=runs, wait=wait)
-        return await result(self._database.write_together(keep, scope=where, lock="shared")) if runs else []
+        new = await result(self._database.write_together(keep, scope=where, lock="shared")) if runs else []
+        if again := [run for run in runs if SUBMITTED in run.metadata and run.id not in new]:
+            note = partial(_write.note_again, scope=where, runs=again)
+            await result(self._database.write(note, scope=where, lock="shared"))
+        return new
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""

@@ -9,9 +9,9 @@ from typing import Final
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
-from lessonbank.stores._listing import is_unfinished, tags
+from lessonbank.stores._listing import is_unfinished, noted_again, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._records import microseconds, moment
+from lessonbank.stores._records import encodable, loaded, microseconds, moment
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
     Edit,
@@ -61,6 +61,17 @@ def keep(
     ]
     answers = [ask(connection, _KEEP, one) for one in told]
     return lambda: [id for answer in answers for (id,) in answer.fetchall()]
+
+
+def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajectory]) -> None:
+    """Keep what is said now of runs that wait."""
+    sql = "SELECT id, record FROM lessonbank.trajectories WHERE scope = %s AND id = ANY(%s) AND pending FOR UPDATE"
+    waiting = dict(rows(connection, sql, scope, [encodable(run.id) for run in runs]))
+    held = [(run, waiting[encodable(run.id)]) for run in runs if encodable(run.id) in waiting]
+    noted = [noted_again(loaded(Trajectory, unpacked(blob)), run) for run, blob in held]
+    for run, blob in packed_records([run for run in noted if run]):
+        sql = "UPDATE lessonbank.trajectories SET record = %s, tags = %s WHERE scope = %s AND id = %s"
+        do(connection, sql, blob, list(tags(run.metadata)), scope, run.id)
 
 
 _KEEP: Final = (

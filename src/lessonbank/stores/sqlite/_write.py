@@ -12,11 +12,12 @@ from lessonbank._batches import batches
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
-from lessonbank.stores._listing import is_unfinished
+from lessonbank.stores._listing import is_unfinished, noted_again
 from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._records import encodable, microseconds
+from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
+    SUBMITTED,
     Add,
     Edit,
     Experience,
@@ -140,7 +141,21 @@ def keep(
             new.append(run.id)
             if run.metadata:
                 tag(connection, RUN, done.lastrowid or 0, run.metadata)
+        elif SUBMITTED in run.metadata:
+            _note_again(connection, scope, run)
     return new
+
+
+def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory) -> None:
+    """Keep what is said now of a run that waits."""
+    sql = "SELECT number, record FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
+    row = connection.execute(sql, (scope, run.id)).fetchone()
+    again = row and noted_again(loaded(Trajectory, unpacked(row[1])), run)
+    if again:
+        ((again, blob),) = packed_records([again])
+        connection.execute("UPDATE trajectories SET record = ? WHERE number = ?", (blob, row[0]))
+        connection.execute("DELETE FROM tags WHERE kind = ? AND record = ?", (RUN, row[0]))
+        tag(connection, RUN, row[0], again.metadata)
 
 
 _KEEP: Final = (

@@ -1,0 +1,137 @@
+"""Where outcomes go missing there is no verdict, and nothing is done that a verdict would lead to, in any process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Evidence, Experience, Extraction, Lesson, Parts, Run, Trajectory
+from lessonbank.evidence import Holdout
+
+pytestmark = pytest.mark.anyio
+TASKS = 200
+LOST = 0.6
+
+
+async def draw_nothing(_: Sequence[Run], /) -> Extraction:
+    return Extraction()
+
+
+async def opened(where: str | Path = ":memory:") -> AsyncReasoningBank:
+    return await lessonbank.connect_async(
+        where,
+        scope="s",
+        embedder="lexical",
+        parts=Parts(extractor=draw_nothing),
+        evidence=Evidence(holdout=Holdout(0.3, 0.3)),
+    )
+
+
+async def with_a_lesson(bank: AsyncReasoningBank) -> None:
+    lesson = Lesson(title="Lesson alpha", content="Do alpha first in the shop.")
+    await bank.consolidate(Experience(scope="s", task="cancel order 0 of the shop", lessons=(lesson,)))
+
+
+async def acts(
+    bank: AsyncReasoningBank, *, seed: int, lost: str, tasks: int, also: AsyncReasoningBank | None
+) -> list[str]:
+    """What the bank does in `tasks` tasks that its lesson does not change, if outcomes of one kind are told of others
+    only: of those with the lesson shown, most of the `lost` ones are never heard of."""
+    luck = random.Random(seed)
+    for n in range(1, tasks + 1):
+        recall = await bank.retrieve(f"cancel order {n} of the shop")
+        outcome = "success" if luck.random() < 0.5 else "failure"
+        if recall.shown and luck.random() < LOST and outcome == lost:
+            continue
+        learned = await bank.learn(Trajectory(task=recall.task, answer="x"), recall=recall, outcome=outcome)
+        if also is not None and n % 100 == 0:
+            await also.lift()
+        if done := [change.kind for change in learned.changes if change.kind in ("retire", "trust")]:
+            return done
+    return []
+
+
+async def test_a_process_that_never_looks_at_lift_does_nothing_where_lift_has_no_verdict() -> None:
+    async with await opened() as bank:
+        await with_a_lesson(bank)
+        assert await acts(bank, seed=101, lost="success", tasks=TASKS, also=None) == []
+        lift = await bank.lift()
+        assert lift.missing_differs
+        assert [(one.standing, one.retired) for one in lift.lessons] == [("no evidence yet", False)]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [101, 102, 104, 107])
+@pytest.mark.parametrize("lost", ["success", "failure"])
+async def test_no_bank_acts_on_outcomes_of_which_one_kind_is_missing(seed: int, lost: str) -> None:
+    async with await opened() as bank:
+        await with_a_lesson(bank)
+        assert await acts(bank, seed=seed, lost=lost, tasks=400, also=None) == []
+
+
+@pytest.mark.full
+async def test_a_look_at_lift_in_another_process_changes_nothing_of_it(tmp_path: Path) -> None:
+    async with await opened(tmp_path / "bank.db") as bank, await opened(tmp_path / "bank.db") as other:
+        await with_a_lesson(bank)
+        assert await acts(bank, seed=107, lost="success", tasks=300, also=other) == []
+
+
+@pytest.mark.full
+async def test_a_bank_that_hears_of_every_outcome_still_takes_back_what_harms() -> None:
+    async with await opened() as bank:
+        await with_a_lesson(bank)
+        luck = random.Random(5)
+        for n in range(1, 301):
+            recall = await bank.retrieve(f"cancel order {n} of the shop")
+            good = luck.random() < (0.2 if recall.shown else 0.7)
+            run = Trajectory(task=recall.task, answer="x")
+            await bank.learn(run, recall=recall, outcome="success" if good else "failure")
+        assert [one.retired for one in (await bank.lift()).lessons] == [True]
+
+
+async def test_outcomes_that_were_refused_are_told_as_runs_without_an_outcome() -> None:
+    async with await opened() as bank:
+        for n in range(3):
+            async with bank.attempt(f"Refund order #W{n}") as attempt:
+                await attempt.finish(
+                    [{"role": "user", "content": "x"}, {"role": "assistant", "content": "Done."}], outcome="resolved"
+                )  # type: ignore[arg-type]
+        lift = await bank.lift()
+        assert (lift.empty, lift.unfinished) == (3, 3)
+        said = str(lift)
+        assert "3 runs ended without an outcome" in said
+        assert "3 tasks asked memory, and nothing was found for any of them yet" in said
+        assert "No task asked memory" not in said
+
+
+async def test_a_recall_that_was_made_for_another_task_gets_a_note() -> None:
+    messages = [{"role": "user", "content": "Bake a chocolate cake"}, {"role": "assistant", "content": "Baked."}]
+    async with await opened() as bank:
+        refund, cake = await bank.retrieve("Refund order #W1"), await bank.retrieve("Bake a chocolate cake")
+        swapped = await bank.learn(messages, recall=refund, outcome="failure")
+        assert any(note.startswith("another task: ") and "Refund order #W1" in note for note in swapped.notes)
+        right = await bank.learn(messages, recall=cake, outcome="success")
+        assert not any(note.startswith("another task: ") for note in right.notes)
+
+
+async def test_words_around_the_task_of_a_recall_are_no_other_task() -> None:
+    asked = "Please: Refund order #W1. Thanks!"
+    messages = [{"role": "user", "content": asked}, {"role": "assistant", "content": "Ok."}]
+    async with await opened() as bank:
+        recall = await bank.retrieve("Refund order #W1")
+        await bank.retrieve(asked)
+        learned = await bank.learn(messages, recall=recall, outcome="success")
+        assert not any(note.startswith("another task: ") for note in learned.notes)
+
+
+async def test_a_recall_that_is_settled_again_with_another_outcome_gets_a_note() -> None:
+    async with await opened() as bank:
+        recall = await bank.retrieve("Refund order #W1")
+        first = await bank.learn(Trajectory(task=recall.task, answer="a"), recall=recall, outcome="failure")
+        again = await bank.learn(Trajectory(task=recall.task, answer="b"), recall=recall, outcome="success")
+        assert not any(note.startswith("settled again: ") for note in first.notes)
+        assert any(note.startswith("settled again: ") for note in again.notes)

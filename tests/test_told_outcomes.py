@@ -1,0 +1,241 @@
+"""What a caller says of a run is on disk with it: whatever stops the learning, the run is settled as it was told."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Evidence, Extraction, Parts, Run, Step, Trajectory, Verdict
+from lessonbank.guard.identity import of_process
+from lessonbank.types import SUBMITTED
+
+pytestmark = pytest.mark.anyio
+TASK = "Cancel order W7"
+
+
+async def pleased(_: Trajectory, /) -> Verdict:
+    return Verdict(outcome="success", confidence=0.9, reason="it looks fine")
+
+
+class Slow:
+    """An extractor that never answers while it is asked to wait, and remembers what it was shown."""
+
+    def __init__(self) -> None:
+        self.begun, self.waits = anyio.Event(), True
+        self.groups: list[list[tuple[str, str]]] = []
+
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+        self.begun.set()
+        if self.waits:
+            await anyio.sleep_forever()
+        self.groups.append([(one.verdict.outcome, one.verdict.source) for one in attempts])
+        return Extraction()
+
+
+async def opened(extractor: Slow, where: str | Path = ":memory:") -> AsyncReasoningBank:
+    return await lessonbank.connect_async(
+        where,
+        scope="t",
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
+        parts=Parts(judge=pleased, extractor=extractor),
+    )
+
+
+def run(answer: str = "done", **more: Any) -> Trajectory:
+    return Trajectory(task=TASK, steps=(Step(action="cancel", observation="ok"),), answer=answer, **more)
+
+
+async def interrupted(extractor: Slow, call: Any) -> None:
+    """Begin `call`, and cancel it while lessons are drawn."""
+    begun = asyncio.ensure_future(call)
+    await extractor.begun.wait()
+    begun.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await begun
+    extractor.waits = False
+
+
+async def test_a_failure_that_was_told_is_no_success_of_the_judge_after_a_cancelled_learn() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        recall = await bank.retrieve(TASK)
+        mine = run()
+        await interrupted(extractor, bank.learn(mine, outcome="failure", recall=recall))
+        assert (await bank.runs.get(mine.id)).status == "pending"
+        await bank.runs.retry()
+        kept = await bank.runs.get(mine.id)
+        assert (kept.verdict.outcome, kept.verdict.source, kept.recall_id) == ("failure", "ground_truth", recall.id)
+        settlement = await bank.store.settlement(recall.id, scope="t")
+        assert settlement is not None
+        assert (settlement.outcome, settlement.identity) == ("failure", of_process())
+
+
+async def test_a_reward_that_was_told_keeps_its_value() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        mine = run()
+        await interrupted(extractor, bank.learn(mine, reward=0.25))
+        await bank.runs.retry()
+        verdict = (await bank.runs.get(mine.id)).verdict
+        assert (verdict.outcome, verdict.reward, verdict.source) == ("failure", 0.25, "ground_truth")
+
+
+async def test_runs_of_one_call_keep_their_own_outcomes_and_are_contrasted_together() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        call = bank.learn([run("a"), run("b")], outcome=["success", "failure"])
+        await interrupted(extractor, call)
+        await bank.runs.retry()
+        assert [sorted(group) for group in extractor.groups] == [
+            [("failure", "ground_truth"), ("success", "ground_truth")]
+        ]
+
+
+async def test_an_attempt_that_is_cancelled_while_it_learns_keeps_its_outcome_and_its_recall() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+
+        async def attempted() -> None:
+            async with bank.attempt(TASK) as attempt:
+                await attempt.finish(run(), outcome="failure")
+
+        await interrupted(extractor, attempted())
+        await bank.runs.retry()
+        (kept,) = await bank.runs.list()
+        assert (kept.verdict.outcome, kept.verdict.source) == ("failure", "ground_truth")
+        assert kept.recall_id is not None
+
+
+async def test_a_scale_that_is_cancelled_keeps_what_the_verifier_said_of_each_run_and_makes_one_contrast() -> None:
+    extractor, three = Slow(), anyio.Event()
+    extractor.waits = False
+    async with await opened(extractor) as bank:
+
+        async def agent(task: str, memory: str, *, seed: int) -> Trajectory:
+            if seed == 2:
+                three.set()
+                await anyio.sleep_forever()
+            return run(str(seed))
+
+        scaling = asyncio.ensure_future(
+            bank.scale(TASK, agent, k=3, concurrency=1, verify=lambda one: one.answer == "1")
+        )
+        await three.wait()
+        scaling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await scaling
+        await bank.runs.retry()
+        assert [sorted(group) for group in extractor.groups] == [
+            [("failure", "ground_truth"), ("success", "ground_truth")]
+        ]
+        recalls = {kept.recall_id for kept in await bank.runs.list()}
+        assert len(recalls) == 1
+        assert None not in recalls
+        counts = await bank.admin.counts()
+        assert (counts.recalls, counts.settled) == (1, 1)
+
+
+async def test_a_correction_by_a_person_of_a_run_that_waits_outlives_an_interruption() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        mine = run()
+        await bank.store.keep([mine], scope="t")
+        await interrupted(extractor, bank.runs.correct(mine.id, outcome="failure", by="Ana", reason="I looked"))
+        await bank.runs.retry()
+        verdict = (await bank.runs.get(mine.id)).verdict
+        assert (verdict.outcome, verdict.source, verdict.reason) == ("failure", "human", "Ana: I looked")
+
+
+async def test_a_run_that_is_handed_in_again_without_a_word_is_learned_as_it_was_told_before() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        mine, recall = run(), await bank.retrieve(TASK)
+        await interrupted(extractor, bank.learn(mine, outcome="failure", recall=recall))
+        (verdict,) = (await bank.learn(mine)).verdicts
+        assert (verdict.outcome, verdict.source) == ("failure", "ground_truth")
+        assert (await bank.runs.get(mine.id)).recall_id == recall.id
+
+
+async def test_a_later_word_goes_before_an_earlier_one() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        mine = run()
+        await interrupted(extractor, bank.learn(mine, outcome="failure"))
+        extractor.waits, extractor.begun = True, anyio.Event()
+        await interrupted(extractor, bank.learn(mine, outcome="success"))
+        await bank.runs.retry()
+        verdict = (await bank.runs.get(mine.id)).verdict
+        assert (verdict.outcome, verdict.source) == ("success", "ground_truth")
+
+
+async def test_what_the_bank_notes_of_a_run_is_in_no_view_and_no_caller_can_say_it() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        forged = {SUBMITTED: {"verdict": {"outcome": "success", "source": "human"}}, "user": "u-1"}
+        mine = run(metadata=forged)
+        await interrupted(extractor, bank.learn(mine, outcome="failure"))
+        (waiting,) = await bank.runs.pending()
+        assert waiting.metadata == {"user": "u-1"}
+        await bank.runs.retry()
+        kept = await bank.runs.get(mine.id)
+        assert kept.metadata == kept.trajectory.metadata == {"user": "u-1"}
+        assert (await bank.runs.list())[0].metadata == {"user": "u-1"}
+        assert kept.verdict.outcome == "failure"
+
+
+async def test_a_run_of_an_earlier_release_is_learned_as_it_was_submitted() -> None:
+    extractor = Slow()
+    extractor.waits = False
+    async with await opened(extractor) as bank:
+        recall = await bank.retrieve(TASK)
+        mine = run(metadata={SUBMITTED: {"outcome": "failure", "reward": 0.5, "recall": recall.id}})
+        await bank.store.keep([mine], scope="t")
+        await bank.runs.retry()
+        kept = await bank.runs.get(mine.id)
+        assert (kept.verdict.outcome, kept.verdict.reward, kept.recall_id) == ("failure", 0.5, recall.id)
+
+
+KILLED = """
+import sys, time
+import lessonbank
+from lessonbank import Evidence, Extraction, Parts, Step, Trajectory, Verdict
+
+def draw(attempts):
+    print("drawing", flush=True)
+    time.sleep(600)
+
+run = Trajectory(id="r", task="Cancel order W7", steps=(Step(action="cancel", observation="ok"),), answer="done")
+judge = lambda run: Verdict(outcome="success", confidence=0.9)
+parts, evidence = Parts(judge=judge, extractor=draw), Evidence(holdout=None)
+bank = lessonbank.connect(sys.argv[1], scope="t", embedder="lexical", evidence=evidence, parts=parts)
+bank.learn(run, outcome="failure", recall=bank.retrieve("Cancel order W7"))
+"""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+async def test_a_process_that_ends_while_lessons_are_drawn_loses_no_outcome(tmp_path: Path, how: int) -> None:
+    where, extractor = tmp_path / "bank.db", Slow()
+    extractor.waits = False
+    command = [sys.executable, "-c", KILLED, str(where)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as learner:
+        assert learner.stdout is not None
+        assert learner.stdout.readline() == "drawing\n"
+        learner.send_signal(how)
+        if how != signal.SIGKILL:
+            learner.kill()
+    async with await opened(extractor, where) as bank:
+        await bank.runs.retry()
+        kept = await bank.runs.get("r")
+        assert (kept.status, kept.verdict.outcome, kept.verdict.source) == ("learned", "failure", "ground_truth")
+        assert kept.recall_id is not None
