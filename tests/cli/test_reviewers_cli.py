@@ -53,7 +53,7 @@ def _commands(command: Any, *before: str) -> list[tuple[str, ...]]:
 
 def test_every_command_asks_for_the_key_or_is_known_to_be_harmless() -> None:
     every = _commands(typer.main.get_command(app))
-    none = dict.fromkeys(("oil", "drawn", "key"), "")
+    none: dict[str, str] = {"oil": "", "drawn": "", "key": ""}
     asking = {" ".join(one) for one in every for words in doors(none) + apart(none) if words[: len(one)] == one}
     assert {" ".join(one) for one in every} == asking | FREE
     assert not asking & FREE

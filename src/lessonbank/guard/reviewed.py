@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -45,13 +44,15 @@ def asks(view: str, /) -> Callable[[V], V]:
 
 
 def _asking(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    signature = inspect.signature(method)
-
     @functools.wraps(method)
     async def call(self: Any, *args: Any, **told: Any) -> Any:
-        signature.bind(self, *args, **told)  # a call that cannot be meant is a TypeError, with a key and without
-        if told.get("preview", False) is not True:
-            await self._of.reviewed(name, by=told.get("by", told.get("approved_by")))
-        return await method(self, *args, **told)
+        doing = method(self, *args, **told)  # nothing runs yet: only wrong arguments are a TypeError here
+        try:
+            if told.get("preview", False) is not True:
+                await self._of.reviewed(name, by=told.get("by", told.get("approved_by")))
+        except BaseException:
+            doing.close()
+            raise
+        return await doing
 
     return call
