@@ -14,10 +14,13 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import ReasoningBank, Safety, Step, Trajectory
+from lessonbank import Learning, ReasoningBank, Safety, Step, Trajectory
+from lessonbank.client.operations import OPERATIONS
 from lessonbank.config import File
 from lessonbank.errors import NotAllowed, NotFound, UsageError
+from lessonbank.guard.reviewed import CALLS
 from lessonbank.types import Experience, Lesson, Provenance
+from lessonbank.wiring import migrate
 
 pytestmark = pytest.mark.full
 TASK = "Open the valve"
@@ -67,6 +70,9 @@ DOORS: dict[str, Door] = {
     "history.rollback": lambda b, c: b.history.rollback(to=1, reason="r"),
     "admin.import_": lambda b, c: b.admin.import_(c.folder / "export.jsonl"),
     "admin.purge": lambda b, c: b.admin.purge(lesson=c.drawn, reason="r"),
+    "admin.forget": lambda b, c: b.admin.forget(days=1e-9),
+    "admin.reindex": lambda b, c: b.admin.reindex(),
+    "admin.rebuild": lambda b, c: b.admin.rebuild(),
     "admin.add_writer": lambda b, c: b.admin.add_writer("u-18"),
     "admin.remove_writer": lambda b, c: b.admin.remove_writer("u-17"),
     "admin.add_reviewer": lambda b, c: b.admin.add_reviewer("Bob"),
@@ -78,11 +84,17 @@ FREE = {
     "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
-        *("counts", "export", "sync", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
+        *("counts", "export", "sync", "unembedded", "scopes", "backup", "verify"),
         *("writers", "reviewers", "storage"),
     },
+    "": {
+        *("retrieve", "submit", "learn", "keep_unfinished", "judge", "extract", "consolidate", "reflect", "lift"),
+        *("attempt", "scale", "trial", "scoped", "in_background", "drain", "close"),
+    },
 }
-"""Methods of the views that ask for no key: they change nothing that is shown."""
+"""What asks for no key: it shows nothing that was hidden, erases nothing and hands out no key."""
+ELSEWHERE = {"keys.add", "keys.rotate", "keys.remove", "keep_runs", "restore"}
+"""Calls of the list that are no methods of a view."""
 APART: dict[str, Door] = {
     "lessons.split": lambda b, c: b.lessons.split(c.drawn, "none", reason="r", by="Ana"),
     "lessons.unmerge": lambda b, c: b.lessons.unmerge(c.drawn, reason="r", by="Ana"),
@@ -90,14 +102,22 @@ APART: dict[str, Door] = {
 """Doors behind which there is nothing to undo here."""
 
 
-def test_every_method_of_every_view_is_a_door_or_free(case: Case) -> None:
+def test_every_method_is_on_the_list_and_a_door_or_known_to_be_harmless(case: Case) -> None:
+    doors = {*DOORS, *APART}
+    assert doors | ELSEWHERE == CALLS
     with opened(case.file) as bank:
         for view, free in FREE.items():
-            methods = {
-                name for name, _ in inspect.getmembers(getattr(bank, view), callable) if not name.startswith("_")
-            } - {"aio"}
-            doors = {name.partition(".")[2] for name in (*DOORS, *APART) if name.startswith(f"{view}.")}
-            assert methods == doors | free, view
+            of = getattr(bank, view) if view else bank
+            named = {name for name, _ in inspect.getmembers(of, callable) if not name.startswith("_")} - {"aio"}
+            asking = {name.partition(".")[2] for name in doors if view and name.startswith(f"{view}.")}
+            assert named == asking | free, view
+            assert not asking & free
+
+
+def test_every_operation_over_http_is_on_the_list_or_known_to_be_harmless() -> None:
+    free = {f"{view}.{name}".strip(".") for view, names in FREE.items() for name in names}
+    assert set(OPERATIONS) <= CALLS | free
+    assert not CALLS & free
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -246,3 +266,51 @@ def test_who_takes_the_reviewers_out_of_the_file_is_seen(case: Case) -> None:
     with opened(case.file) as bank:
         assert not bank.admin.reviewers()
         assert not bank.admin.verify()
+
+
+# -- keep_runs ---------------------------------------------------------------------------------------------------------
+
+AT_ONCE = 1e-9
+"""Days: less than a millisecond."""
+
+
+def _again(number: int) -> Trajectory:
+    return RUN.model_copy(update={"id": f"run-again-{number}"})
+
+
+def test_a_process_that_asks_for_a_shorter_keep_runs_gets_what_the_bank_keeps_and_a_note(case: Case) -> None:
+    with opened(case.file, learning=Learning(keep_runs=AT_ONCE)) as bank:
+        learned = bank.learn(_again(1), outcome="failure")
+        assert any("this bank keeps runs for ever" in note for note in learned.notes)
+        assert {run.trajectory.id for run in bank.runs.list()} == {"run-1", "run-2", "run-again-1"}
+
+
+def test_a_reviewer_changes_how_long_a_bank_keeps_runs_and_every_process_follows(case: Case) -> None:
+    with opened(case.file, learning=Learning(keep_runs=AT_ONCE)) as bank:
+        bank.learn(_again(1), outcome="failure")
+        bank.scoped(writer="Ana", key=case.key).learn(_again(2), outcome="failure")
+        assert bank.runs.list() == ()
+    for number, asked in enumerate((None, 30.0), start=3):
+        with opened(case.file, learning=Learning(keep_runs=asked)) as bank:
+            learned = bank.learn(_again(number), outcome="failure")
+            assert any("this bank keeps runs for 1e-09 days" in note for note in learned.notes) is (asked is not None)
+            assert bank.runs.list() == ()
+
+
+def test_the_first_reviewer_keeps_what_the_process_had_asked_for(tmp_path: Path) -> None:
+    with opened(tmp_path / "bank.db", learning=Learning(keep_runs=30)) as bank:
+        bank.admin.add_reviewer("Ana")
+    with opened(tmp_path / "bank.db", learning=Learning(keep_runs=AT_ONCE)) as bank:
+        learned = bank.learn(RUN, outcome="failure")
+        assert any("this bank keeps runs for 30 days" in note for note in learned.notes)
+        assert bank.runs.list()
+
+
+def test_a_damaged_or_moved_bank_keeps_its_reviewers(case: Case) -> None:
+    lessonbank.salvage(case.file, case.folder / "salvaged.db")
+    migrate(case.file, case.folder / "migrated.db")
+    for name in ("salvaged.db", "migrated.db"):
+        with opened(case.folder / name) as bank:
+            assert bank.admin.reviewers() == ("ana",)
+            with pytest.raises(NotAllowed):
+                bank.admin.forget(days=AT_ONCE)

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from os import PathLike
 from time import perf_counter
@@ -105,6 +105,7 @@ from .types.ids import digest, new_id
 from .types.queue import IN_HAND
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 from .views.reflecting import LEAST_RUNS, Reflecting
+from .views.retention import days_to_keep
 from .views.trying import Tried, Trying
 
 T = TypeVar("T", Recall, Learned)
@@ -168,7 +169,8 @@ class AsyncReasoningBank:
         self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
         self._learning, self._compares = set[asyncio.Task[None]](), compares
         self._is_scoped = False
-        self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
+        self._keep_runs, self._forgotten = keep_runs, dict[str, tuple[date, float]]()
+        self._retained = dict[tuple[str, str | None], date]()
         self._receipts, self._submits_here = Receipts(store), submits_here
 
     # -- before a task ------------------------------------------------------------------------------------------------
@@ -1017,16 +1019,20 @@ class AsyncReasoningBank:
         return _noted(learned.model_copy(update={"usage": usage, "changes": (*learned.changes, *told.changes)}), notes)
 
     async def _forget_old_runs(self) -> tuple[str, ...]:
-        """Once a day and scope, erase what is older than `Learning(keep_runs=)`; a note where that failed."""
+        """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked."""
         today = datetime.now(UTC).date()
-        if self._keep_runs is None or self._forgotten.get(self.scope) == today:
+        if self._off or self._retained.get((self.scope, self._key)) == today:
             return ()
-        self._forgotten[self.scope] = today
+        self._retained[self.scope, self._key] = today
         try:
-            await self.admin.forget(days=self._keep_runs)
+            days, notes = await days_to_keep(self.store, self._keep_runs, name=self.writer, key=self._key)
+            if days is not None and self._forgotten.get(self.scope) != (today, days):
+                self._forgotten[self.scope] = today, days
+                before = datetime.now(UTC) - timedelta(days=days)
+                await self.store.forget(scope=self.scope, before=before, writer=self.writer)
         except LessonbankError as error:
             return (f"old runs were not erased: {quoted(error)}",)
-        return ()
+        return notes
 
     async def _corrected(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
@@ -1086,6 +1092,7 @@ class AsyncReasoningBank:
             off=self._off,
             one_wording=self._one_wording,
             corroborates=self.settings.get("trust") == "corroborated",
+            keep_runs=self._keep_runs,
             topics=self._topics,
         )
 

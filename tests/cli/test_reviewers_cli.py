@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from running import COMMAND, lessonbank_cli
 
 import lessonbank
 from lessonbank import Step, Trajectory
+from lessonbank.cli import app
 
 pytestmark = pytest.mark.full
 pty = pytest.importorskip("pty", reason="this system has no terminals to ask at")
@@ -29,7 +31,42 @@ def ids(tmp_path: Path) -> dict[str, str]:
         drawn = bank.learn(RUN, outcome="failure").lessons[0].id
         bank.admin.export(tmp_path / "export.jsonl")
         bank.admin.backup(tmp_path / "backup.db")
-    return {"oil": oil, "drawn": drawn}
+    written = lessonbank_cli("keys", "add", "one", "--scope", "t", "--bank", "bank.db", "--json", cwd=tmp_path).stdout
+    return {"oil": oil, "drawn": drawn, "key": json.loads(written)["key"].split("_")[1]}
+
+
+FREE = {
+    *("demo", "learn", "formats", "retrieve", "explain", "lift", "trial", "reflect", "proxy", "review", "serve"),
+    *("install", "uninstall", "diff", "export", "sync", "backup", "salvage", "migrate", "mcp", "worker"),
+    *("lessons list", "lessons search", "lessons proposals", "lessons show", "runs list", "runs show", "runs pending"),
+    *("runs retry", "runs audit", "recalls list", "recalls show", "history list", "history diff", "history bisect"),
+    *("writers list", "reviewers list", "keys list", "hook learn", "hook status", "hook stop"),
+}
+"""Commands that ask for no key: they show nothing that was hidden, erase nothing and hand out no key."""
+
+
+def _commands(command: Any, *before: str) -> list[tuple[str, ...]]:
+    """Every command below `command`, as it is typed."""
+    inner = getattr(command, "commands", None)
+    return [words for name, one in inner.items() for words in _commands(one, *before, name)] if inner else [before]
+
+
+def test_every_command_asks_for_the_key_or_is_known_to_be_harmless() -> None:
+    every = _commands(typer.main.get_command(app))
+    none: dict[str, str] = {"oil": "", "drawn": "", "key": ""}
+    asking = {" ".join(one) for one in every for words in doors(none) + apart(none) if words[: len(one)] == one}
+    assert {" ".join(one) for one in every} == asking | FREE
+    assert not asking & FREE
+
+
+def apart(ids: dict[str, str]) -> list[tuple[str, ...]]:
+    """Commands that ask, and that have nothing to do in this bank."""
+    text = ("--title", "Kick", "--content", "Kick the valve.")
+    return [
+        ("lessons", "merge", ids["oil"], ids["drawn"], *text, *WHERE, *ANA),
+        ("lessons", "unmerge", ids["drawn"], *WHERE, *ANA, *WHY),
+        ("lessons", "split", ids["drawn"], "none", *WHERE, *ANA, *WHY),
+    ]
 
 
 def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
@@ -50,6 +87,11 @@ def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("writers", "remove", "u-17", *WHERE[:2], *ANA),
         ("reviewers", "add", "Bob", *WHERE[:2], *ANA),
         ("reviewers", "remove", "Bob", *WHERE[:2], *ANA),
+        ("keys", "add", "agent", "--scope", "t", *WHERE[:2], *ANA),
+        ("keys", "rotate", ids["key"], *WHERE[:2], *ANA),
+        ("keys", "remove", ids["key"], *WHERE[:2], *ANA),
+        ("doctor", "--reindex", *WHERE[:2], *ANA),
+        ("doctor", "--rebuild", *WHERE[:2], *ANA),
         ("restore", "backup.db", "bank.db", *ANA),
     ]
 
@@ -59,6 +101,9 @@ def test_every_such_command_wants_the_key_and_takes_it_from_a_file(tmp_path: Pat
     key = json.loads(added.stdout)["key"]
     (tmp_path / "key").write_text(f"{key}\n")
     (tmp_path / "wrong").write_text("0" * 43)
+    for words in apart(ids):
+        refused = lessonbank_cli(*words, cwd=tmp_path)
+        assert (refused.returncode, refused.stderr.strip()[-13:]) == (2, "[not_allowed]"), (words, refused.stderr)
     for words in doors(ids):
         for more in ((), ("--key-file", "wrong")):
             refused = lessonbank_cli(*words, *more, cwd=tmp_path)

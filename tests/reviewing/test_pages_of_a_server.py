@@ -73,10 +73,10 @@ def test_who_has_the_key_of_a_tenant_is_asked_for_the_scope(server: Running, mon
 def test_a_reviewers_key_of_the_bank_counts_beside_the_servers(
     server: Running, bank_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("LESSONBANK_API_KEY", server.key("Ben", scope="acme", role="reviewer"))
     with opened(bank_file) as bank:
         key = bank.admin.add_reviewer("Ana")
         lesson = bank.lessons.list(state="quarantined")[0]
-    monkeypatch.setenv("LESSONBANK_API_KEY", server.key("Ben", scope="acme", role="reviewer"))
     with serving(server.url, scope=SCOPE) as site:
         csrf = site.enter().get("/inbox").csrf
         told = {"csrf": csrf, "do": "approve", "lesson": f"{lesson.version}:{lesson.id}"}

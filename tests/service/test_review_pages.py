@@ -253,6 +253,22 @@ def test_an_admin_makes_renews_and_ends_keys_of_the_tenant_alone(site: Site) -> 
         assert browser.post("/review/backup", data={"csrf": csrf(page)}).status_code == 400, "it holds other tenants"
 
 
+def test_where_there_is_a_reviewer_an_admin_hands_out_and_ends_keys_only_with_that_key(site: Site) -> None:
+    with lessonbank.connect(site.bank, scope="default", embedder="lexical") as bank:
+        key = bank.admin.add_reviewer("Ada")
+    with site.entered("Ada") as browser:
+        token = csrf(browser.get("/review/keys"))
+        add = {"csrf": token, "do": "add", "name": "Bot", "role": "admin", "of": "acme", "days": "9"}
+        others = [{"csrf": token, "do": do, "key": site.ids["Ann"], "days": "0"} for do in ("rotate", "remove")]
+        for told in (add, *others):
+            refused = browser.post("/review/keys", data=told)
+            assert refused.status_code == 403
+            assert "needs the key of a reviewer" in refused.text
+        assert "Bot" not in browser.get("/review/keys").text
+        browser.post("/review/sign-in", data={"csrf": token, "name": "Ada", "key": key})
+        assert 'id="new-key"' in browser.post("/review/keys", data=add).text
+
+
 def test_the_owner_downloads_a_backup_that_is_a_bank(site: Site, tmp_path: Path) -> None:
     with site.entered("Ana") as browser:
         refused = browser.post("/review/backup", data={"csrf": csrf(browser.get("/review/inbox"))})

@@ -11,6 +11,7 @@ import typer
 from lessonbank.arguments import named
 from lessonbank.errors import NotAllowed, UsageError
 
+from ._bank import opened
 from ._output import console, show_json, warn
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ def reviewing(memory: ReasoningBank, by: str, key_file: Path | None, /) -> Reaso
     return owning(memory, by, key_file)
 
 
+def person_of(bank: str, by: str | None, key_file: Path | None, /) -> dict[str, str | None]:
+    """The `by` and `key` of a call that is not a bank's own. Raises NotAllowed, UsageError."""
+    with opened(bank, "default") as memory:
+        if not memory.admin.reviewers():
+            return {"by": None, "key": None}
+    return {"by": _named(by), "key": key_of(_named(by), key_file)}
+
+
 def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> ReasoningBank:
     """The same without a warning, for commands that are no decision about lessons.
 
@@ -52,9 +61,13 @@ def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> R
     """
     if not memory.admin.reviewers():
         return memory
+    return memory.scoped(writer=_named(by), key=key_of(_named(by), key_file))
+
+
+def _named(by: str | None) -> str:
     if by is None:
         raise NotAllowed("this bank has reviewers: say with --by which one you are")
-    return memory.scoped(writer=by, key=key_of(by, key_file))
+    return by
 
 
 def key_of(by: str, key_file: Path | None, /) -> str:

@@ -17,7 +17,7 @@ from lessonbank.types import Counts, Queue
 from . import _options as options
 from ._bank import opened
 from ._output import progress_console, show_json, show_table
-from ._reviewing import UNPROTECTED
+from ._reviewing import UNPROTECTED, KeyFile, Reviewer, owning
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -44,9 +44,13 @@ def doctor(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="First rebuild what follows from the records: lessons, word index, sums.")
     ] = False,
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Say what is active, which words leave this machine, how much there is, and whether the file is sound.
+
+    Where the bank has reviewers, --reindex and --rebuild ask for the key of one.
 
     Exit code 1: the file is not sound.
     """
@@ -54,10 +58,11 @@ def doctor(
         raise typer.BadParameter("another embedder needs --reindex", param_hint="--embedder")
     settings: dict[str, Any] = {"model": options.model_of(model, base_url), "embedder": embedder}
     with opened(bank, scope, **settings) as memory:
+        owner = owning(memory, by, key_file) if rebuild or reindex else memory
         if rebuild:
-            memory.admin.rebuild()
+            owner.admin.rebuild()
         scopes = memory.admin.scopes()
-        done = {s: made for s in scopes if (made := _reindex(memory, s))} if reindex else {}
+        done = {s: made for s in scopes if (made := _reindex(owner, s))} if reindex else {}
         unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
         queue = sum((memory.scoped(s).runs.queue() for s in scopes), Queue())

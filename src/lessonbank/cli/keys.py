@@ -13,6 +13,7 @@ from lessonbank._counting import counted
 from . import _options as options
 from ._bank import needs_bank
 from ._output import console, show_json, show_table, warn
+from ._reviewing import KeyFile, Reviewer, person_of
 
 T = TypeVar("T")
 app = typer.Typer(help="Make, list, rotate and end the keys of a server (`lessonbank serve`).", no_args_is_help=True)
@@ -32,12 +33,18 @@ def add(
     role: Annotated[str, typer.Option("--role", help="agent, reader, reviewer or admin.")] = "agent",
     days: Days = None,
     rate: Annotated[int, typer.Option("--rate", min=1, help="Calls a minute.")] = 6000,
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print a new key. Only now can it be read: the bank keeps a digest of it."""
+    """Print a new key. Only now can it be read: the bank keeps a digest of it.
+
+    Where the bank has reviewers, this asks for the key of one. So do `rotate` and `remove`.
+    """
     if (scope is None) != whole_bank:
         raise typer.BadParameter("give either a scope or --whole-bank", param_hint="--scope")
-    key = _with_keys(bank, lambda keys: keys.add(name, scope=scope or "", role=role, days=days, rate=rate))
+    person = person_of(bank, by, key_file)
+    key = _with_keys(bank, lambda keys: keys.add(name, scope=scope or "", role=role, days=days, rate=rate, **person))
     _show(key, as_json)
 
 
@@ -61,16 +68,20 @@ def rotate(
     overlap: Annotated[
         float, typer.Option("--overlap", min=0.0, help="Days for which the earlier one opens, too.")
     ] = 0.0,
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Print a new key in the place of an earlier one, which ends now or after --overlap days."""
-    _show(_with_keys(bank, lambda keys: keys.rotate(id, days=overlap)), as_json)
+    person = person_of(bank, by, key_file)
+    _show(_with_keys(bank, lambda keys: keys.rotate(id, days=overlap, **person)), as_json)
 
 
 @app.command()
-def remove(id: Id, bank: options.Bank) -> None:
+def remove(id: Id, bank: options.Bank, by: Reviewer = None, key_file: KeyFile = None) -> None:
     """End a key."""
-    key = _with_keys(bank, lambda keys: keys.remove(id))
+    person = person_of(bank, by, key_file)
+    key = _with_keys(bank, lambda keys: keys.remove(id, **person))
     console.print(f"removed: {key.id} ({key.name})", markup=False)
 
 

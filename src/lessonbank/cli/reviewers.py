@@ -24,7 +24,7 @@ def add(
 ) -> None:
     """Print a new key for a person. Only now can it be read. Keep it where no agent can read it.
 
-    From the first reviewer on, approving, editing, importing, purging and the like ask for such a key.
+    From the first reviewer on, whatever decides what is shown, erases, or hands out or ends keys asks for such a key.
     """
     with opened(bank, "default") as memory:
         key = owning(memory, by, key_file).admin.add_reviewer(name)

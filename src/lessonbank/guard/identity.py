@@ -100,7 +100,7 @@ async def teller_of(
 async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | None, by: str | None = None) -> None:
     """Refuse `call` where the bank has reviewers, unless `name` is one, `key` is the key, and `by` the same person.
 
-    Raises NotAllowed.
+    `call` is one of `guard.reviewed`. Raises NotAllowed.
     """
     names = await holders(store, "reviewer")
     if not names:

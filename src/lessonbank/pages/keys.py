@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, Protocol, TypedDict, get_args
 
 from starlette.responses import Response
 
@@ -18,22 +18,29 @@ from .visit import Visit, number_of
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 
+class _Person(TypedDict):
+    by: str | None
+    key: str | None
+
+
 class KeyRing(Protocol):
     """Where a server keeps its keys."""
 
-    async def add(self, name: str, /, *, scope: str, role: Any, days: float | None) -> str:
-        """A new key, which is told this once."""
+    async def add(
+        self, name: str, /, *, scope: str, role: Any, days: float | None, by: str | None, key: str | None
+    ) -> str:
+        """A new key, which is told this once. `by` and `key`: of the reviewer, where there are any."""
         ...
 
     async def list(self) -> Sequence[tuple[Any, datetime | None]]:
         """Every key with the time of its last use."""
         ...
 
-    async def rotate(self, id: str, /, *, days: float) -> str:
+    async def rotate(self, id: str, /, *, days: float, by: str | None, key: str | None) -> str:
         """A new secret; the earlier one opens for `days` more."""
         ...
 
-    async def remove(self, id: str, /) -> object:
+    async def remove(self, id: str, /, *, by: str | None, key: str | None) -> object:
         """End a key."""
         ...
 
@@ -47,21 +54,24 @@ async def change(visit: Visit) -> Response:
     """Make, renew or end a key. A new secret is on the page that answers, and nowhere else."""
     fields = await visit.form()
     told = {name: values[0].strip() for name, values in fields.items()}
+    person: _Person = {"by": visit.session.name, "key": visit.session.key}
     ring, do, id = _ring(visit), told.get("do"), told.get("key", "")
     if do == "add":
         role = told.get("role", "")
         if role not in ROLES:
             raise UsageError(f"a key has one of the roles {', '.join(ROLES)}")
         scope = _below(visit, told.get("of", ""))
-        written = await ring.add(told.get("name", ""), scope=scope, role=role, days=number_of(told.get("days")))
+        written = await ring.add(
+            told.get("name", ""), scope=scope, role=role, days=number_of(told.get("days")), **person
+        )
         return await _shown(visit, written=written)
     held = {key.id for key, _ in await _held(visit)}
     if id not in held:
         raise NotFound("there is no such key here")
     if do == "rotate":
-        return await _shown(visit, written=await ring.rotate(id, days=number_of(told.get("days")) or 0))
+        return await _shown(visit, written=await ring.rotate(id, days=number_of(told.get("days")) or 0, **person))
     if do == "remove":
-        await ring.remove(id)
+        await ring.remove(id, **person)
         visit.session.told = "The key is ended: whoever holds it is out"
         return visit.go(visit.link("keys"))
     raise UsageError("add, rotate or remove a key")

@@ -15,6 +15,7 @@ from lessonbank.bank import AsyncReasoningBank
 from lessonbank.client.operations import Role
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
+from lessonbank.guard.identity import check_reviewer
 from lessonbank.guard.names import checked_name
 from lessonbank.types import Record
 from lessonbank.types.ids import now
@@ -58,12 +59,26 @@ class Keys:
         self._seen = OrderedDict[str, datetime]()
 
     async def add(
-        self, name: str, /, *, scope: str, role: Role = "agent", days: float | None = None, rate: int = RATE
+        self,
+        name: str,
+        /,
+        *,
+        scope: str,
+        role: Role = "agent",
+        days: float | None = None,
+        rate: int = RATE,
+        by: str | None = None,
+        key: str | None = None,
     ) -> str:
-        """A new key, which is shown now and never again. `scope=""`: the whole bank. Raises UsageError."""
+        """A new key, which is shown now and never again. `scope=""`: the whole bank.
+
+        Where the bank has reviewers, `by` is the name of one and `key` that reviewer's key. Raises UsageError,
+        NotAllowed.
+        """
+        await check_reviewer(self._store, "keys.add", name=by or "", key=key)
         checked = checked_name(name, what="name=")
         id, secret, made = secrets.token_hex(8), _secret(), now()
-        key = Key(
+        new = Key(
             id=id,
             name=checked,
             scope=check_scope(scope) if scope else "",
@@ -73,8 +88,8 @@ class Keys:
             expires_at=None if days is None else made + timedelta(days=some_days(days, "days=")),
             digest=_digest(secret),
         )
-        await self._keep(key)
-        await self._note("keys.add", key)
+        await self._keep(new)
+        await self._note("keys.add", new, by, key)
         return _written(id, secret)
 
     async def list(self) -> Sequence[tuple[Key, datetime | None]]:
@@ -86,22 +101,27 @@ class Keys:
             for key in sorted(kept, key=lambda one: one.created_at)
         ]
 
-    async def remove(self, id: str, /) -> Key:
-        """End a key, named by its id. Raises UsageError."""
-        key = await self._named(id)
-        await self._store.set_setting(f"{_KEPT}{key.id}", None)
-        await self._store.set_setting(f"{_USED}{key.id}", None)
-        await self._note("keys.remove", key)
-        return key
+    async def remove(self, id: str, /, *, by: str | None = None, key: str | None = None) -> Key:
+        """End a key, named by its id. `by` and `key` as in `add`. Raises UsageError, NotAllowed."""
+        await check_reviewer(self._store, "keys.remove", name=by or "", key=key)
+        gone = await self._named(id)
+        await self._store.set_setting(f"{_KEPT}{gone.id}", None)
+        await self._store.set_setting(f"{_USED}{gone.id}", None)
+        await self._note("keys.remove", gone, by, key)
+        return gone
 
-    async def rotate(self, id: str, /, *, days: float = 0.0) -> str:
-        """A new secret for a key, named by its id. The earlier one opens for `days` more. Raises UsageError."""
-        key, secret = await self._named(id), _secret()
+    async def rotate(self, id: str, /, *, days: float = 0.0, by: str | None = None, key: str | None = None) -> str:
+        """A new secret for a key, named by its id. The earlier one opens for `days` more. `by` and `key` as in `add`.
+
+        Raises UsageError, NotAllowed.
+        """
+        await check_reviewer(self._store, "keys.rotate", name=by or "", key=key)
+        held, secret = await self._named(id), _secret()
         until = now() + timedelta(days=some_days(days, "days=")) if days else None
-        told = {"digest": _digest(secret), "earlier": key.digest if until else "", "earlier_until": until}
-        await self._keep(key.model_copy(update=told))
-        await self._note("keys.rotate", key)
-        return _written(key.id, secret)
+        told = {"digest": _digest(secret), "earlier": held.digest if until else "", "earlier_until": until}
+        await self._keep(held.model_copy(update=told))
+        await self._note("keys.rotate", held, by, key)
+        return _written(held.id, secret)
 
     async def find(self, written: str, /) -> Key | None:
         """The key that somebody shows, if there is such a key and it has not ended."""
@@ -133,10 +153,10 @@ class Keys:
     async def _keep(self, key: Key) -> None:
         await self._store.set_setting(f"{_KEPT}{key.id}", key.model_dump_json())
 
-    async def _note(self, act: str, key: Key) -> None:
+    async def _note(self, act: str, about: Key, by: str | None, key: str | None) -> None:
         """In the key's own scope: no tenant reads of another one's keys."""
-        told = f"{key.id}, {key.role}, {key.name}"
-        await note_act(self._store, act, told, scope=key.scope or self._bank.scope, writer=self._bank.writer)
+        told, writer = f"{about.id}, {about.role}, {about.name}", by if by and key else self._bank.writer
+        await note_act(self._store, act, told, scope=about.scope or self._bank.scope, writer=writer, key=key)
 
     async def _named(self, id: str) -> Key:
         kept = await self._store.setting(f"{_KEPT}{a_text(id, 'id', blank=False)}")

@@ -33,12 +33,13 @@ from lessonbank.errors import Conflict, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
+from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation import sources_of
 from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
 from lessonbank.types.settings import REFUSED
 
-from . import archive
+from . import archive, retention
 from .audit import differences
 from .handle import Handle, log, person
 from .succession import Successions, SuccessionSearch
@@ -85,6 +86,7 @@ class Erasing(Record):
         return not (self.lessons or self.runs or self.recalls or self.whole_scope)
 
 
+@asks("admin")
 @dataclass(frozen=True, slots=True)
 class AsyncAdmin:
     """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
@@ -169,7 +171,6 @@ class AsyncAdmin:
         if self._of.skips("import_"):
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
-        await self._of.reviewed("import_", by=approved_by)
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
         await self._of.note_act("admin.import", f"{counted(count, 'record')}{approval}")
@@ -223,7 +224,7 @@ class AsyncAdmin:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
 
         Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
-        `progress` is called with the number done so far. Raises ModelError.
+        `progress` is called with the number done so far. Raises NotAllowed, ModelError.
         """
         a_call(progress, "progress=")
         if await self._of.store.setting(REFUSED.of(self._of.scope)):
@@ -283,7 +284,6 @@ class AsyncAdmin:
             await self._check_there(named)
         if preview or wanted.empty:
             return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
-        await self._of.reviewed("purge", by=by)
         if wanted.whole_scope:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
@@ -315,7 +315,7 @@ class AsyncAdmin:
     async def forget(self, *, days: float) -> Forgotten:
         """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
 
-        `Learning(keep_runs=days)` does this automatically. Raises UsageError, StoreUnavailable.
+        `Learning(keep_runs=days)` does this automatically. Raises UsageError, NotAllowed, StoreUnavailable.
         """
         before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
         if self._of.skips("forget"):
@@ -346,12 +346,15 @@ class AsyncAdmin:
         """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
         read. A new key ends the earlier one of that name.
 
-        From the first reviewer on, these ask for the key of one: `lessons.add`, `edit`, `narrow`, `approve`, `restore`
-        and `split`; `retire` and `quarantine` of an approved lesson; `runs.correct`; `history.rollback`; `import_` and
-        `purge`; to add or remove writers and reviewers; and `lessonbank.restore`. Raises UsageError (no name; a handle
-        made by `scoped()` of a bank without reviewers), NotAllowed.
+        From the first reviewer on, what decides, erases or hands out keys asks for the key of one: the list is
+        `lessonbank.guard.reviewed.CALLS`. The bank then keeps the `keep_runs` of this process; only a reviewer changes
+        it. Raises UsageError (no name; a handle made by `scoped()` of a bank without reviewers), NotAllowed.
         """
-        return await self._key_for("reviewer", name, "add_reviewer")
+        is_first = not await self.reviewers()
+        key = await self._key_for("reviewer", name, "add_reviewer")
+        if is_first and key:
+            await retention.keep(self._of.store, self._of.keep_runs)
+        return key
 
     async def remove_reviewer(self, name: str, /) -> None:
         """End the key of a reviewer. What that person decided stays. Without any reviewer nothing asks for a key.
@@ -429,9 +432,9 @@ class AsyncAdmin:
     async def rebuild(self) -> None:
         """Rebuild everything that follows from the records. Missing vectors also need `reindex`.
 
-        Raises UsageError on a handle made by `scoped()`.
+        Raises UsageError (a handle made by `scoped()` of a bank without reviewers), NotAllowed.
         """
-        self._of.whole_file("rebuild")
+        await self._of.by_owner("rebuild")
         await self._of.store.rebuild()
         await self._of.note_act("admin.rebuild", read_only=True)
 

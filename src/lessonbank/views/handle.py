@@ -56,6 +56,8 @@ class Handle:
     """Whether no lesson is written that has the words of another one."""
     corroborates: bool = False
     """Whether it trusts what independent runs taught, whoever made them."""
+    keep_runs: float | None = None
+    """Days after which the process asked that runs are erased."""
     topics: Topics | None = None
     """What decides which topic a new lesson belongs to."""
 
@@ -144,13 +146,11 @@ class Handle:
             await check_reviewer(self.store, call, name=self.writer, key=self.key, by=named)
 
     async def by_owner(self, call: str, /) -> None:
-        """Refuse to hand out or end keys: a reviewer may, and where there is none, whoever has the whole file.
+        """Refuse a call on the whole file that a reviewer may make, or, where there is none, who has the whole file.
 
-        Raises UsageError, NotAllowed.
+        Raises UsageError.
         """
-        if await holders(self.store, "reviewer"):
-            await self.reviewed(call)
-        else:
+        if not await holders(self.store, "reviewer"):
             self.whole_file(call)
 
     async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:

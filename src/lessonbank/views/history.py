@@ -18,6 +18,7 @@ from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.reviewed import asks
 from lessonbank.text.bm25 import scores, words
 from lessonbank.types import Add, Experience, Found, JournalEntry, Match, Merge, Replace, Rollback
 from lessonbank.types.repeats import shown_with
@@ -37,6 +38,7 @@ _FEW: Final = frozenset({"edit", "merge", "replace", "restore", "retire", "rollb
 """The kinds of entries that speak of lessons, without those that every task adds."""
 
 
+@asks("history")
 @dataclass(frozen=True, slots=True)
 class AsyncHistory:
     """`bank.history`. Every method acts in the scope of its bank."""
@@ -97,7 +99,6 @@ class AsyncHistory:
             target = (await self._until([target]))[1][0]
         if self._of.off:
             raise UsageError(OFF)
-        await self._of.reviewed("rollback", by=by)
         return (await self._of.apply(Rollback(to=target, reason=reason), by=by))[0]
 
     async def lineage(self, lesson_id: str, /) -> Lineage:

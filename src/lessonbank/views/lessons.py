@@ -22,6 +22,7 @@ from lessonbank.arguments import (
 )
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, sources_of, unmerge
 from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState, Vectors
@@ -52,6 +53,7 @@ _LONGEST: Final = 200
 """Characters of what names a task."""
 
 
+@asks("lessons")
 @dataclass(frozen=True, slots=True)
 class AsyncLessons:
     """`bank.lessons`. Every method acts in the scope of its bank.
@@ -136,7 +138,6 @@ class AsyncLessons:
 
         `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
         """
-        await self._of.reviewed("split", by=by)
         await self.experience(id)
         experience = await self._of.store.get(an_id(experience_id), scope=self._of.scope)
         apart, lessons = split_off(experience, id)
@@ -157,7 +158,6 @@ class AsyncLessons:
         (fewer than two lessons, or a strategy and a guardrail), NotFound, Conflict (one is retired, or another lesson
         has these words).
         """
-        await self._of.reviewed("merge", by=by)
         writer, named = person(by), tuple(dict.fromkeys(a_list_of_ids(ids, "merge")))
         if len(named) < 2:
             raise UsageError("merge takes at least two lessons, as in merge(lesson.id, other.id, title=…, …)")
@@ -186,7 +186,6 @@ class AsyncLessons:
         Raises UsageError (no merge made this lesson, or it is retired), NotFound, Conflict (one of the others was
         restored already).
         """
-        await self._of.reviewed("unmerge", by=by)
         owner = await self.experience(id)
         changes = unmerge(owner, reason=a_text(reason, "reason=", blank=False))
         await self._of.apply(*changes, by=by)
@@ -208,7 +207,6 @@ class AsyncLessons:
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
         when not. `by`: the person's name. Raises UsageError, NotAllowed, Conflict (another lesson has these words).
         """
-        await self._of.reviewed("add", by=by)
         writer = person(by)
         lesson = Lesson(
             title=a_text(title, "title=", blank=False),
@@ -241,7 +239,6 @@ class AsyncLessons:
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this
         already, or another lesson has these words).
         """
-        await self._of.reviewed("edit", by=by)
         writer = person(by)
         told = {
             "title": None if title is None else a_text(title, "title=", blank=False),
@@ -263,7 +260,6 @@ class AsyncLessons:
         what it did on other tasks says nothing any more. `by`: the person's name. Raises UsageError, NotFound, Conflict
         (it is kept for these already).
         """
-        await self._of.reviewed("narrow", by=by)
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)
         only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
@@ -295,7 +291,6 @@ class AsyncLessons:
         quarantine: never call this for an agent, a tool or an import. `by`: the person's name. Raises UsageError,
         NotFound, Conflict.
         """
-        await self._of.reviewed("approve", by=by)
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
         for id in () if self._of.off else plain:
@@ -322,7 +317,6 @@ class AsyncLessons:
 
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
-        await self._of.reviewed("restore", by=by)
         change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
         return await self._of.apply(change, by=by)
 

@@ -15,6 +15,7 @@ from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, mayb
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.reviewed import asks
 from lessonbank.learning.handed_in import submission_of, submitted_outcome, submitted_recall, without_submission
 from lessonbank.types import (
     Json,
@@ -33,6 +34,7 @@ from .handle import Handle, person
 from .spending import spending
 
 
+@asks("runs")
 @dataclass(frozen=True, slots=True)
 class AsyncRuns:
     """`bank.runs`. Every method acts in the scope of its bank."""
@@ -154,7 +156,6 @@ class AsyncRuns:
         verdict before it counts again, with its source and reason. `by`: the person's name.
         Raises UsageError (nothing was corrected), NotAllowed, NotFound.
         """
-        await self._of.reviewed("correct", by=by)
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))
         run = await self._of.store.trajectory(an_id(id), scope=self._of.scope)
