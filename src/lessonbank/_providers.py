@@ -15,6 +15,7 @@ from .errors import (
     LessonbankError,
     MissingExtra,
     ModelError,
+    ModelTimeout,
     ModelUnavailable,
     ModelUnreachable,
     TransientModelError,
@@ -142,7 +143,9 @@ def source_of(name: str, base_url: str | None, /, *, what: str, compatible: str)
 
 def translated(error: ModelAPIError, name: str, /, *, hint: str = "") -> ModelError:
     """The error of this package for one of a provider. `hint`: what else an answer nobody can read may mean."""
-    if isinstance(error, ModelConnectionError | ModelRequestTimeout):
+    if isinstance(error, ModelRequestTimeout):
+        return ModelTimeout(f"{name} gave no answer in time: {said_of(error)}")
+    if isinstance(error, ModelConnectionError):
         return ModelUnreachable(f"{name} could not be reached: {said_of(error)}")
     status: int | None = getattr(error, "status_code", None)
     if status is None:

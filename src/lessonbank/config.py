@@ -118,12 +118,16 @@ class Model:
     """How many calls this process makes at once."""
     rate: float | None = None
     """How many calls this process begins in a minute at most, evenly spaced. `None`: as many as come."""
+    max_tokens: int | None = None
+    """Tokens of one reply at most, those that the model thinks with included. `None`: as many as the bank's questions
+    need. A function or a `LanguageModel` of your own bounds its replies itself."""
     batch: bool = False
     """Ask through the provider's batch API: it costs about half and answers within a day, so it is for workers.
     `timeout`, `concurrency` and `rate` bound live calls only."""
 
     def __post_init__(self) -> None:
         a_count(self.concurrency, "Model(concurrency=)")
+        maybe_count(self.max_tokens, "Model(max_tokens=)")
         if self.rate is not None:
             a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
         if is_a(self.name, Mapping):

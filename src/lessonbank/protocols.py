@@ -64,6 +64,9 @@ class Message(Record):
     """Characters at its start that come again in other requests: a provider that is told so keeps them in its cache."""
 
 
+CUT: Final = "the model's reply was cut at its limit of tokens: what came before counts"
+
+
 class Completion(Record):
     """A language model's answer."""
 
@@ -71,6 +74,8 @@ class Completion(Record):
     usage: Usage = Usage()
     model: str = ""
     """The model that answered, as the provider names it."""
+    is_cut: bool = False
+    """Whether the answer ended at the limit of tokens, and not where the model was done."""
 
 
 class LanguageModel(Protocol):

@@ -36,6 +36,8 @@ def ids(tmp_path: Path) -> dict[str, str]:
 
 
 FREE = {
+    "hook scope",
+    "hook share",
     *("demo", "learn", "formats", "retrieve", "explain", "lift", "trial", "reflect", "proxy", "review", "serve"),
     *("install", "uninstall", "diff", "export", "sync", "backup", "salvage", "migrate", "mcp", "worker"),
     *("lessons list", "lessons search", "lessons proposals", "lessons show", "runs list", "runs show", "runs pending"),

@@ -255,7 +255,7 @@ except ModelTimeout:
 @ASYNC
 async def test_five_megabytes_of_rubbish_are_cut() -> None:
     completion = await standard(FunctionModel(lambda prompt: rubbish())).generate(ASKED)
-    assert len(completion.text) == 200_000
+    assert 0 < len(completion.text) <= 200_000
 
 
 @ASYNC

@@ -46,20 +46,28 @@ _KNOWN_PROVIDERS = (
     "write `provider:model` with one of openai, anthropic, google, groq, mistral, openrouter, ollama, bedrock, azure, "
     "deepseek or another of pydantic-ai's, or give the `base_url` of an OpenAI-compatible server"
 )
+_MOST_TOKENS = 12_000
+"""Of a reply: some thousand for what is asked for, the rest for a model that thinks aloud before."""
+_MOST_TOKENS_REASONING = 20_000
+"""The same where the provider counts what the model thinks for itself."""
 _SCHEMA_WORDS = ("response_format", "json_schema", "text.format", "output_config", "structured output", "schema")
+
+_TOKENS_WORDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxoutputtokens")
 
 
 class PydanticAIModel:
     """A provider's model.
 
     Structured output is asked for where the model is known to have it. What a model turns out to refuse (a
-    temperature, a schema) is left out from then on. The SDK's own retries are off: `Retrying` does that, and counts.
+    temperature, a schema, a limit of tokens) is left out from then on. The SDK's own retries are off: `Retrying` does
+    that, and counts. Every reply is bounded: a model that does not stop is cut, and what came before is read.
 
     Args:
         model: `provider:model` (or `provider/model`), or a ready pydantic-ai `Model`.
         base_url: an OpenAI-compatible server (Chat Completions). The model is then named as that server names it.
         api_key: instead of the provider's environment variable (with `base_url`: of `OPENAI_API_KEY`).
         batch: send requests to the provider's batch API. They are then made with `ask`.
+        max_tokens: of one reply, what a model thinks included. `None`: as many as the replies that are asked for need.
 
     Raises:
         UsageError: no such provider, no key or a blank one, a name without a provider, or a model without a batch API.
@@ -74,6 +82,7 @@ class PydanticAIModel:
         base_url: str | None = None,
         api_key: str | None = None,
         batch: bool = False,
+        max_tokens: int | None = None,
     ) -> None:
         source = _source(model, base_url) if isinstance(model, str) else model
         make = partial(_made, batches=BatchModelRequests() if batch else None)
@@ -83,6 +92,7 @@ class PydanticAIModel:
         built = self._connection.first
         self._name = _name(model, built, base_url)
         self._without: set[str] = {"temperature"} if _ignores_temperature(built) else set()
+        self._max_tokens = max_tokens or (_MOST_TOKENS_REASONING if _reasons(built) else _MOST_TOKENS)
 
     @property
     def name(self) -> str:
@@ -131,6 +141,7 @@ class PydanticAIModel:
             text=(response.text or "").encode("utf-8", "replace").decode("utf-8"),
             usage=_usage(response),
             model=response.model_name or self._name,
+            is_cut=response.finish_reason == "length",
         )
 
     async def _request(
@@ -152,9 +163,12 @@ class PydanticAIModel:
         return await self._request(model, asked, temperature, schema)
 
     def _settings(self, temperature: float) -> ModelSettings:
-        if "temperature" in self._without:
-            return ModelSettings(max_retries=0)
-        return ModelSettings(temperature=temperature, max_retries=0)
+        settings = ModelSettings(max_retries=0)
+        if "temperature" not in self._without:
+            settings["temperature"] = temperature
+        if "max_tokens" not in self._without:
+            settings["max_tokens"] = self._max_tokens
+        return settings
 
     def _parameters(self, model: Model, schema: type[BaseModel] | None) -> ModelRequestParameters:
         if schema is None or "schema" in self._without or not model.profile.get("supports_json_schema_output", False):
@@ -167,9 +181,10 @@ class PydanticAIModel:
         if getattr(error, "status_code", None) not in (400, 422):
             return False
         said = body_of(error).lower()
-        if "temperature" in said and "temperature" not in self._without:
-            self._without.add("temperature")
-            return True
+        for setting, words in (("temperature", ("temperature",)), ("max_tokens", _TOKENS_WORDS)):
+            if setting not in self._without and any(word in said for word in words):
+                self._without.add(setting)
+                return True
         if asked_schema and any(word in said for word in _SCHEMA_WORDS):
             self._without.add("schema")
             return True
@@ -202,6 +217,12 @@ def _name(given: str | Model, built: Model, base_url: str | None) -> str:
     if not isinstance(given, str):
         return f"{built.system}:{built.model_name}"
     return given if base_url is not None else _source(given, None)
+
+
+def _reasons(model: Model, /) -> bool:
+    """Whether the model thinks before it answers, unseen, and the provider counts that among the tokens of a reply."""
+    profile: Any = model.profile
+    return bool(profile.get("thinking_enabled_by_default", False) or profile.get("thinking_always_enabled", False))
 
 
 def _ignores_temperature(model: Model, /) -> bool:

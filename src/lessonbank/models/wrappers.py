@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from lessonbank._concurrency import PerLoop
 from lessonbank.errors import ModelTimeout, TransientModelError, UsageError
 from lessonbank.protocols import Completion, LanguageModel, Message
+from lessonbank.text.bounded_json import shallow
 
 
 def standard(
@@ -46,7 +47,10 @@ class _Around:
 
 
 class Clipped(_Around):
-    """A model whose replies end after `characters`: nothing that follows reads megabytes of rubbish."""
+    """A model whose replies end after `characters`, or where brackets are nested like nothing that was asked for.
+
+    So nothing that follows reads megabytes of rubbish, or takes seconds to repair it.
+    """
 
     def __init__(self, model: LanguageModel, /, *, characters: int = 200_000) -> None:
         super().__init__(model)
@@ -57,9 +61,8 @@ class Clipped(_Around):
     ) -> Completion:
         """The wrapped model's answer, cut."""
         completion = await self._model.generate(messages, temperature=temperature, schema=schema)
-        if len(completion.text) <= self._characters:
-            return completion
-        return completion.model_copy(update={"text": completion.text[: self._characters]})
+        text = shallow(completion.text[: self._characters])
+        return completion if text == completion.text else completion.model_copy(update={"text": text})
 
 
 class TimeLimited(_Around):
@@ -125,7 +128,8 @@ class Retrying(_Around):
 
     Only `TransientModelError` is tried again: after `first_wait` seconds, doubling, with jitter, at most
     `longest_wait`; never sooner than the service asked for. A service that asks for more than `longest_wait` is not
-    waited for. A request that ran out of time is tried `timeouts` times in all: it has cost its whole limit already.
+    waited for. A request that ran out of time is tried `timeouts` times in all: by default it is not sent again, since
+    it has cost its whole limit already, and a model that did not stop will not stop the next time.
 
     Args:
         model: the model to ask.
@@ -143,7 +147,7 @@ class Retrying(_Around):
         /,
         *,
         attempts: int = 4,
-        timeouts: int = 2,
+        timeouts: int = 1,
         first_wait: float = 0.5,
         longest_wait: float = 60.0,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,

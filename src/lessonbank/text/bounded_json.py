@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Final, cast
 
@@ -13,6 +14,10 @@ _MOST: Final = 4_000_000
 """Brackets and commas of a record."""
 _PIECE: Final = 65_536
 """Bytes that are looked at in one go: between two of them other threads may run."""
+_BRACKETS: Final = re.compile(r"[][{}]")
+_DEEPEST: Final = 100
+"""Levels of brackets in a model's reply; those that are asked for have five."""
+_MOST_BRACKETS: Final = 4_000
 _NO_BRACKET: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
@@ -33,6 +38,16 @@ def parse(raw: bytes | str, /) -> Json:
         raise
     except ValueError:
         raise ValueError("a number of thousands of digits") from None
+
+
+def shallow(text: str, /) -> str:
+    """`text` up to where its brackets are nested too deep, or too many were opened: what follows is no reply."""
+    depth = 0
+    for count, bracket in enumerate(_BRACKETS.finditer(text)):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _DEEPEST or count > _MOST_BRACKETS:
+            return text[: bracket.start()]
+    return text
 
 
 def check_shape(raw: bytes, /, *, values: int, depth: int) -> None:

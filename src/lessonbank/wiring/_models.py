@@ -62,7 +62,7 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
 def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:
     from lessonbank.models.wrappers import Clipped, Retrying, standard
 
-    bare = bare_model(choice, model.base_url, model.api_key, batch=model.batch)
+    bare = bare_model(choice, model.base_url, model.api_key, batch=model.batch, max_tokens=model.max_tokens)
     if model.batch:
         from lessonbank.models.batched import Batched
 
@@ -79,13 +79,20 @@ def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> L
     )
 
 
-def bare_model(choice: OneModel, base_url: str | None, api_key: str | None, *, batch: bool = False) -> LanguageModel:
+def bare_model(
+    choice: OneModel,
+    base_url: str | None,
+    api_key: str | None,
+    *,
+    batch: bool = False,
+    max_tokens: int | None = None,
+) -> LanguageModel:
     """What a choice names, without a time limit or retries. Raises UsageError, MissingExtra."""
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         from lessonbank.models.pydantic_ai import PydanticAIModel
 
-        return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch)
+        return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch, max_tokens=max_tokens)
     if attribute(choice, "generate") is not None:
         if not is_a(attribute(choice, "name"), str):
             raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
@@ -93,7 +100,7 @@ def bare_model(choice: OneModel, base_url: str | None, api_key: str | None, *, b
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.models.pydantic_ai import PydanticAIModel
 
-        return PydanticAIModel(cast("Any", choice), batch=batch)
+        return PydanticAIModel(cast("Any", choice), batch=batch, max_tokens=max_tokens)
     if callable(choice):
         from lessonbank.models.function import FunctionModel
 

@@ -17,7 +17,7 @@ from lessonbank.guard import fence, nonce, one_line
 from lessonbank.guard.quote import in_one_line
 from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.prompts import Prompt
-from lessonbank.protocols import LanguageModel
+from lessonbank.protocols import CUT, LanguageModel
 from lessonbank.text.rendering import View, estimate_tokens, render, render_instructions
 from lessonbank.types import (
     Extraction,
@@ -171,6 +171,8 @@ class LLMExtractor:
             parsed = parse_lessons(completion.text, limit=limit * _SPARE)
         except ExtractionError as error:
             raise ExtractionError(str(error), usage=completion.usage) from error
+        if completion.is_cut:
+            notes = [*notes, CUT]
         if not parsed.lessons:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)

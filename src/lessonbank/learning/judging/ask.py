@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from lessonbank.errors import ModelError, ModelTimeout, OutputError
 from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt
-from lessonbank.protocols import Completion, Judge, LanguageModel, Message
+from lessonbank.protocols import CUT, Completion, Judge, LanguageModel, Message
 from lessonbank.types import Trajectory, Verdict
 
 from .parsing import Reading
@@ -47,6 +47,8 @@ async def ask(
         reply = await model.generate(messages, temperature=temperature, schema=schema)
         reading = read(reply.text)
         verdict, steps = decide(reading), reading.steps
+        if reply.is_cut:
+            verdict = verdict.model_copy(update={"reason": f"{verdict.reason} ({CUT})".strip()})
     except OutputError as error:
         verdict = unknown(str(error), error=error.code)
     except (ModelTimeout, TimeoutError):
