@@ -14,9 +14,9 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Extraction, Parts, Run, Step, Trajectory, Verdict
+from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Parts, Run, Step, Trajectory, Verdict
 from lessonbank.guard.identity import of_process
-from lessonbank.types import SUBMITTED
+from lessonbank.types import SUBMITTED, Outcome
 
 pytestmark = pytest.mark.anyio
 TASK = "Cancel order W7"
@@ -41,13 +41,14 @@ class Slow:
         return Extraction()
 
 
-async def opened(extractor: Slow, where: str | Path = ":memory:") -> AsyncReasoningBank:
+async def opened(extractor: Slow, where: str | Path = ":memory:", **more: Any) -> AsyncReasoningBank:
     return await lessonbank.connect_async(
         where,
         scope="t",
         embedder="lexical",
         evidence=Evidence(holdout=None),
         parts=Parts(judge=pleased, extractor=extractor),
+        **more,
     )
 
 
@@ -203,6 +204,79 @@ async def test_a_run_of_an_earlier_release_is_learned_as_it_was_submitted() -> N
         await bank.runs.retry()
         kept = await bank.runs.get(mine.id)
         assert (kept.verdict.outcome, kept.verdict.reward, kept.recall_id) == ("failure", 0.5, recall.id)
+
+
+async def test_a_retry_of_a_learned_run_leaves_a_correction_by_a_person_in_force() -> None:
+    extractor = Slow()
+    extractor.waits = False
+    async with await opened(extractor) as bank:
+        mine = run()
+        await bank.learn(mine, outcome="success")
+        await bank.runs.correct(mine.id, outcome="failure", by="Ana")
+        await bank.runs.retry(mine.id)
+        verdict = (await bank.runs.get(mine.id)).verdict
+        assert (verdict.outcome, verdict.source) == ("failure", "human")
+
+
+async def test_an_outcome_that_is_submitted_of_a_learned_run_is_on_disk_when_submit_returns() -> None:
+    extractor = Slow()
+    extractor.waits = False
+    async with await opened(extractor, learning=Learning(submit="worker")) as bank:
+        mine, recall = run(), await bank.retrieve(TASK)
+        await bank.learn(mine)
+        await bank.submit([mine, run("other")], outcome="failure", recall=recall)
+        kept = await bank.runs.get(mine.id)
+        assert (kept.verdict.outcome, kept.verdict.source) == ("failure", "ground_truth")
+        assert len(await bank.runs.pending()) == 1
+
+
+async def test_an_unfinished_run_that_is_told_its_outcome_waits_like_any_other() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        mine, recall = run(), await bank.retrieve(TASK)
+        await bank.keep_unfinished(mine, recall=recall)
+        await interrupted(extractor, bank.learn(mine, outcome="failure", recall=recall))
+        assert (await bank.runs.get(mine.id)).status == "pending"
+        await bank.runs.retry()
+        kept = await bank.runs.get(mine.id)
+        assert (kept.status, kept.verdict.outcome, kept.recall_id) == ("learned", "failure", recall.id)
+
+
+@pytest.mark.parametrize("later", [None, "failure"])
+@pytest.mark.parametrize("is_interrupted", [False, True])
+async def test_no_other_writer_changes_or_takes_over_the_outcome_of_a_run_that_waits(
+    later: Outcome | None, is_interrupted: bool
+) -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        ana, ben = [bank.scoped(writer=name, key=await bank.admin.add_writer(name)) for name in ("ana", "ben")]
+        mine, recall = run(), await bank.retrieve(TASK)
+        await interrupted(extractor, ana.learn(mine, outcome="success", recall=recall))
+        if is_interrupted:
+            extractor.waits, extractor.begun = True, anyio.Event()
+            await interrupted(extractor, ben.learn(mine, outcome=later))
+            await bank.runs.retry()
+        else:
+            learned = await ben.learn(mine, outcome=later)
+            assert bool(later) == any(note.startswith("told by another writer") for note in learned.notes)
+        settlement = await bank.store.settlement(recall.id, scope="t")
+        assert settlement is not None
+        assert (settlement.outcome, settlement.identity) == ("success", "key:ana")
+
+
+async def test_the_process_and_a_person_may_say_otherwise_of_a_run_that_a_writer_told() -> None:
+    extractor = Slow()
+    async with await opened(extractor) as bank:
+        ana = bank.scoped(writer="ana", key=await bank.admin.add_writer("ana"))
+        ben = bank.scoped(writer="ben", key=await bank.admin.add_writer("ben"))
+        first, second = run("a"), run("b")
+        await interrupted(extractor, ana.learn(first, outcome="success"))
+        extractor.waits, extractor.begun = True, anyio.Event()
+        await interrupted(extractor, ana.learn(second, outcome="success"))
+        await bank.learn(first, outcome="failure")
+        await ben.runs.correct(second.id, outcome="failure", by="ben")
+        verdicts = [(await bank.runs.get(one.id)).verdict for one in (first, second)]
+        assert [(one.outcome, one.source) for one in verdicts] == [("failure", "ground_truth"), ("failure", "human")]
 
 
 KILLED = """

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from os import PathLike
 from time import perf_counter
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 
 from ._concurrency import gather, if_there
 from ._locks import ScopeLocks
@@ -42,7 +42,7 @@ from .evidence.trial import Tasks, try_again
 from .evidence.trial_design import Design as TrialDesign
 from .evidence.trial_design import Trial, asked
 from .guard import check_scope
-from .guard.identity import identity_of, seal
+from .guard.identity import identity_of, seal, teller_of
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -53,6 +53,9 @@ from .learning.handed_in import (
     request_of,
     run_from,
     runs_from,
+    stays_as_told,
+    submission_of,
+    submitted_outcome,
     submitted_recall,
     truths_of,
     truths_with_submitted,
@@ -296,7 +299,10 @@ class AsyncReasoningBank:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         who = await self._identity() if who is None else who
         new = with_metadata(await self._intake.runs(prior.new), metadata)
-        truths, receipt = await self._keep(new, truths, receipt, who=who)
+        if waited := await self._keep(new, truths, receipt, who=who):
+            if teller := await self._earlier_teller(waited, who) if len(waited) == len(new) else None:
+                return _noted(await self._learn_as(teller, prior.handed_in), stays_as_told(waited, truths))
+            truths, receipt = await self._with_earlier_word(waited, truths, receipt)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
         judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
@@ -345,8 +351,12 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         kept = with_metadata(await self._intake.runs(runs), a_mapping(metadata))
-        await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self._submits_here else 0.0)
-        if self._submits_here:
+        waited = await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self._submits_here else 0.0)
+        known = await self.store.learned([run.id for run in waited], scope=self.scope) if waited else ()
+        if known:  # no queue holds these: what is said of them now corrects them, and asks no model
+            told = [(run, truths[run.id]) for run in kept if run.id in known]
+            await self.learn([run for run, _ in told], recall=receipt, outcome=cast("Any", [one for _, one in told]))
+        if self._submits_here and len(known) < len(kept):
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
@@ -371,10 +381,10 @@ class AsyncReasoningBank:
         *,
         who: str,
         wait: float = IN_HAND,
-    ) -> tuple[Verdicts, Recall | None]:
-        """Put runs on disk with all that is known of them, before anything slow begins; what is known then.
+    ) -> list[Trajectory]:
+        """Put runs on disk with all that is known of them, before anything slow begins.
 
-        Of a run that waited already, what was said of it earlier counts until somebody says otherwise.
+        Gives those that the bank had already, with what is known of them now.
         """
         ids = [run.id for run in runs]
         proof = seal(await self._receipts.secret(), who, self.writer, runs=ids, scope=self.scope)
@@ -387,8 +397,21 @@ class AsyncReasoningBank:
         stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
         new = await self.store.keep(stamped, scope=self.scope, wait=wait)
         if len(new) == len(ids):
-            return truths, receipt
-        waited = [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
+            return []
+        return [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
+
+    async def _earlier_teller(self, waited: Sequence[Trajectory], who: str) -> tuple[str, str] | None:
+        """Who told how runs that wait ended, where that is not `who`, and `who` may not say otherwise."""
+        for run in waited:
+            noted = submission_of(run)
+            if noted.get("identity") != who and submitted_outcome(run) != (None, None):
+                return await teller_of(self.store, noted, runs=noted.get("runs", [run.id]), scope=self.scope)
+        return None
+
+    async def _with_earlier_word(
+        self, waited: Sequence[Trajectory], truths: Verdicts, receipt: Recall | None
+    ) -> tuple[Verdicts, Recall | None]:
+        """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
         recall = next(filter(None, map(submitted_recall, waited)), None)
         receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
         return truths_with_submitted(truths, waited, success_at=self._success_at), receipt

@@ -269,7 +269,8 @@ class Store(Protocol):
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
         """Record runs before anything can go wrong with them. Returns the new ids; known runs are untouched.
 
-        But one that waits takes what is said of it now (`SUBMITTED` in its metadata); what is not said again stays.
+        But one that waits takes what is said of it now (`SUBMITTED` in its metadata); what is not said again stays. No
+        other writer changes how one said that it ended. An unfinished run is not unfinished any more.
 
         No worker claims them for `wait` seconds, for whoever keeps a run mostly learns from it at once. Runs that are
         kept in one call belong together: while the first of them waits, no worker claims the others.

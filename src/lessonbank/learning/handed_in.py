@@ -14,6 +14,7 @@ from lessonbank.errors import UsageError
 from lessonbank.messages import first_request, trajectory_from
 from lessonbank.types import (
     SUBMITTED,
+    UNFINISHED,
     Json,
     Outcome,
     Trajectory,
@@ -120,7 +121,8 @@ def with_submission(
         fields["recall"] = recall_id
     if len(group) > 1:
         fields["runs"] = [*sorted(group)]
-    return run.model_copy(update={"metadata": {**run.metadata, SUBMITTED: fields}})
+    others = {name: value for name, value in run.metadata.items() if name != UNFINISHED}  # it is to be learned
+    return run.model_copy(update={"metadata": {**others, SUBMITTED: fields}})
 
 
 def without_submission(run: Trajectory, /) -> Trajectory:
@@ -155,6 +157,15 @@ def truths_with_submitted(
             outcome, reward = submitted_outcome(run)
             found[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=success_at)
     return found
+
+
+def stays_as_told(waited: Iterable[Trajectory], truths: Mapping[str, Verdict | None], /) -> tuple[str, ...]:
+    """A note for each run that waits with the outcome of another writer, where the caller says one, too."""
+    return tuple(
+        f"told by another writer: run {shown(run.id)} waits with an outcome, and it stays"
+        for run in waited
+        if truths.get(run.id)
+    )
 
 
 def submitted_recall(run: Trajectory, /) -> str | None:

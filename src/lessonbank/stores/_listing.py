@@ -15,6 +15,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, microseconds
+from lessonbank.guard.identity import one_of_many
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
     NOT_JUDGED,
@@ -222,11 +223,31 @@ def is_unfinished(run: Trajectory, /) -> bool:
 
 
 def noted_again(kept: Trajectory, run: Trajectory, /) -> Trajectory | None:
-    """A kept run with what is said of it now; what is not said again stays. `None` where nothing is new."""
+    """A kept run with what is said of it now; what is not said again stays. `None` where nothing is new.
+
+    An unfinished run waits from now on, as others do.
+    """
     earlier, later = (one.metadata.get(SUBMITTED) for one in (kept, run))
     if not isinstance(later, dict):
         return None
-    before = earlier if isinstance(earlier, dict) else {}
-    truth = () if "verdict" in later else ("verdict", "outcome", "reward")
-    noted = {name: before[name] for name in (*truth, "recall") if name in before} | later
-    return None if noted == earlier else kept.model_copy(update={"metadata": {**kept.metadata, SUBMITTED: noted}})
+    noted = _noted(earlier if isinstance(earlier, dict) else {}, later)
+    others = {name: value for name, value in kept.metadata.items() if name != UNFINISHED}
+    metadata: dict[str, Json] = {**others, SUBMITTED: noted}
+    return None if metadata == kept.metadata else kept.model_copy(update={"metadata": metadata})
+
+
+def _noted(before: dict[str, Json], later: dict[str, Json]) -> dict[str, Json]:
+    """What is noted of a run once `later` is said of it."""
+    outcome = [name for name in ("verdict", "outcome", "reward") if name in before]
+    if outcome and before.get("identity") not in (None, later.get("identity")) and not _may_say_otherwise(later):
+        return before
+    names = ("recall",) if "verdict" in later else (*outcome, "recall")
+    return {name: before[name] for name in names if name in before} | later
+
+
+def _may_say_otherwise(later: dict[str, Json]) -> bool:
+    """Whether this changes the outcome that somebody else told: the process and a person's correction may."""
+    verdict = later.get("verdict")
+    if not isinstance(verdict, dict):
+        return False
+    return verdict.get("source") == "human" or not one_of_many(str(later.get("identity")))

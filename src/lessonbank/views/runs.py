@@ -138,7 +138,11 @@ class AsyncRuns:
         runs, recall_id = [run, *siblings], submitted_recall(run)
         recall = await if_there(store.recall(recall_id, scope=scope)) if recall_id else None
         teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)
-        outcomes, rewards = zip(*map(submitted_outcome, runs), strict=True)
+        learned = await store.learned([one.id for one in runs], scope=scope)
+        # What was known later of a learned run, such as a correction, stands.
+        outcomes, rewards = zip(
+            *[(None, None) if one.id in learned else submitted_outcome(one) for one in runs], strict=True
+        )
         return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
     async def queue(self) -> Queue:

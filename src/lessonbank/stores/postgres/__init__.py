@@ -84,7 +84,7 @@ class PostgresStore(StoreCalls[Database]):
         keep = partial(_write.keep, scope=where, runs=runs, wait=wait)
         new = await result(self._database.write_together(keep, scope=where, lock="shared")) if runs else []
         if again := [run for run in runs if SUBMITTED in run.metadata and run.id not in new]:
-            note = partial(_write.note_again, scope=where, runs=again)
+            note = partial(_write.note_again, scope=where, runs=again, wait=wait)
             await result(self._database.write(note, scope=where, lock="shared"))
         return new
 

@@ -11,7 +11,7 @@ from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import is_unfinished, noted_again, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._records import encodable, loaded, microseconds, moment
+from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
     Edit,
@@ -63,15 +63,19 @@ def keep(
     return lambda: [id for answer in answers for (id,) in answer.fetchall()]
 
 
-def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajectory]) -> None:
-    """Keep what is said now of runs that wait."""
+def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajectory], wait: float) -> None:
+    """Keep what is said now of runs that wait. Workers may take unfinished ones in `wait` seconds."""
     sql = "SELECT id, record FROM lessonbank.trajectories WHERE scope = %s AND id = ANY(%s) AND pending FOR UPDATE"
     waiting = dict(rows(connection, sql, scope, [encodable(run.id) for run in runs]))
-    held = [(run, waiting[encodable(run.id)]) for run in runs if encodable(run.id) in waiting]
-    noted = [noted_again(loaded(Trajectory, unpacked(blob)), run) for run, blob in held]
+    held = [(run, loaded(Trajectory, unpacked(waiting[id]))) for run in runs if (id := encodable(run.id)) in waiting]
+    unfinished = [encodable(kept.id) for _, kept in held if is_unfinished(kept)]
+    noted = [noted_again(kept, run) for run, kept in held]
     for run, blob in packed_records([run for run in noted if run]):
         sql = "UPDATE lessonbank.trajectories SET record = %s, tags = %s WHERE scope = %s AND id = %s"
         do(connection, sql, blob, list(tags(run.metadata)), scope, run.id)
+    if unfinished:
+        sql = "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s)"
+        do(connection, sql, later(microseconds(now()), wait), scope, unfinished)
 
 
 _KEEP: Final = (

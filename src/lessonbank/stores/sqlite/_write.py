@@ -142,18 +142,19 @@ def keep(
             if run.metadata:
                 tag(connection, RUN, done.lastrowid or 0, run.metadata)
         elif SUBMITTED in run.metadata:
-            _note_again(connection, scope, run)
+            _note_again(connection, scope, run, due=due)
     return new
 
 
-def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory) -> None:
-    """Keep what is said now of a run that waits."""
-    sql = "SELECT number, record FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
+def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, due: int | None) -> None:
+    """Keep what is said now of a run that waits. Workers may take it from `due` on, if it was unfinished."""
+    sql = "SELECT number, due, record FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
     row = connection.execute(sql, (scope, run.id)).fetchone()
-    again = row and noted_again(loaded(Trajectory, unpacked(row[1])), run)
-    if again:
+    kept = row and loaded(Trajectory, unpacked(row[2]))
+    if kept and (again := noted_again(kept, run)):
         ((again, blob),) = packed_records([again])
-        connection.execute("UPDATE trajectories SET record = ? WHERE number = ?", (blob, row[0]))
+        due = due if is_unfinished(kept) else row[1]
+        connection.execute("UPDATE trajectories SET record = ?, due = ? WHERE number = ?", (blob, due, row[0]))
         connection.execute("DELETE FROM tags WHERE kind = ? AND record = ?", (RUN, row[0]))
         tag(connection, RUN, row[0], again.metadata)
 
