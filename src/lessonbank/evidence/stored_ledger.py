@@ -481,12 +481,14 @@ def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list
 
 
 def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
-    """What a policy and other processes may go by: with several writers, only what survives without a tenth of them."""
+    """What a policy and other processes may go by: with several writers, only what survives without a tenth of them;
+    and nothing of a unit that has no verdict because outcomes are missing."""
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
+    mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
     placed = _with_sources(_times_found(episodes), episodes)
-    logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))
+    logs = (np.where(found.differs, 0.0, np.clip(log, -700.0, 700.0)) for log in (found.log_help, found.log_harm))
     columns = (seen, placed, *logs, mean, found.expected.spread)
     return {
         id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers), found=int(times))
