@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, microseconds
-from lessonbank.guard.identity import one_of_many
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
     NOT_JUDGED,
