@@ -41,6 +41,8 @@ def plain(text: str, /) -> str:
     """`text` as a reader sees it: with every line break as `\\n`, what a backspace takes back taken back, and no
     terminal sequence and no control, format, private-use, surrogate, unassigned or invisible code point but those that
     make one emoji of several; at most four marks on a letter. Linear in the length of `text`."""
+    if text.isascii() and text.isprintable():
+        return text
     text = before_backspaces(text)
     if BACKSPACE not in text:
         return text
@@ -50,7 +52,7 @@ def plain(text: str, /) -> str:
 
 def before_backspaces(text: str, /) -> str:
     """The same as `plain`, but backspaces are still there. Only text of terminals has any."""
-    if not (odd := odd_in(text)):
+    if (text.isascii() and text.isprintable()) or not (odd := odd_in(text)):
         return text
     text = text.replace("\0", "")  # first, as it may stand in the middle of a sequence: UTF-16 that was read as UTF-8
     if not odd.isdisjoint(_INTRODUCERS):

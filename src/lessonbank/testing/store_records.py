@@ -272,6 +272,35 @@ class RecordTests(StoreTests):
             await store.keep([saying(verdict={"outcome": "success"})], scope=MINE)
             assert await store.trajectory(run.id, scope=MINE) == noted
 
+    async def test_no_other_writer_changes_how_one_said_that_a_run_that_waits_ended(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+
+            async def said(identity: str, verdict: dict[str, Json] | None = None) -> tuple[Json, Json]:
+                fields: dict[str, Json] = {"identity": identity} | ({"verdict": verdict} if verdict else {})
+                await store.keep([run.model_copy(update={"metadata": {SUBMITTED: fields}})], scope=MINE)
+                noted = (await store.trajectory(run.id, scope=MINE)).metadata[SUBMITTED]
+                assert isinstance(noted, dict)
+                return noted["identity"], noted["verdict"]
+
+            failure, success = ({"outcome": one, "source": "ground_truth"} for one in ("failure", "success"))
+            human: dict[str, Json] = {"outcome": "success", "source": "human"}
+            assert await said("key:ana", failure) == ("key:ana", failure)
+            assert await said("key:ben") == ("key:ana", failure)
+            assert await said("key:ben", success) == ("key:ana", failure)
+            assert await said("process:ana@host", success) == ("process:ana@host", success)
+            assert await said("key:ben", human) == ("key:ben", human)
+
+    async def test_an_unfinished_run_of_which_something_is_said_can_be_claimed(self) -> None:
+        async with self.opened() as store:
+            run = trajectory().model_copy(update={"metadata": {"unfinished": True, "user": "u"}})
+            await store.keep([run], scope=MINE)
+            assert await store.claim(worker="w", limit=1, seconds=60, scope=MINE) == []
+            said = run.model_copy(update={"metadata": {SUBMITTED: {"recall": "r1"}}})
+            assert await store.keep([said], scope=MINE, wait=0.0) == []
+            (claim,) = await store.claim(worker="w", limit=1, seconds=60, scope=MINE)
+            assert claim.trajectory.metadata == {"user": "u", SUBMITTED: {"recall": "r1"}}
+
     async def test_a_run_is_pending_until_an_experience_settles_it(self) -> None:
         async with self.opened() as store:
             judged, unsure, marked, alone = (trajectory() for _ in range(4))
