@@ -6,7 +6,8 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from lessonbank import AsyncReasoningBank, Evidence, Safety
 from lessonbank.client.bank import RemoteBank
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.protocols import Store
 from lessonbank.views import AsyncRecalls
 
 pytestmark = pytest.mark.anyio
@@ -102,8 +104,34 @@ async def test_a_stored_recall_has_its_lessons_what_was_shown_and_what_was_cited
             assert recall.cited("As [2] says") == (made.shown[1],)
         await bank.admin.purge(lesson=made.shown[0].id, reason="erasure", by="Ana")
         left = await bank.recalls.get(made.id)
-        assert made.shown[0] not in left.lessons
-        assert any("no longer in the bank" in note for note in left.notes) or len(left.candidates) == 2
+        assert left.shown == made.shown[1:]
+        assert "1 lesson that this task found is no longer in the bank" in left.notes
+        assert left.cited("As [1] says") == ()
+        assert left.cited("As [2] says") == (made.shown[1],)
+
+
+class Counting:
+    """A store that counts the calls that reach it."""
+
+    def __init__(self, store: Any) -> None:
+        self._store, self.calls = store, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self._store, name)
+
+
+async def test_the_lessons_of_a_whole_page_of_recalls_are_one_read_of_the_store() -> None:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
+        for place in ("Rome", "Oslo", "Lima"):
+            await bank.lessons.add(title=f"Weigh for {place}", content="Weigh it.", task=f"Ship to {place}", by="Ana")
+            await bank.retrieve(f"Ship to {place}")
+        store = Counting(bank.store)
+        view = AsyncRecalls(replace(bank.recalls._of, store=cast("Store", store)))
+        assert all(recall.shown for recall in await view.list())
+        assert store.calls == ["list_recalls", "owners"]
 
 
 async def test_a_stored_recall_of_a_task_without_memory_has_what_was_withheld() -> None:

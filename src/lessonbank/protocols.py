@@ -444,6 +444,10 @@ class Store(Protocol):
         """The experience a lesson belongs to. Raises NotFound."""
         ...
 
+    async def owners(self, lesson_ids: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """The experiences that lessons belong to, each once, oldest first. Ids that are unknown are left out."""
+        ...
+
     async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
         """The experiences with a lesson of one of these wordings (`guard.wording.wording_of`), oldest first."""
         ...

@@ -211,6 +211,10 @@ class StoreCalls(Generic[D]):
         """See `Store.owner`."""
         return await self._find(where := check_scope(scope), self._reads.owner, where, lesson_id)
 
+    async def owners(self, lesson_ids: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """See `Store.owners`."""
+        return await self._find(where := check_scope(scope), self._reads.owners, where, tuple(lesson_ids))
+
     async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
         """See `Store.repeating`."""
         return await self._find(where := check_scope(scope), self._reads.repeating, where, (lesson_id,))

@@ -42,6 +42,16 @@ class RecordTests(StoreTests):
             assert await store.get(wanted.id, scope=MINE) == wanted
             assert await store.owner(wanted.lessons[1].id, scope=MINE) == wanted
 
+    async def test_the_owners_of_lessons_come_once_each_and_unknown_ids_are_left_out(self) -> None:
+        async with self.opened() as store:
+            early = experience(minute=1, lessons=(lesson("first"), lesson("second", retired=True)))
+            late, other = experience(minute=2), experience(minute=3)
+            await added(store, early, late, other)
+            ids = (late.lessons[0].id, *(one.id for one in early.lessons), "nothing", "\ud800", "nul \0 inside")
+            assert list(await store.owners(ids, scope=MINE)) == [early, late]
+            assert list(await store.owners(ids, scope=THEIRS)) == []
+            assert list(await store.owners((), scope=MINE)) == []
+
     async def test_unknown_ids_are_not_found(self) -> None:
         async with self.opened() as store:
             for ask in (store.get, store.owner, store.trajectory, store.recall):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import attrgetter
 
 from pydantic import Field
 
@@ -111,8 +112,10 @@ class Recall(Record):
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
         """The shown lessons that `text` names by number, as in `[2]`: those that an agent says it used or ignored."""
+        placed = sorted((c for c in self.candidates if c.shown), key=attrgetter("rank"))
+        number = {c.lesson_id: number for number, c in enumerate(placed, 1)}  # an erased lesson keeps its number
         named = numbers_cited(text)
-        return tuple(lesson for number, lesson in enumerate(self.shown, 1) if number in named)
+        return tuple(lesson for lesson in self.shown if number[lesson.id] in named)
 
     @property
     def scores(self) -> dict[str, float]:

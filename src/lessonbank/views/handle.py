@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -71,6 +71,11 @@ class Handle:
         """The lesson of that id; `None` where it was erased."""
         owner = await if_there(self.store.owner(id, scope=self.scope))
         return owner and next((lesson for lesson in owner.lessons if lesson.id == id), None)
+
+    async def lessons(self, ids: Collection[str], /) -> dict[str, Lesson]:
+        """The lessons of those ids, in one read; erased ones are left out."""
+        owners = await self.store.owners(ids, scope=self.scope) if ids else ()
+        return {lesson.id: lesson for owner in owners for lesson in owner.lessons if lesson.id in ids}
 
     async def apply(
         self,

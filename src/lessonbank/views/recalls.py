@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from typing import Literal
 
-from lessonbank._concurrency import gather, if_there
 from lessonbank._counting import counted
 from lessonbank.arguments import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank.config import Search, TrustPolicy
@@ -76,12 +74,7 @@ class AsyncRecalls:
 
     async def _with_lessons(self, recalls: Sequence[Recall]) -> tuple[Recall, ...]:
         """Each receipt with the lessons that its candidates name: receipts are kept without them."""
-        store, scope = self._of.store, self._of.scope
-        ids = dict.fromkeys(c.experience_id for recall in recalls for c in recall.candidates)
-        reads = [partial(if_there, store.get(id, scope=scope)) for id in ids]
-        known = {lesson.id: lesson for one in await gather(reads) if one for lesson in one.lessons}
-        moved = {c.lesson_id for recall in recalls for c in recall.candidates} - known.keys()
-        known |= {id: lesson for id in moved if (lesson := await self._of.lesson(id))}
+        known = await self._of.lessons({c.lesson_id for recall in recalls for c in recall.candidates})
         return tuple(_with_known(recall, known) for recall in recalls)
 
     async def preview(
@@ -121,8 +114,7 @@ class AsyncRecalls:
         receipt = await self._stored(recall.id if is_a(recall, Recall) else recall)
         lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
-        found = {c.lesson_id: await self._of.lesson(c.lesson_id) for c in receipt.candidates}
-        lessons = {id: lesson for id, lesson in found.items() if lesson}
+        lessons = await self._of.lessons({c.lesson_id for c in receipt.candidates})
         settlement = await self._of.store.settlement(receipt.id, scope=self._of.scope)
         told = explained(receipt, settlement, lessons, lifts)
         try:

@@ -83,6 +83,12 @@ def owner(connection: Connection, scope: str, lesson_id: str, /) -> Experience:
     return _at(connection, scope, _found(connection, sql, scope, lesson_id, "lesson"))
 
 
+def owners(connection: Connection, scope: str, lesson_ids: Collection[str], /) -> list[Experience]:
+    """The experiences of lessons, oldest first."""
+    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
+    return _all(connection, scope, rows(connection, sql, scope, list(map(encodable, lesson_ids))))
+
+
 def repeating(connection: Connection, scope: str, lesson_ids: Collection[str], /) -> list[Experience]:
     """The experiences that taught one of these lessons again, oldest first."""
     sql = "SELECT DISTINCT experience FROM lessonbank.repeats WHERE scope = %s AND lesson = ANY(%s)"

@@ -84,6 +84,15 @@ def owner(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) ->
     return experience_at(connection, _found(connection, sql, scope_name, lesson_id, "lesson"))
 
 
+def owners(connection: sqlite3.Connection, scope_name: str, lesson_ids: Collection[str], /) -> list[Experience]:
+    """The experiences of lessons, oldest first."""
+    rows = connection.execute(
+        f"SELECT DISTINCT experience FROM lessons WHERE {OF_SCOPE} AND id {AMONG_IDS} ORDER BY experience",
+        (scope_name, among_ids(map(encodable, lesson_ids))),
+    ).fetchall()
+    return [experience_at(connection, number) for (number,) in rows]
+
+
 def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection[str], /) -> list[Experience]:
     """The experiences with a lesson of one of these wordings, oldest first."""
     rows = connection.execute(
