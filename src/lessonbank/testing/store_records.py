@@ -287,13 +287,16 @@ class RecordTests(StoreTests):
             run = trajectory()
 
             async def said(identity: str, verdict: dict[str, Json] | None = None) -> tuple[Json, Json]:
-                fields: dict[str, Json] = {"identity": identity} | ({"verdict": verdict} if verdict else {})
+                fields: dict[str, Json] = {"identity": identity}
+                if verdict:
+                    fields["verdict"] = verdict
                 await store.keep([run.model_copy(update={"metadata": {SUBMITTED: fields}})], scope=MINE)
                 noted = (await store.trajectory(run.id, scope=MINE)).metadata[SUBMITTED]
                 assert isinstance(noted, dict)
                 return noted["identity"], noted["verdict"]
 
-            failure, success = ({"outcome": one, "source": "ground_truth"} for one in ("failure", "success"))
+            failure: dict[str, Json] = {"outcome": "failure", "source": "ground_truth"}
+            success: dict[str, Json] = {"outcome": "success", "source": "ground_truth"}
             human: dict[str, Json] = {"outcome": "success", "source": "human"}
             assert await said("key:ana", failure) == ("key:ana", failure)
             assert await said("key:ben") == ("key:ana", failure)
