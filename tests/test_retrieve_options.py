@@ -6,7 +6,6 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,6 +14,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
 from lessonbank.client.bank import RemoteBank
 from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.evidence import Holdout
 from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.protocols import Store
 from lessonbank.views import AsyncRecalls
@@ -129,13 +129,13 @@ async def test_the_lessons_of_a_whole_page_of_recalls_are_one_read_of_the_store(
             await bank.lessons.add(title=f"Weigh for {place}", content="Weigh it.", task=f"Ship to {place}", by="Ana")
             await bank.retrieve(f"Ship to {place}")
         store = Counting(bank.store)
-        view = AsyncRecalls(replace(bank.recalls._of, store=cast("Store", store)))
-        assert all(recall.shown for recall in await view.list())
+        bank.store = cast("Store", store)
+        assert all(recall.shown for recall in await bank.recalls.list())
         assert store.calls == ["list_recalls", "owners"]
 
 
 async def test_a_stored_recall_of_a_task_without_memory_has_what_was_withheld() -> None:
-    policy = lessonbank.evidence.Holdout(0.0, recalls=0.999)
+    policy = Holdout(0.0, recalls=0.999)
     async with await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=policy)
     ) as bank:
@@ -151,7 +151,7 @@ async def test_a_bank_without_a_model_and_an_embedder_says_that_it_asks_none(tru
     async with await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", safety=Safety(trust=trust)
     ) as bank:
-        assert not asks_model(bank._consolidator)
+        assert not asks_model(bank._consolidator)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_server_is() -> None:

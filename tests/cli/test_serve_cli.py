@@ -6,16 +6,20 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from running import COMMAND, lessonbank_cli
+from running import COMMAND, RUNS, lessonbank_cli
+from typer.main import get_command
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import lessonbank
 from lessonbank import Server
+from lessonbank.cli import app
 from lessonbank.errors import Unauthenticated
 
 pytestmark = pytest.mark.full
@@ -61,27 +65,90 @@ def test_a_server_answers_the_holder_of_a_key_until_it_is_told_to_end(tmp_path: 
     assert '"route": "/v1/runs/learn"' in rest
 
 
-def test_commands_that_read_take_the_address_of_a_server(tmp_path: Path) -> None:
+WITHOUT_SERVER = {"install", "mcp", "proxy", "serve", "trial"}
+"""They begin programs that stay, or run an agent; `--bank` is the same there."""
+WHERE_IT_RUNS = "do this where it runs"
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The commands that take `--bank`, in words."""
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*path, name))
+    if any(parameter.name == "bank" and "--bank" in parameter.opts for parameter in group.params):
+        yield " ".join(path)
+
+
+def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
     pytest.importorskip("httpx2", reason="needs the extra client")
     from lessonbank.service.serving import running
 
-    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
-        bank.lessons.add(title="Weigh it", content="Weigh it first.", task="Ship a parcel", by="Ana")
-    opened = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", embedder="lexical")
-    with running(opened) as server:
-        key = server.key("cli", scope="acme", role="admin")
-        where = ("--bank", server.url, "--scope", "acme")
-        more = {"LESSONBANK_API_KEY": key}
-        shown = lessonbank_cli("retrieve", "Ship a parcel", *where, cwd=tmp_path, **more)
-        assert "Weigh it first." in shown.stdout, shown.stderr
-        refused = lessonbank_cli("retrieve", "Ship a parcel", *where, "--holdout", "0.5", cwd=tmp_path, **more)
-        assert "decided where the server runs" in refused.stderr
-        for words in (
-            ("lift",),
-            ("lessons", "list"),
-            ("runs", "list"),
-            ("recalls", "list"),
-            ("history", "list"),
-        ):
-            done = lessonbank_cli(*words, *where, cwd=tmp_path, **more)
-            assert done.returncode == 0, (words, done.stderr)
+    settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
+    with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
+        one, two, three, four, five = (
+            bank.lessons.add(title=f"Weigh {n}", content=f"Weigh {n} times.", task=f"Ship parcel {n}", by="Ana").id
+            for n in range(5)
+        )
+        bank.learn([{"role": "user", "content": "Ship it"}, {"role": "assistant", "content": "ok"}], outcome="success")
+        run, recall = bank.runs.list()[0].trajectory.id, bank.retrieve("Ship parcel 1").id
+    (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, RUNS)))
+    who, why = ("--by", "Ana"), ("--by", "Ana", "--reason", "a test")
+    words: dict[str, tuple[str, ...]] = {
+        "retrieve": ("Ship parcel 1", "--trusted", "--metadata", "user=u"),
+        "learn": ("runs.jsonl",),
+        "export": ("out.jsonl",),
+        "import": ("out.jsonl",),
+        "backup": ("copy.db",),
+        "explain": (recall,),
+        "recalls show": (recall,),
+        "runs show": (run,),
+        "runs correct": (run, "failure", *who),
+        "lessons show": (one,),
+        "lessons search": ("weigh",),
+        "lessons add": ("--title", "Twice", "--content", "Weigh it twice.", "--task", "Ship it", *who),
+        "lessons approve": (one, *who),
+        "lessons edit": (one, "--content", "Weigh it well.", *who),
+        "lessons merge": (two, three, "--title", "Both", "--content", "Weigh both.", *who),
+        "lessons quarantine": (four, *why),
+        "lessons retire": (five, *why),
+        "lessons restore": (five, *why),
+        "history diff": ("0", "1"),
+        "history rollback": ("20", *why),
+        "writers add": ("agent",),
+        "writers remove": ("agent",),
+        "purge": ("--run", run, "--yes", *why),
+        "reviewers add": ("Ana",),
+    }
+    refused: dict[str, tuple[tuple[str, ...], str]] = {
+        "keys list": ((), WHERE_IT_RUNS),
+        "keys add": (("agent", "--scope", "acme"), WHERE_IT_RUNS),
+        "keys rotate": (("a-key",), WHERE_IT_RUNS),
+        "keys remove": (("a-key",), WHERE_IT_RUNS),
+        "history bisect": (("--good", "0", "--bad", "3", "true"), WHERE_IT_RUNS),
+        "sync": (("lessons.md",), "call it where the server runs"),
+        "reflect": ((), "asks a model, and this bank has none"),
+        "lessons narrow": ((one, *who), "says this already"),
+        "lessons split": ((one, "nothing", *why), "no experience 'nothing'"),
+        "lessons unmerge": ((one, *why), "was not made by a merge"),
+        "reviewers remove": (("Ana",), "this bank has reviewers"),
+    }
+    plain = ("doctor", "lift", "lessons list", "lessons proposals", "runs list", "runs pending", "runs retry")
+    plain += ("runs audit", "recalls list", "history list", "writers list", "reviewers list")
+    last = ("purge", "reviewers add", "reviewers list", "reviewers remove")
+    every = {**dict.fromkeys(plain, ()), **words, **{name: given for name, (given, _) in refused.items()}}
+    assert set(commands(get_command(app))) - WITHOUT_SERVER == every.keys()
+    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
+        key = server.key("cli", scope="", role="admin")
+        for name in (*(name for name in every if name not in last), *last):
+            whole = name.split()[0] in ("keys", "writers", "reviewers", "backup")
+            scope = () if whole else ("--scope", "acme")
+            given = (*name.split(), *every[name], "--bank", server.url, *scope)
+            done = lessonbank_cli(*given, cwd=tmp_path, LESSONBANK_API_KEY=key)
+            assert "Traceback" not in done.stderr, (name, done.stderr[-600:])
+            if name in refused:
+                assert done.returncode in (1, 2), name
+                assert refused[name][1] in " ".join(done.stderr.split()), (name, done.stderr)
+            else:
+                assert done.returncode in (0, 3), (name, done.stderr)
+        more = ("Ship parcel 1", "--holdout", "0.5", "--bank", server.url, "--scope", "acme")
+        done = lessonbank_cli("retrieve", *more, cwd=tmp_path, LESSONBANK_API_KEY=key)
+        assert "decided where the server runs" in done.stderr

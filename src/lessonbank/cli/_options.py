@@ -14,7 +14,10 @@ from lessonbank.types import Json as JsonValue
 MOMENT = "A change's number (0: before the first), or a time such as 2026-03-01T12:00+01:00."
 
 Bank: TypeAlias = Annotated[
-    str, typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file.", show_default=False)
+    str,
+    typer.Option(
+        "--bank", envvar="LESSONBANK_BANK", help="The bank's file, or the address of its server.", show_default=False
+    ),
 ]
 Scope: TypeAlias = Annotated[
     str,
@@ -84,17 +87,20 @@ def settings_of(
 ) -> dict[str, Any]:
     """What `connect` takes for a model and these options. `learning`: more fields of `Learning`.
 
+    What is as it is by default is left out, because a server refuses every setting: it has its own.
+
     Raises:
         UsageError: a value is wrong.
     """
     from lessonbank import Evidence, Learning
 
+    asked = Learning(domain=cast("Any", domain), **learning)
     return {
         "model": model,
         "embedder": embedder,
         "profile": profile,
-        "learning": Learning(domain=cast("Any", domain), **learning),
-        "safety": trust,
+        "learning": None if asked == Learning() else asked,
+        "safety": None if trust == "open" else trust,
         "evidence": None if holdout is None else Evidence(holdout=holdout or None),
     }
 

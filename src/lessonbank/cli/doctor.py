@@ -15,7 +15,7 @@ from lessonbank._counting import counted
 from lessonbank.types import Counts, Queue
 
 from . import _options as options
-from ._bank import opened
+from ._bank import is_server, opened
 from ._output import progress_console, show_json, show_table
 from ._reviewing import UNPROTECTED, KeyFile, Reviewer, owning
 
@@ -27,6 +27,7 @@ _HEADINGS = tuple("runs" if name == "trajectories" else name for name in Counts.
 LOCAL = ("lexical", "hashing", "hashing-v1", "fastembed", "sentence-transformers")
 """Embedders that run in this process."""
 _NOTHING = "nothing: no model is named, and the embedder runs here"
+_TO_SERVER = "all that is asked of this bank goes to {}, whose settings decide what it sends on"
 
 
 def doctor(
@@ -73,7 +74,9 @@ def doctor(
         active, reviewers = memory.settings, memory.admin.reviewers()
     report = {
         "settings": active,
-        "leaves": leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
+        "leaves": [_TO_SERVER.format(active["store"])]
+        if is_server(bank)
+        else leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
         "versions": _versions(),
         "storage": dict(storage),
         "scopes": counts,

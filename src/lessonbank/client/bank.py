@@ -8,7 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, NoReturn, Self, cast
 from urllib.parse import quote
 
 import anyio
@@ -217,6 +217,14 @@ class _RunsOfScale:
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """None is kept yet."""
         return ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _CALLS_OF_A_STORE:
+            raise UsageError("only the server reads and writes the store of this bank: do this where it runs")
+        raise AttributeError(f"the bank of a server has no {name!r} of a store")
+
+
+_CALLS_OF_A_STORE: Final = frozenset(name for name in vars(Store) if not name.startswith("_"))
 
 
 for _name, _method in _calls("").items():
