@@ -13,7 +13,7 @@ from pathlib import Path
 import lessonbank
 from lessonbank import Evidence, Server, Step, Trajectory
 from lessonbank.errors import NotAllowed
-from lessonbank.service.serving import running
+from lessonbank.http.service.serving import running
 
 TASK = "Publish release 1.5 of the parser"
 

@@ -7,8 +7,8 @@ import random
 import sys
 
 import lessonbank
+from lessonbank.contracts.records import Provenance, Retire, Trust
 from lessonbank.evidence import Blocked, Lift
-from lessonbank.types import Provenance, Retire, Trust
 
 PLANTED = {
     "Check the status line first": (+0.25, "Open the order and read its status line before you cancel anything."),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lessonbank
 from lessonbank import Evidence, Learning
-from lessonbank.workers import Worker
+from lessonbank.http.workers import Worker
 
 SCOPE = "docs/desk"
 

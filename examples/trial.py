@@ -7,7 +7,7 @@ import random
 
 import lessonbank
 from lessonbank import Trajectory
-from lessonbank.evidence import Trial, plan_trial
+from lessonbank.trials import Trial, plan_trial
 
 LESSONS = {"Weigh the parcel": "Run `weigh` before `label`.", "Pick the label early": "Run `label` before all else."}
 

@@ -19,10 +19,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson, ReasoningBank, Step, Trajectory
+from lessonbank.contracts.records import Counts
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Counts
 
 pytestmark = pytest.mark.full
 
@@ -108,8 +108,8 @@ def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, 
 def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, portion: int
 ) -> None:
-    monkeypatch.setattr("lessonbank.views.archive._LARGE", held)
-    monkeypatch.setattr("lessonbank.views.archive._ADDED", portion)
+    monkeypatch.setattr("lessonbank.bank.views.archive._LARGE", held)
+    monkeypatch.setattr("lessonbank.bank.views.archive._ADDED", portion)
     with (
         filled(":memory:") as source,
         lessonbank.connect(tmp_path / "b.db", scope="from", **grouped(**OPTIONS)) as copy,
@@ -234,9 +234,9 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from lessonbank import Experience
-from lessonbank.views import archive
+from lessonbank.bank.views import archive
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add
+from lessonbank.contracts.records import Add
 
 class Dying(SqliteStore):
     async def scan(self, *, scope):
@@ -346,7 +346,7 @@ def digest_of(bank: ReasoningBank, path: Path) -> str:
 def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(
     tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.views.archive._ADDED", 20)
+    monkeypatch.setattr("lessonbank.bank.views.archive._ADDED", 20)
     place = where if where == ":memory:" else tmp_path / where
     with filled(":memory:") as source, lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as bank:
         some_lessons(source, 90)
@@ -364,7 +364,7 @@ def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(
 DIES = """
 import os, sys
 import lessonbank
-from lessonbank.views import archive
+from lessonbank.bank.views import archive
 
 class Dying:
     def __init__(self, portions):

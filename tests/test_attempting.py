@@ -13,8 +13,8 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory
+from lessonbank.contracts.events import Event, Judged
 from lessonbank.errors import UsageError
-from lessonbank.events import Event, Judged
 
 STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 

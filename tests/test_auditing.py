@@ -10,11 +10,22 @@ import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
+from lessonbank.bank.views.audit import Tracing, differences
+from lessonbank.contracts.records import (
+    Add,
+    Change,
+    JournalEntry,
+    Merge,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Verdict,
+)
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import attempt, experience, lesson, trajectory
-from lessonbank.types import Add, Change, JournalEntry, Merge, Rejudge, Replace, Restore, Retire, Rollback, Verdict
-from lessonbank.views.audit import Tracing, differences
 
 pytestmark = pytest.mark.anyio
 T = "acme/support"

@@ -13,10 +13,10 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Run, Step, Trajectory, Verdict
+from lessonbank.contracts.records import Audit, Outcome, Settlement
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.audits import Audits
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Audit, Outcome, Settlement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 TASK = "Cancel the pending order"
@@ -212,8 +212,8 @@ def test_over_several_audits_and_a_person_who_corrects_what_looks_odd_weighted_t
 
 
 def test_runs_that_were_forgotten_after_a_while_wait_for_no_label() -> None:
+    from lessonbank.contracts.records import Candidate, Recall
     from lessonbank.evidence.columns import Columns
-    from lessonbank.types import Candidate, Recall
 
     made, at = Columns(), datetime(2026, 1, 1, tzinfo=UTC)
     for n in range(10):

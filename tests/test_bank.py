@@ -13,10 +13,10 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Model, Run, Step, Trajectory, Verdict
+from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import Conflict, FormatError, ModelError, ModelUnavailable, NotFound, UsageError
-from lessonbank.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
-from lessonbank.protocols import Message
-from lessonbank.retrieving import DenseRetriever
+from lessonbank.search import DenseRetriever
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
 

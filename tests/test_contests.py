@@ -9,8 +9,8 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Learning, Recall, Retrieval, Step, Trajectory
+from lessonbank.contracts.records import Lesson, Retire
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Lesson, Retire
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

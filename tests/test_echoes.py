@@ -8,7 +8,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.types import Extraction, Lesson, Recall, Rejected, Run, Step, Trajectory
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Rejected, Run, Step, Trajectory
 
 pytestmark = pytest.mark.anyio
 

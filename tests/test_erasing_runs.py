@@ -10,11 +10,11 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Step, Trajectory
+from lessonbank.contracts.records import Against, Experience, LessonState, Run, TrustState
 from lessonbank.errors import Conflict, ModelError
 from lessonbank.learning.consolidation.succession import as_new
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.store_samples import collected
-from lessonbank.types import Against, Experience, LessonState, Run, TrustState
 
 pytestmark = pytest.mark.anyio
 

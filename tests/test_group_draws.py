@@ -11,14 +11,14 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Experience, File, Lesson, Parts, ReasoningBank, Recall, Retrieval, Step, Trajectory
+from lessonbank.contracts.records import Candidate, Extraction, GroupDraw, Kind, Provenance, Run, Settlement
+from lessonbank.contracts.withholding import Members
 from lessonbank.evidence import Assignment, Holdout, TrialPeriods
 from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.draws import Members
 from lessonbank.evidence.groups import named, source_of
 from lessonbank.evidence.review import review
 from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.evidence.units import entries
-from lessonbank.types import Candidate, Extraction, GroupDraw, Kind, Provenance, Run, Settlement
 
 CANCEL, FLIGHT = "Cancel the pending order W17 of Mia", "Book a flight from Boston to Denver"
 

@@ -10,7 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Lesson
-from lessonbank.types import Add, Candidate, Experience, GroupDraw, Recall, Retire, Settlement
+from lessonbank.contracts.records import Add, Candidate, Experience, GroupDraw, Recall, Retire, Settlement
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -11,8 +11,17 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, LessonbankError, Parts, ReasoningBank, Step, Trajectory
+from lessonbank.contracts.events import (
+    Consolidated,
+    Event,
+    Extracted,
+    ExtractionFailed,
+    FellBack,
+    Judged,
+    Retrieved,
+    Settled,
+)
 from lessonbank.errors import Conflict, ExtractionError, NotFound
-from lessonbank.events import Consolidated, Event, Extracted, ExtractionFailed, FellBack, Judged, Retrieved, Settled
 
 STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 

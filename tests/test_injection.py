@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Experience, Found, Lesson, Match, Recall
 from lessonbank.evidence import Assignment
-from lessonbank.prompts import load
-from lessonbank.retrieving.injection import Injector
+from lessonbank.search.injection import Injector
+from lessonbank.text.prompts import load
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Experience, Found, Lesson, Match, Recall
 
 DEFAULT = Injector(load("general/inject"))
 PAPER = Injector(load("paper/inject"), style="paper")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.messages import to_messages, trajectory_from
-from lessonbank.types import Trajectory
+from lessonbank.contracts.records import Trajectory
+from lessonbank.text.messages import to_messages, trajectory_from
 
 FORMS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "fixtures" / "messages" / "langchain.json").read_text(encoding="utf-8")

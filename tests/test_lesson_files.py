@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Evidence, Lesson, ReasoningBank, Safety, Step, Trajectory
+from lessonbank.bank.views.selection import rank
+from lessonbank.contracts.records import Experience
 from lessonbank.errors import Conflict, FormatError, NotFound, UsageError
 from lessonbank.evidence.lift import Estimate, LessonLift
 from lessonbank.files import disk
-from lessonbank.types import Experience
-from lessonbank.views.selection import rank
 
 full = pytest.mark.full
 TASK = "Cancel the pending order"

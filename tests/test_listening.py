@@ -13,10 +13,10 @@ import pytest
 from fastapi import FastAPI
 
 from lessonbank.errors import LessonbankError
+from lessonbank.http.service import serving as service_serving
 from lessonbank.mcp.http import Keys, serve_http
 from lessonbank.pages import serving as pages_serving
 from lessonbank.proxy import server as proxy_server
-from lessonbank.service import serving as service_serving
 
 Look = Callable[[Any], None]
 

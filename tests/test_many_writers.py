@@ -10,12 +10,12 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Lesson
-from lessonbank.config import Evidence, Parts
-from lessonbank.events import Event, Reviewed
+from lessonbank.contracts.events import Event, Reviewed
+from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Recall, Settlement
+from lessonbank.contracts.settings import Evidence, Parts
 from lessonbank.evidence.columns import FREE, TWICE, Columns, Shares
 from lessonbank.evidence.draws import Holdout
 from lessonbank.guard.identity import of_process
-from lessonbank.types import Add, Candidate, Experience, Outcome, Recall, Settlement
 
 T, ID = "acme/desk", "the-lesson"
 MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)

@@ -15,17 +15,8 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.draws import Assignment, Holdout, Never, TrialPeriods
-from lessonbank.evidence.ledger import Acted
-from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.review_snapshot import ReviewSnapshot, UnitReview
-from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
-from lessonbank.learning.settlement import settlement_of
-from lessonbank.protocols import Store
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import (
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Add,
     Candidate,
     Change,
@@ -44,7 +35,17 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
-from lessonbank.types.settings import REVIEW
+from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.contracts.withholding import Assignment
+from lessonbank.errors import NotFound, StoreUnavailable
+from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.draws import Holdout, Never, TrialPeriods
+from lessonbank.evidence.ledger import Acted
+from lessonbank.evidence.lift import Lift
+from lessonbank.evidence.review_snapshot import ReviewSnapshot, UnitReview
+from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
+from lessonbank.learning.settlement import settlement_of
+from lessonbank.stores.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -488,7 +489,7 @@ class TestErasing:
         await store.record(receipt("r1", drawn("a", withheld=False)))
         run = lessonbank.Trajectory(task="Cancel it", answer="done")
         await store.keep([run], scope=T)
-        attempt = lessonbank.types.RunRef(
+        attempt = lessonbank.contracts.records.RunRef(
             trajectory_id=run.id, verdict=lessonbank.Verdict(outcome="success"), n_steps=0
         )
         await store.apply(

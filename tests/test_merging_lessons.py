@@ -11,10 +11,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank, Step, Trajectory
+from lessonbank.contracts.records import Change, Merge, Proposal, Trust
+from lessonbank.contracts.records.timeline import about, lineage
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Change, Merge, Proposal, Trust
-from lessonbank.types.timeline import about, lineage
 
 TASKS = ("Find the invoice of March", "Look up a receipt")
 WORDS: Any = {"title": "Rebuild a stale index", "content": "Run `rebuild` once when a search finds nothing."}

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.errors import FormatError
-from lessonbank.messages import first_request, to_messages, trajectory_from
-from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
+from lessonbank.text.messages import first_request, to_messages, trajectory_from
 
 CHAT: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},

@@ -10,9 +10,9 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Experience, Extraction, Lesson, Parts, Run, Trajectory
+from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
-from lessonbank.types.settings import REVIEW
 
 pytestmark = pytest.mark.anyio
 TASKS = 200

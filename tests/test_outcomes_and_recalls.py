@@ -9,9 +9,9 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
+from lessonbank.contracts.records import Recall
 from lessonbank.evidence import Holdout
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Recall
 
 pytestmark = pytest.mark.anyio
 TASK = "Cancel the pending order"

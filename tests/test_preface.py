@@ -8,10 +8,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Extraction, Lesson, Recall, Retrieval, Trajectory
-from lessonbank.config import UNSET, Unset
+from lessonbank.contracts.settings import UNSET, Unset
 from lessonbank.errors import UsageError
-from lessonbank.prompts import load
 from lessonbank.testing.settings import grouped
+from lessonbank.text.prompts import load
 from lessonbank.text.rendering import estimate_tokens
 
 TASK = "Cancel the order"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank import prompts
+from lessonbank.contracts.records import PromptRef
 from lessonbank.errors import PromptError
+from lessonbank.text import prompts
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import PromptRef
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "judging"
 JUDGES = [id for id in prompts.available() if "/judge" in id]

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 import lessonbank
 from lessonbank import Evidence, Learning, Parts, Retrieval, Run, Safety, Step, Trajectory
 from lessonbank.cli import app
+from lessonbank.contracts.records import Extraction, Lesson, Retire
 from lessonbank.errors import NotFound, TransientModelError, UsageError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Extraction, Lesson, Retire
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.text.rendering import View, estimate_tokens, excerpt, render, render_steps
-from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
 
 TEXT = st.text(
     alphabet=st.one_of(

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.text.rendering import estimate_tokens, incomplete_steps, render, render_instructions
-from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
 
 GOAL = 'Order 6 "Loaner Laptop" for one month'
 FILLER = "\n".join(f"\t[{n}] link 'Entry {n} of the menu', url='https://shop.example/{n}'" for n in range(100, 300))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Step, Trajectory
+from lessonbank.contracts.records import Match
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import Match
 
 pytestmark = pytest.mark.anyio
 STEPS = (Step(action="print label", observation="error: no form"),)

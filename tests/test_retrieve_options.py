@@ -12,12 +12,12 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
-from lessonbank.client.bank import RemoteBank
+from lessonbank.bank.views import AsyncRecalls
+from lessonbank.contracts.ports import Store
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.evidence import Holdout
+from lessonbank.http.client.bank import RemoteBank
 from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.protocols import Store
-from lessonbank.views import AsyncRecalls
 
 pytestmark = pytest.mark.anyio
 OPTIONS = set(inspect.signature(AsyncReasoningBank.retrieve).parameters) - {"self", "task"}

@@ -15,11 +15,11 @@ import pytest
 
 import lessonbank
 from lessonbank import Learning, ReasoningBank, Safety, Step, Trajectory
-from lessonbank.client.operations import OPERATIONS
-from lessonbank.config import File
+from lessonbank.contracts.records import Experience, Lesson, Provenance
+from lessonbank.contracts.settings import File
 from lessonbank.errors import NotAllowed, NotFound, UsageError
 from lessonbank.guard.reviewed import CALLS
-from lessonbank.types import Experience, Lesson, Provenance
+from lessonbank.http.client.operations import OPERATIONS
 from lessonbank.wiring import migrate
 
 pytestmark = pytest.mark.full

@@ -16,9 +16,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Extraction, Lesson, ReasoningBank, Step, Trajectory
+from lessonbank.contracts.records import Add, Missing, Retire, Salvaged
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add, Missing, Retire, Salvaged
 
 pytestmark = pytest.mark.full
 

@@ -15,13 +15,13 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
-from lessonbank.bank import AsyncReasoningBank
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.contracts.events import Retrieved, Settled
+from lessonbank.contracts.records import Add
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
-from lessonbank.events import Retrieved, Settled
 from lessonbank.matts import Progress, Scaled
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

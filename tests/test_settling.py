@@ -23,10 +23,10 @@ from lessonbank import (
     Trajectory,
     Verdict,
 )
+from lessonbank.contracts.records import Change, PromptRef, Provenance, Rejudge, Replace, Usage
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Usage
 
 pytestmark = pytest.mark.anyio
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}

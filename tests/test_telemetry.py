@@ -122,7 +122,7 @@ def test_calls_of_a_model_have_spans_with_tokens_cost_and_errors() -> None:
         async def generate(self, messages: Any, /, **how: Any) -> Any:
             if len(seen.exporter.get_finished_spans()) > 0:
                 raise ModelUnavailable("the kiln of the provider is cold")
-            return lessonbank.protocols.Completion(text='{"items": []}', usage=usage, model="gemini-9-001")
+            return lessonbank.contracts.ports.Completion(text='{"items": []}', usage=usage, model="gemini-9-001")
 
     with seen.bank(model=seen.telemetry.model(Priced())) as bank:
         bank.learn(STUCK, outcome="success")
@@ -166,7 +166,9 @@ def test_metrics_count_what_was_shown_withheld_judged_drawn_and_retired() -> Non
 def test_a_retirement_is_counted() -> None:
     seen = Seen()
     seen.telemetry(
-        lessonbank.events.Reviewed(changes=(lessonbank.types.Retire(lesson_ids=("a", "b"), reason="it harms"),))
+        lessonbank.contracts.events.Reviewed(
+            changes=(lessonbank.contracts.records.Retire(lesson_ids=("a", "b"), reason="it harms"),)
+        )
     )
     assert seen.total("lessonbank.lessons.retired") == 2
 

@@ -12,9 +12,9 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Parts, Step, Verdict
 from lessonbank import Trajectory as Run
+from lessonbank.contracts.records import Add, Change
 from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder
-from lessonbank.types import Add, Change
 
 pytestmark = pytest.mark.full
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson, ReasoningBank, Step, Trajectory, Verdict
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Add,
     Change,
     Erased,
@@ -29,7 +28,8 @@ from lessonbank.types import (
     RunRef,
     Settle,
 )
-from lessonbank.types.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
+from lessonbank.contracts.records.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
+from lessonbank.errors import NotFound, UsageError
 
 pytestmark = pytest.mark.full
 

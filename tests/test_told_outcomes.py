@@ -15,8 +15,8 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Parts, Run, Step, Trajectory, Verdict
+from lessonbank.contracts.records import SUBMITTED, Outcome
 from lessonbank.guard.identity import of_process
-from lessonbank.types import SUBMITTED, Outcome
 
 pytestmark = pytest.mark.anyio
 TASK = "Cancel order W7"

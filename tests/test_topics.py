@@ -11,10 +11,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Learning, Lesson, Parts, ReasoningBank, Step, Trajectory
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Extraction, Run
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Extraction, Run
 
 CANCEL = ("Cancel the pending order W17 of Mia Li", "Cancel the pending order W5 of Tom Chen")
 FLIGHT = ("Book a flight from Boston to Denver on 3 May", "Book a flight from Austin to Paris on 9 June")

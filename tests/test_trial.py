@@ -12,14 +12,15 @@ import pytest
 
 import lessonbank
 from lessonbank import Action, Experience, Lesson, Recall, Step, ToolCall, Trajectory, Usage
-from lessonbank.bank import AsyncReasoningBank
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.contracts.records import Add, Topic
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, NotFound, StoreUnavailable, UsageError
-from lessonbank.evidence import Holdout, Trial
+from lessonbank.evidence import Holdout
 from lessonbank.evidence.groups import groups_of
-from lessonbank.evidence.trial_journal import read_trial
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add, Topic
-from lessonbank.types.ids import digest
+from lessonbank.trials import Trial
+from lessonbank.trials.journal import read_trial
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -12,14 +12,9 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
-from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
-from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.protocols import Store
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing import ScriptedModel
-from lessonbank.testing.settings import grouped
-from lessonbank.testing.store_samples import MINE, collected
-from lessonbank.types import (
+from lessonbank.bank.views.audit import differences
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Add,
     Experience,
     Extraction,
@@ -31,7 +26,12 @@ from lessonbank.types import (
     Trajectory,
     Trust,
 )
-from lessonbank.views.audit import differences
+from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
+from lessonbank.guard.trust import POLICIES, TrustPolicy
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing import ScriptedModel
+from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import MINE, collected
 
 pytestmark = pytest.mark.anyio
 

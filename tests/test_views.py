@@ -14,9 +14,9 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, ReasoningBank, Server, Step, Trajectory
+from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
+from lessonbank.contracts.records import Run
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import Run
-from lessonbank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
 pytestmark = pytest.mark.full
 
@@ -52,7 +52,7 @@ async def teaching(attempts: Any) -> Extraction:
 def served(open_bank: Any, *, scope: str) -> Iterator[ReasoningBank]:
     """A bank over HTTP, whose server listens on this machine."""
     pytest.importorskip("fastapi", reason="needs the extra server")
-    from lessonbank.service.serving import running
+    from lessonbank.http.service.serving import running
 
     with running(open_bank) as server:
         key = server.key("learn", scope="", role="admin")
@@ -295,7 +295,7 @@ def test_a_handle_of_an_impossible_scope_is_refused(bank: Any) -> None:
 
 def test_both_banks_and_all_views_have_the_same_public_methods_and_parameters() -> None:
     from lessonbank import AsyncReasoningBank
-    from lessonbank.sync import Admin, History, Lessons, Recalls, Runs
+    from lessonbank.bank.sync import Admin, History, Lessons, Recalls, Runs
 
     pairs = ((AsyncReasoningBank, ReasoningBank), *zip(VIEWS, (Lessons, Runs, Recalls, History, Admin), strict=True))
     for awaited, waiting in pairs:

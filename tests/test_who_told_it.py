@@ -11,10 +11,10 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Extraction, Lesson, Safety, Step, Trajectory
-from lessonbank.config import Parts
+from lessonbank.contracts.records import Experience, Provenance, Settle
+from lessonbank.contracts.settings import Parts
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import of_process
-from lessonbank.types import Experience, Provenance, Settle
 
 pytestmark = pytest.mark.anyio
 TASK = "Find the parcel of Mrs Ash"

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Candidate, Recall
+from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
 from lessonbank.evidence import Assignment, Bandit, Blocked, Holdout, Never, TrialPeriods, Withholding
 from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.review_snapshot import UnitReview
 from lessonbank.evidence.units import entries
-from lessonbank.types import Candidate, Recall
-from lessonbank.types.ids import new_id
 
 ASK = {"task": "Cancel it", "scope": "t"}
 

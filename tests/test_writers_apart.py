@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Evidence, Experience, Extraction, Lesson, Parts, ReasoningBank, Retrieval, Run, Trajectory
+from lessonbank.contracts.records import Provenance, Retire, Topic
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.withholding import Members
 from lessonbank.evidence import Assignment, Lift, TrialPeriods
-from lessonbank.evidence.draws import Members
 from lessonbank.evidence.groups import (
     BY,
     MOST_WRITERS,
@@ -24,8 +26,6 @@ from lessonbank.evidence.groups import (
     writer_of,
     writers_apart,
 )
-from lessonbank.types import Provenance, Retire, Topic
-from lessonbank.types.ids import digest
 
 T = "desk"
 WORDS = "order refund voucher parcel invoice return account coupon address delivery warranty exchange"

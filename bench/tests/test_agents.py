@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 
+from lessonbank.contracts.ports import Message
 from lessonbank.demo import attempt
 from lessonbank.demo.agents import Agent, chosen
 from lessonbank.demo.desk import SUBMIT, stream, world
 from lessonbank.demo.reading import opinion, read
-from lessonbank.protocols import Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench import LLMAgent, ScriptedAgent, View
 

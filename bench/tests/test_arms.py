@@ -9,14 +9,14 @@ from functools import partial
 
 import pytest
 
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.demo import attempt
 from lessonbank.demo.agents import ScriptedAgent
 from lessonbank.demo.desk import truth
 from lessonbank.errors import ModelError
-from lessonbank.protocols import LanguageModel, Message
 from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Step, Trajectory
 from lessonbank_bench import ARMS, Task, play, stream, world
 from lessonbank_bench.arms import Memory, Setting, arm_from
 

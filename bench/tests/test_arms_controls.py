@@ -8,12 +8,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.demo.desk import CHOICES, LABELS, OPERATIONS, VENDORS
 from lessonbank.demo.reading import opinion, read
-from lessonbank.prompts import load
-from lessonbank.retrieving.injection import Injector
+from lessonbank.search.injection import Injector
+from lessonbank.text.prompts import load
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Experience, Found, Lesson, Match
 from lessonbank_bench import play
 from lessonbank_bench.arms import irrelevant
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Trajectory
 from lessonbank.errors import Conflict, FormatError, ModelError, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Trajectory
 from lessonbank_bench.environments import Job, environment
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.null import NullEnvironment

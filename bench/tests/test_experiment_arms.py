@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Trajectory, Usage
 from lessonbank.errors import ModelError, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Trajectory, Usage
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.experiment.comparison import compare, in_words

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
-from lessonbank.types import Step, Trajectory
-from lessonbank.types.ids import digest
 from lessonbank_bench.experiment import comparison as comparing
 from lessonbank_bench.experiment.comparison import Compared, compare, compare_two
 from lessonbank_bench.experiment.distributions import binomial, holm, mcnemar, student, student_below

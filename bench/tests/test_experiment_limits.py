@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from lessonbank import Step, Trajectory
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
-from lessonbank.models.recorded import Recorded
-from lessonbank.protocols import Message
+from lessonbank.providers.models.recorded import Recorded
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments import ArmMemories, Finished, Job, environment
 from lessonbank_bench.environments.desk import DeskEnvironment

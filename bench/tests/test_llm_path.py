@@ -15,8 +15,8 @@ pytest.importorskip("openai", reason="the openai SDK is not installed")
 
 from lessonbank.demo.desk import CHOICES, SUBMIT
 from lessonbank.demo.reading import opinion, read
-from lessonbank.models.pydantic_ai import PydanticAIModel
-from lessonbank.models.wrappers import Retrying, TimeLimited
+from lessonbank.providers.models.pydantic_ai import PydanticAIModel
+from lessonbank.providers.models.wrappers import Retrying, TimeLimited
 from lessonbank.testing.model_server import (
     Answer,
     Cut,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.types import Step, Trajectory
-from lessonbank.types.ids import digest
+from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank_bench.arms import lesson_code
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.experiment.curves import KINDS, course

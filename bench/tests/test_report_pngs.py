@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.records.ids import now
 from lessonbank.errors import MissingExtra, StoreUnavailable
-from lessonbank.types.ids import now
 from lessonbank_bench.arms import lesson_code
 from lessonbank_bench.experiment.pngs import pngs
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, Lesson, made

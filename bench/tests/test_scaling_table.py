@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from lessonbank import Run, Step, Trajectory, Verdict
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.matts.best_of_n import ModelChooser
-from lessonbank.protocols import LanguageModel
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench import scaling_table
 from lessonbank_bench.environments import ENVIRONMENTS, Finished, Job, Settings, environment

@@ -4,32 +4,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._version import VERSION
-from .config import Evidence as Evidence
-from .config import File as File
-from .config import Learning as Learning
-from .config import Model as Model
-from .config import Parts as Parts
-from .config import Retrieval as Retrieval
-from .config import Safety as Safety
-from .config import Server as Server
+from .contracts.records import Action as Action
+from .contracts.records import Experience as Experience
+from .contracts.records import Extraction as Extraction
+from .contracts.records import Learned as Learned
+from .contracts.records import Lesson as Lesson
+from .contracts.records import Observation as Observation
+from .contracts.records import Recall as Recall
+from .contracts.records import Run as Run
+from .contracts.records import Step as Step
+from .contracts.records import ToolCall as ToolCall
+from .contracts.records import Trajectory as Trajectory
+from .contracts.records import Usage as Usage
+from .contracts.records import Verdict as Verdict
+from .contracts.settings import Evidence as Evidence
+from .contracts.settings import File as File
+from .contracts.settings import Learning as Learning
+from .contracts.settings import Model as Model
+from .contracts.settings import Parts as Parts
+from .contracts.settings import Retrieval as Retrieval
+from .contracts.settings import Safety as Safety
+from .contracts.settings import Server as Server
 from .errors import LessonbankError as LessonbankError
-from .types import Action as Action
-from .types import Experience as Experience
-from .types import Extraction as Extraction
-from .types import Learned as Learned
-from .types import Lesson as Lesson
-from .types import Observation as Observation
-from .types import Recall as Recall
-from .types import Run as Run
-from .types import Step as Step
-from .types import ToolCall as ToolCall
-from .types import Trajectory as Trajectory
-from .types import Usage as Usage
-from .types import Verdict as Verdict
 
 if TYPE_CHECKING:
-    from .bank import AsyncReasoningBank as AsyncReasoningBank
-    from .sync import ReasoningBank as ReasoningBank
+    from .bank.loop import AsyncReasoningBank as AsyncReasoningBank
+    from .bank.sync import ReasoningBank as ReasoningBank
     from .wiring import connect as connect
     from .wiring import connect_async as connect_async
     from .wiring import restore as restore
@@ -70,8 +70,8 @@ __all__ = [
 __version__ = VERSION
 
 _ON_FIRST_USE = {
-    "AsyncReasoningBank": ".bank",
-    "ReasoningBank": ".sync",
+    "AsyncReasoningBank": ".bank.loop",
+    "ReasoningBank": ".bank.sync",
     "connect": ".wiring",
     "connect_async": ".wiring",
     "restore": ".wiring",

@@ -35,7 +35,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .types import Usage
 
 LONGEST: Final = 500
 """Characters of a message."""
@@ -160,11 +159,11 @@ class ModelUnreachable(TransientModelError, ModelUnavailable):  # noqa: N818
 
 
 class OutputError(LessonbankError):
-    """The model answered, but nothing usable was in the answer. `usage` is what the answer cost, where known."""
+    """The model answered, but nothing usable was in the answer. `usage` is the `Usage` of the answer, where known."""
 
     code = "output"
 
-    def __init__(self, message: str, /, *, usage: Usage | None = None) -> None:
+    def __init__(self, message: str, /, *, usage: object = None) -> None:
         super().__init__(message)
         self.usage = usage
 

@@ -15,10 +15,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from lessonbank._base.checks import a_flag
 from lessonbank._version import VERSION
-from lessonbank.arguments import a_flag
-from lessonbank.errors import LessonbankError, MissingExtra
-from lessonbank.events import (
+from lessonbank.contracts.events import (
     Consolidated,
     Event,
     Extracted,
@@ -29,8 +28,9 @@ from lessonbank.events import (
     Reviewed,
     Settled,
 )
-from lessonbank.protocols import Completion, LanguageModel, Message
-from lessonbank.types import Change, Lesson, Retire, Usage
+from lessonbank.contracts.ports import Completion, LanguageModel, Message
+from lessonbank.contracts.records import Change, Lesson, Retire, Usage
+from lessonbank.errors import LessonbankError, MissingExtra
 from lessonbank.wiring import bare_model
 
 try:

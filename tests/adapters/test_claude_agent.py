@@ -16,10 +16,10 @@ from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
+from lessonbank.contracts.records import PARENT, Usage
 from lessonbank.testing import AdapterContract, Calls, Request, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, HandsOff, Raises, Says
 from lessonbank.testing.model_server import Fault, ModelServer
-from lessonbank.types import PARENT, Usage
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
 

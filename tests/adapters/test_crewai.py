@@ -15,9 +15,9 @@ from pydantic import PrivateAttr
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
+from lessonbank.contracts.records import PARENT
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import BROKEN, DELEGATE, LESSON, TASK, TOOL, Raises, Reply
-from lessonbank.types import PARENT
 
 if find_spec("crewai") is None:  # without an import: CrewAI reads the settings below when it is imported
     pytest.skip("CrewAI is not installed", allow_module_level=True)

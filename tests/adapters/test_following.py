@@ -16,8 +16,8 @@ from pydantic import BaseModel
 import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
-from lessonbank.types import PARENT
-from lessonbank.types.tools import tools_of
+from lessonbank.contracts.records import PARENT
+from lessonbank.contracts.records.tools import tools_of
 
 SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
 

@@ -29,9 +29,9 @@ from langgraph.types import Command
 import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.adapters.langchain import ReasoningBankMiddleware
+from lessonbank.contracts.records import PARENT
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, Raises
-from lessonbank.types import PARENT
 
 pytestmark = pytest.mark.full
 

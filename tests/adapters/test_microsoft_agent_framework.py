@@ -12,9 +12,9 @@ from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
+from lessonbank.contracts.records import PARENT, Usage
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, Raises
-from lessonbank.types import PARENT, Usage
 
 pytest.importorskip("agent_framework", reason="agent-framework-core is not installed")
 

@@ -34,10 +34,10 @@ from agents.testing.model import ModelCall, ModelStep, ScriptedModel
 import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.adapters.openai_agents import ReasoningBankRunner
+from lessonbank.contracts.records import PARENT
+from lessonbank.contracts.records.tools import tools_of
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, HandsOff, Raises
-from lessonbank.types import PARENT
-from lessonbank.types.tools import tools_of
 
 pytestmark = pytest.mark.full
 set_tracing_disabled(True)

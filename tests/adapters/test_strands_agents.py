@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
+from lessonbank.contracts.records import PARENT, Usage
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, Raises
-from lessonbank.types import PARENT, Usage
 
 pytest.importorskip("strands", reason="strands-agents is not installed")
 

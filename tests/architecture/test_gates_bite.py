@@ -52,15 +52,15 @@ def check(gate: Gate, root: Path, *words: str) -> None:
 
 LINT = [
     ("errors.py", "\nimport os\n", "F401"),
-    ("bank.py", "\n\ndef late() -> object:\n    import json\n\n    return json\n", "PLC0415"),
-    ("agents.py", "\nimport pickle\n\nPICKLE = pickle\n", "TID251"),
-    ("types.py", "\n\ntry:\n    pass\nexcept Exception:\n    raise ValueError from None\n", "BLE001"),
+    ("bank/loop.py", "\n\ndef late() -> object:\n    import json\n\n    return json\n", "PLC0415"),
+    ("contracts/agents.py", "\nimport pickle\n\nPICKLE = pickle\n", "TID251"),
+    ("contracts/types.py", "\n\ntry:\n    pass\nexcept Exception:\n    raise ValueError from None\n", "BLE001"),
     (
-        "sync.py",
+        "bank/sync.py",
         "\n\ndef words(path: str) -> str:\n    with open(path) as file:\n        return file.read()\n",
         "PTH123",
     ),
-    ("events.py", "\nfrom unittest import " + "mock\n", "TID251"),
+    ("contracts/events.py", "\nfrom unittest import " + "mock\n", "TID251"),
 ]
 
 
@@ -70,7 +70,7 @@ def test_lint_errors_are_caught(copy: Path) -> None:
     problems = gates.lint(copy)
     for name, _, rule in LINT:
         assert one_that_names(problems, f"lessonbank/{name}", rule), problems
-    check(gates.text, copy, "lessonbank/events.py", "a mock")
+    check(gates.text, copy, "lessonbank/contracts/events.py", "a mock")
 
 
 def test_a_text_file_opened_without_its_encoding_is_caught(copy: Path) -> None:
@@ -129,10 +129,10 @@ def test_mypy_finds_a_wrong_call_of_a_user_and_a_misuse_that_passes(tmp_path: Pa
 
 IMPORTS = [
     ("stores/server.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
-    ("bank.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
+    ("bank/loop.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
     ("learning/consolidation/append.py", "import numpy\n", "numpy"),
     ("demo/__init__.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
-    ("types/runs.py", "from lessonbank import bank\n", "lessonbank.bank"),
+    ("contracts/records/runs.py", "from lessonbank import bank\n", "lessonbank.bank"),
 ]
 
 
@@ -196,8 +196,8 @@ def test_a_changed_public_face_is_caught(copy: Path) -> None:
     plant(copy, "__init__.py", "\n__all__ = [name for name in __all__ if name != 'salvage']\n")
     plant(copy, "__init__.py", "\nfor _n in range(31):\n    globals()[f'n{_n}'] = _n\n    __all__.append(f'n{_n}')\n")
     extra = "\n\nasync def _extra(self: object) -> None: ...\n\n\n"
-    plant(copy, "bank.py", f"{extra}AsyncReasoningBank.extra = _extra\n")
-    plant(copy, "views/runs.py", f"{extra}AsyncRuns.extra = _extra\n")
+    plant(copy, "bank/loop.py", f"{extra}AsyncReasoningBank.extra = _extra\n")
+    plant(copy, "bank/views/runs.py", f"{extra}AsyncRuns.extra = _extra\n")
     wiring = copy / PACKAGE / "wiring" / "__init__.py"
     told = wiring.read_text(encoding="utf-8").replace(
         "    profile: Profile = ", "    extra: int = 0,\n    profile: Profile = "
@@ -217,7 +217,7 @@ def test_a_changed_public_face_is_caught(copy: Path) -> None:
 
 def test_a_heavy_import_is_caught_behind_a_public_name_too(copy: Path) -> None:
     plant(copy, "__init__.py", "\nimport numpy\n")
-    plant(copy, "bank.py", "\nimport rich\n")
+    plant(copy, "bank/loop.py", "\nimport rich\n")
     problems = gates.import_cost(copy)
     assert one_that_names(problems, "import lessonbank loads numpy")
     assert one_that_names(problems, "import lessonbank loads rich")

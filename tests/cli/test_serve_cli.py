@@ -80,7 +80,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
     pytest.importorskip("httpx2", reason="needs the extra client")
-    from lessonbank.service.serving import running
+    from lessonbank.http.service.serving import running
 
     settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
     with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:

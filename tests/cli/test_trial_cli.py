@@ -11,7 +11,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank.evidence import Trial, TrialPlan
+from lessonbank.trials import Trial, TrialPlan
 
 WHERE = ("--bank", "bank.db", "--scope", "t")
 AGENT = """

@@ -11,12 +11,12 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
+from lessonbank.contracts.records import GroupDraw
+from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.contracts.withholding import Members
 from lessonbank.evidence import Assignment
-from lessonbank.evidence.draws import Members
 from lessonbank.evidence.groups import BY
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
-from lessonbank.types import GroupDraw
-from lessonbank.types.settings import REVIEW
 
 pytestmark = pytest.mark.full
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from lessonbank import Experience, Lesson
+from lessonbank.contracts.ports import Decision
+from lessonbank.contracts.records import Add, Change, Merge, Provenance, Trust, TrustState, Usage
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import Corroborating, MergeSimilar, Recognise, append
-from lessonbank.protocols import Decision
-from lessonbank.retrieving import LexicalRetriever
+from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Add, Change, Merge, Provenance, Trust, TrustState, Usage
 
 pytestmark = pytest.mark.anyio
 

@@ -13,16 +13,16 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
+from lessonbank.contracts.events import Event, FellBack
+from lessonbank.contracts.ports import Consolidator, Decision, Store
+from lessonbank.contracts.records import Add, Change, Merge, Replace, Retire, Usage
 from lessonbank.errors import Conflict, ModelError, NotFound
-from lessonbank.events import Event, FellBack
 from lessonbank.learning.consolidation import Bounded, MergeSimilar, Recognise, TimesShown, append
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
-from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.retrieving import LexicalRetriever
+from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add, Change, Merge, Replace, Retire, Usage
 
 pytestmark = pytest.mark.anyio
 

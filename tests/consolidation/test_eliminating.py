@@ -9,10 +9,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Step, Trajectory
+from lessonbank.contracts.records import Choice, Learned, Lesson, Merge
 from lessonbank.learning.consolidation.elimination import both, left
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Choice, Learned, Lesson, Merge
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -10,10 +10,10 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
+from lessonbank.contracts.ports import Retriever, Store
 from lessonbank.learning.consolidation import Recognise
 from lessonbank.learning.topics import TopicsByWords
-from lessonbank.protocols import Retriever, Store
-from lessonbank.retrieving import DenseRetriever, HybridRetriever, LexicalRetriever, by_words, one_look
+from lessonbank.search import DenseRetriever, HybridRetriever, LexicalRetriever, by_words, one_look
 from lessonbank.testing import HashingEmbedder
 
 pytestmark = pytest.mark.anyio

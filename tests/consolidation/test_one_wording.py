@@ -11,12 +11,12 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Safety
+from lessonbank.contracts.records import Add, Change, Experience, Retire
+from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.errors import Conflict
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, experience, refused
-from lessonbank.types import Add, Change, Experience, Retire
-from lessonbank.types.repeats import repeats_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Add, Found, Match
 from lessonbank.learning.consolidation import Recognise, compare
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Add, Found, Match
 
 pytestmark = pytest.mark.full
 

@@ -11,6 +11,20 @@ from typing import Any
 import pytest
 
 from lessonbank import Experience, Lesson
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
+    Add,
+    Candidate,
+    Change,
+    Found,
+    Match,
+    Merge,
+    Provenance,
+    Recall,
+    Restore,
+    Retire,
+)
+from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.learning.consolidation import (
     Bounded,
@@ -22,11 +36,8 @@ from lessonbank.learning.consolidation import (
     unmerge,
 )
 from lessonbank.learning.consolidation.lineage import merging
-from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
-from lessonbank.types import Add, Candidate, Change, Found, Match, Merge, Provenance, Recall, Restore, Retire
-from lessonbank.types.repeats import repeats_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -10,9 +10,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Learning, Lesson, Parts
+from lessonbank.contracts.records import Change, Replace
 from lessonbank.errors import ModelError, NotFound, UsageError
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Change, Replace
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Action, Evidence, Lesson, Observation, Step, ToolCall, Trajectory
+from lessonbank.contracts.records import Kind, Provenance
 from lessonbank.guard.gate import EXTRACTIVE
 from lessonbank.learning.consolidation.recognise import sift
-from lessonbank.types import Kind, Provenance
 
 WORKED = 'This order worked (what was seen in brackets): step 1: `find` ("{seen}"); step 2: `{tool}`.'
 FAILED = 'The run ended when `{tool}` failed ("{seen}"); do not end on it like this.'

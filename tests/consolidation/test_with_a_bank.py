@@ -11,11 +11,11 @@ import pytest
 
 import lessonbank
 from lessonbank import Extraction, Lesson, Run, Step, Trajectory
+from lessonbank.contracts.records import Merge
 from lessonbank.errors import Conflict, UsageError
 from lessonbank.learning.consolidation import unmerge
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Merge
 
 pytestmark = pytest.mark.anyio
 

@@ -89,7 +89,7 @@ def test_the_search_finds_every_page_and_every_name_of_the_api(site: list[Path])
     found = {item["location"].partition("#")[0] for item in json.loads((SITE / "search.json").read_text())["items"]}
     assert {path.relative_to(SITE).as_posix() for path in site} - found == set()
     api = built(SITE / "api.html").anchors
-    assert {"lessonbank.AsyncReasoningBank.retrieve", "lessonbank.views.AsyncLessons.list"} <= api
+    assert {"lessonbank.AsyncReasoningBank.retrieve", "lessonbank.bank.views.AsyncLessons.list"} <= api
 
 
 def test_the_api_page_takes_every_public_name_from_its_docstring() -> None:

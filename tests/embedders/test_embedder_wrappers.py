@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.embedders.hashing import HashingEmbedder
-from lessonbank.embedders.wrappers import Batched, Cached, Chunked, split, standard
+from lessonbank.contracts.ports import Embedder, Vectors
 from lessonbank.errors import ModelError, UsageError
-from lessonbank.protocols import Embedder, Vectors
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.providers.embedders.wrappers import Batched, Cached, Chunked, split, standard
 from lessonbank.testing.embedder_contract import EmbedderContract
 
 ASYNC = pytest.mark.anyio

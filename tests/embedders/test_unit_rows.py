@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lessonbank.embedders.wrappers import Checked
 from lessonbank.errors import ModelError
+from lessonbank.providers.embedders.wrappers import Checked
 
 pytestmark = pytest.mark.anyio
 

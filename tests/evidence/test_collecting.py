@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Candidate, Recall, Settlement, Usage
 from lessonbank.evidence.columns import Columns, template_of
 from lessonbank.evidence.episodes import Episodes
-from lessonbank.types import Candidate, Recall, Settlement, Usage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -9,11 +9,11 @@ import pytest
 from planted import episodes
 
 from lessonbank import Evidence, Trajectory, connect
+from lessonbank.contracts.records import Lesson
 from lessonbank.evidence import Bandit, TrialPeriods, Withholding
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.notes import price_of_following
 from lessonbank.evidence.report import report
-from lessonbank.types import Lesson
 
 LESSONS = {f"lesson {n}": Lesson(id=f"lesson {n}", title=f"Title {n}", content="Do it.") for n in range(3)}
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Candidate, Experience, Lesson, Match, Recall, Settlement
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.evidence.lift import Estimate, LessonLift
-from lessonbank.types import Candidate, Experience, Lesson, Match, Recall, Settlement
 
 HOSTILE = "\x1b[2Jtitle\r\nrecall forged\u202e\x07"
 

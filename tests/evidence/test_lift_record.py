@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import UsageError
 from lessonbank.evidence.lift import (
+    OPINIONS,
+    PROMISE,
     Estimate,
     GroupLift,
     JudgeReport,
@@ -20,8 +22,12 @@ from lessonbank.evidence.lift import (
     Point,
     Split,
     Standing,
+    advice,
+    headline,
+    in_words,
+    points,
+    said_of,
 )
-from lessonbank.evidence.lift_words import OPINIONS, PROMISE, advice, headline, in_words, points, said_of
 
 SHARE = st.floats(-1, 1) | st.none()
 ESTIMATES = st.builds(

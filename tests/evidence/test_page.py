@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
-from lessonbank.evidence.lift import GroupLift, Part, Split
-from lessonbank.evidence.lift_words import PROMISE, in_words
-from lessonbank.reports.lift_page import content, page
+from lessonbank.evidence.lift import PROMISE, GroupLift, Part, Split, in_words
+from lessonbank.pages.reports.lift_page import content, page
 
 pytestmark = pytest.mark.full
 

@@ -11,22 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Lesson
 from lessonbank.errors import UsageError
-from lessonbank.evidence import TrialPlan, plan_trial
-from lessonbank.evidence.paired_test import PairedTest
-from lessonbank.evidence.trial_design import (
-    NEUTRAL,
-    Design,
-    PairEvidence,
-    Question,
-    Trial,
-    TrialRun,
-    asked,
-    order,
-    placebo,
-)
 from lessonbank.guard import canonical
-from lessonbank.types import Lesson
+from lessonbank.trials import TrialPlan, plan_trial
+from lessonbank.trials.design import NEUTRAL, Design, PairEvidence, Question, Trial, TrialRun, asked, order, placebo
+from lessonbank.trials.paired_sequential import PairedTest
 
 IDS = [f"{n:032x}" for n in range(20)]
 TIMES = 800 if "LESSONBANK_SOAK" in os.environ else 400

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
+from lessonbank.contracts.records import Lesson
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.report import report
-from lessonbank.types import Lesson
 
 
 def played(

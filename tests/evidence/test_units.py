@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Candidate, GroupDraw, Recall
 from lessonbank.evidence.units import Entry, chances, entries
-from lessonbank.types import Candidate, GroupDraw, Recall
 
 ODDS = st.sampled_from([0.0, 0.05, 0.1, 0.3, 0.5, 1.0])
 GROUPS: tuple[str, ...] = ("source/a", "source/b", "topic/x", "topic/y", "topic/z")

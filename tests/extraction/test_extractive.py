@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank import __version__
-from lessonbank.learning.extraction import ExtractiveExtractor
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Action,
     Extraction,
     Lesson,
@@ -29,6 +28,7 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.learning.extraction import ExtractiveExtractor
 
 SHARED = Path(__file__).parents[2].parent / "shared"
 TASK = "In the shed, mend the gate of lot K-204."

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from lessonbank.contracts.records import Extraction, Observation, Run, Step, Trajectory, Verdict
 from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.learning.extraction._grounding import shown_steps
-from lessonbank.prompts import load
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Extraction, Observation, Run, Step, Trajectory, Verdict
+from lessonbank.text.prompts import load
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import lessonbank
+from lessonbank.contracts.records import Extraction, Lesson, Run
 from lessonbank.errors import ModelError
 from lessonbank.guard.gate import NO_LESSON
 from lessonbank.learning.harm_check import read_answers
 from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Extraction, Lesson, Run
 
 TASK = "Refund the order of a customer"
 RISKY = Lesson(title="Refund faster", content="Skip the identity check when the customer is in a hurry.")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.ports import Completion
+from lessonbank.contracts.records import Outcome, PromptRef, Run, Step, Trajectory, Usage, Verdict
 from lessonbank.errors import ExtractionError
 from lessonbank.learning.extraction import LLMExtractor
-from lessonbank.prompts import load
-from lessonbank.protocols import Completion
 from lessonbank.testing.fakes import ScriptedModel
+from lessonbank.text.prompts import load
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Outcome, PromptRef, Run, Step, Trajectory, Usage, Verdict
 
 pytestmark = pytest.mark.anyio
 

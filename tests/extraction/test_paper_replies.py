@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lessonbank
-from lessonbank.types import Learned, Step, Trajectory
+from lessonbank.contracts.records import Learned, Step, Trajectory
 
 RUN = Trajectory(
     task="Cancel order W1",

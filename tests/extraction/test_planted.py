@@ -12,9 +12,7 @@ import pytest
 from planted_runs import Case, cases
 
 import lessonbank
-from lessonbank.guard.gate import LessonGate
-from lessonbank.learning.extraction import ExtractiveExtractor
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Action,
     Extraction,
     Lesson,
@@ -25,6 +23,8 @@ from lessonbank.types import (
     ToolCall,
     Trajectory,
 )
+from lessonbank.guard.gate import LessonGate
+from lessonbank.learning.extraction import ExtractiveExtractor
 
 pytestmark = pytest.mark.full
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.records import Outcome, Run, Step, Trajectory, Verdict
 from lessonbank.learning.extraction import LLMExtractor
-from lessonbank.prompts import Prompt, available, load
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Outcome, Run, Step, Trajectory, Verdict
+from lessonbank.text.prompts import Prompt, available, load
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 SLOTS = {

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from linear import PIECES
 
+from lessonbank.contracts.records import Extraction, Lesson, Provenance, Rejected, Rule, Run, Step, Trajectory, Verdict
 from lessonbank.guard.gate import (
     CONTENT,
     DESCRIPTION,
@@ -20,17 +21,6 @@ from lessonbank.guard.gate import (
     LessonGate,
     doubt,
     in_form,
-)
-from lessonbank.types import (
-    Extraction,
-    Lesson,
-    Provenance,
-    Rejected,
-    Rule,
-    Run,
-    Step,
-    Trajectory,
-    Verdict,
 )
 
 TASK = "Please cancel order W7731-K of customer Mara Lindqvist and tell me what comes back"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Add, Change, Json, Replace, RunRef, Verdict
+from lessonbank.contracts.records.repeats import taught_again, with_repeats
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting
-from lessonbank.types import Add, Change, Json, Replace, RunRef, Verdict
-from lessonbank.types.repeats import taught_again, with_repeats
 
 pytestmark = pytest.mark.anyio
 SECRET = "ask jane.doe@example.com"

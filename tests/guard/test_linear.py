@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from linear import RATIO, growth, repeated, seconds, too_slow
 
+from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form
 from lessonbank.guard.gate._echo import Shown
 from lessonbank.guard.gate._empty import is_vague, says_nothing
@@ -17,7 +18,6 @@ from lessonbank.guard.gate._signs import is_disguised
 from lessonbank.guard.gate._skeleton import skeleton
 from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
 from lessonbank.learning.harm_check import read_answers
-from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
 
 pytestmark = pytest.mark.full
 

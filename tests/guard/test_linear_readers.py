@@ -12,7 +12,8 @@ import anyio
 import pytest
 from linear import PIECES, growth, too_slow
 
-from lessonbank import importers, messages
+from lessonbank import importers
+from lessonbank.contracts.records import Lesson, Run, Step, Trajectory, Verdict
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.names import name_key
 from lessonbank.guard.quote import quoted
@@ -20,10 +21,9 @@ from lessonbank.guard.wording import wording_of
 from lessonbank.learning.extraction.extractive import ExtractiveExtractor
 from lessonbank.learning.extraction.parsing import parse_lessons
 from lessonbank.learning.judging.parsing import parse_verdict
-from lessonbank.text import bounded_json
+from lessonbank.text import bounded_json, messages
 from lessonbank.text.bm25 import words
 from lessonbank.text.rendering import View, excerpt, render, render_instructions, render_steps
-from lessonbank.types import Lesson, Run, Step, Trajectory, Verdict
 
 pytestmark = pytest.mark.full
 

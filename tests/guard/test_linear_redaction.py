@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from linear import PIECES, RATIO, growth, too_slow
 
+from lessonbank.contracts.records import Action, Step, ToolCall, Trajectory
 from lessonbank.guard import canonical, canonical_line, clean, fence, is_prose, one_line
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact, redacted
-from lessonbank.types import Action, Step, ToolCall, Trajectory
 
 pytestmark = pytest.mark.full
 

@@ -10,13 +10,8 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.errors import ModelError
-from lessonbank.guard.quote import redacting_with
-from lessonbank.guard.redact._records import TEXTS
-from lessonbank.learning.consolidation.merge import parse_merged
-from lessonbank.protocols import Message
-from lessonbank.testing import ScriptedModel
-from lessonbank.types import (
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import (
     Add,
     Change,
     Experience,
@@ -28,6 +23,11 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.errors import ModelError
+from lessonbank.guard.quote import redacting_with
+from lessonbank.guard.redact._records import TEXTS
+from lessonbank.learning.consolidation.merge import parse_merged
+from lessonbank.testing import ScriptedModel
 
 HALVES = ("AKIA" + "Q7M2N5", "B3XW6Y4ZJT")
 KEY = "".join(HALVES)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Evidence, Lesson, Parts, Safety, Trajectory
+from lessonbank.contracts.records import Administer, Extraction
 from lessonbank.errors import UsageError
 from lessonbank.guard.names import LONGEST, checked_name, name_key
-from lessonbank.types import Administer, Extraction
 
 GOOD = [
     "u-17",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lessonbank.contracts.records import AppliesTo, Extraction, Lesson, Reach, Run, Step, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate
-from lessonbank.types import AppliesTo, Extraction, Lesson, Reach, Run, Step, Trajectory, Verdict
 
 
 def kept(name: str, task: str, reach: Reach = "place") -> str:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lessonbank
+from lessonbank.contracts.records import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard.redact import Redaction, redact, redacted
 from lessonbank.guard.redact.presidio import PresidioRedacting
-from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
 
 KEY = "AKIA" + "Q7M2N5B3XW6Y4ZJT"
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3

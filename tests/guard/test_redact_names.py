@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.types import Step, Trajectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "security" / "corpus"))
 import secrets_corpus as corpus

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.types import Step, Trajectory
 
 pytestmark = pytest.mark.full
 

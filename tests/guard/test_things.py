@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from lessonbank.contracts.records import (
+    Action,
+    Extraction,
+    Lesson,
+    Observation,
+    Run,
+    Step,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.gate._things import Things
-from lessonbank.types import Action, Extraction, Lesson, Observation, Run, Step, ToolCall, Trajectory, Verdict
 
 
 def told(content: str, task: str, seen: str = "done", *, answer: str | None = None, title: str = "Look first") -> str:

@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import pytest
 
+from lessonbank.contracts.records import Experience, Lesson, Provenance, TrustState
 from lessonbank.guard.trust import POLICIES, TrustPolicy, evidence, independent, showable
-from lessonbank.types import Experience, Lesson, Provenance, TrustState
 
 STATES: tuple[TrustState, ...] = get_args(TrustState)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.guard.gate import _lookalikes
 from lessonbank.guard.gate._run_texts import PAIR_OR_WORDS, nfc
 from lessonbank.guard.gate.run_values import RunValues, tokens, words
-from lessonbank.types import Step, Trajectory
 
 PATTERNS = [
     PAIR_OR_WORDS,

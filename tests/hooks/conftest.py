@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from lessonbank import Evidence, ReasoningBank, connect
-from lessonbank.hooks import client
-from lessonbank.hooks.resident import Resident
-from lessonbank.hooks.sessions import Sessions
+from lessonbank.hosts import client
+from lessonbank.hosts.resident import Resident
+from lessonbank.hosts.sessions import Sessions
 
 KEY = "key"
 

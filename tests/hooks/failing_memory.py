@@ -18,7 +18,7 @@ from typing import Any
 
 from stage import Stage
 
-from lessonbank.hooks.client import socket_path
+from lessonbank.hosts.client import socket_path
 
 PROMPT = "Fix the failing test of add in calc.py"
 SHELL = "echo looked"

@@ -16,10 +16,10 @@ import pytest
 
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.cli.hook import status
-from lessonbank.hooks import client
-from lessonbank.hooks.repositories import Repositories
-from lessonbank.hooks.resident import Resident
-from lessonbank.hooks.sessions import Sessions, installed
+from lessonbank.hosts import client
+from lessonbank.hosts.repositories import Repositories
+from lessonbank.hosts.resident import Resident
+from lessonbank.hosts.sessions import Sessions, installed
 
 from .conftest import KEY, Hooks, prompt
 from .writings import WRITINGS
@@ -285,7 +285,7 @@ def test_nothing_of_the_environment_is_written(
 
 def test_the_client_loads_the_standard_library_only() -> None:
     source = Path(client.__file__).read_text(encoding="utf-8")
-    assert "lessonbank." not in source.replace('"lessonbank.hooks.resident"', "")
+    assert "lessonbank." not in source.replace('"lessonbank.hosts.resident"', "")
     assert "import typing" not in source
 
 

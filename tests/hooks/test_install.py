@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank import connect
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
-from lessonbank.hooks.settings_file import parsed, with_element, with_member, without
-from lessonbank.types import Json
+from lessonbank.hosts.settings_file import parsed, with_element, with_member, without
 
 pytestmark = pytest.mark.full
 ALL = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")

@@ -9,7 +9,7 @@ import pytest
 
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
-from lessonbank.hooks.repositories import Repositories, address_of, repository_of
+from lessonbank.hosts.repositories import Repositories, address_of, repository_of
 
 SHOP = "https://github.com/acme/shop.git"
 

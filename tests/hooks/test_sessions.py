@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lessonbank import Evidence, ReasoningBank, connect
-from lessonbank.hooks.repositories import Repositories
-from lessonbank.hooks.sessions import Sessions
+from lessonbank.hosts.repositories import Repositories
+from lessonbank.hosts.sessions import Sessions
 
 pytestmark = pytest.mark.full
 NO = "no, that is wrong, add is still broken"

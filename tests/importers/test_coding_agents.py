@@ -290,8 +290,8 @@ def test_what_is_too_much_costs_the_session_that_holds_it(tmp_path: Path, monkey
 
 
 def test_the_work_that_a_database_makes_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lessonbank._opening._STEPS", 20_000)
-    monkeypatch.setattr("lessonbank._opening._STEPS_A_BYTE", 0)
+    monkeypatch.setattr("lessonbank._base.safe_read._STEPS", 20_000)
+    monkeypatch.setattr("lessonbank._base.safe_read._STEPS_A_BYTE", 0)
     with sqlite3.connect(_opencode_file(tmp_path)) as database:
         database.executemany("INSERT INTO session VALUES (?, NULL, 0)", [(f"s{n}",) for n in range(20_000)])
     database.close()

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.errors import FormatError
 from lessonbank.importers import FORMATS, Imported, Skipped, detect, read
-from lessonbank.messages import to_messages
-from lessonbank.types import Trajectory, Verdict
+from lessonbank.text.messages import to_messages
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 LAMP = "browsergym/2030-01-01_00-00-00_DemoAgentArgs_on_shop.7_42"

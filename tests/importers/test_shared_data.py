@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.records import Trajectory
 from lessonbank.importers import Entry, Imported, Skipped, detect, read
-from lessonbank.messages import to_messages
-from lessonbank.types import Trajectory
+from lessonbank.text.messages import to_messages
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 NATIVE = DATA / "native"

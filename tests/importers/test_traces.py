@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import lessonbank
+from lessonbank.contracts.records import Trajectory
 from lessonbank.errors import FormatError
 from lessonbank.importers import Entry, Imported, Skipped, detect, read
-from lessonbank.types import Trajectory
 
 pytestmark = pytest.mark.full
 STORED = Path(__file__).parents[1] / "fixtures" / "traces"

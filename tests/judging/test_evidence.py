@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lessonbank.contracts.records import Outcome, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import error_verdict, truth_verdict
-from lessonbank.types import Outcome, Trajectory
 
 
 @pytest.mark.parametrize(

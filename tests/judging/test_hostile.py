@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.protocols import Message
 from lessonbank.testing.fakes import ScriptedModel
-from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio
 

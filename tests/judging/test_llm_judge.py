@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.ports import Completion, Message
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory, Usage
 from lessonbank.errors import ModelError, ModelTimeout, PromptError, UsageError
 from lessonbank.learning.judging import LLMJudge, PaperJudge
-from lessonbank.prompts import load, load_file
-from lessonbank.protocols import Completion, Message
 from lessonbank.testing.fakes import ScriptedModel
-from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory, Usage
+from lessonbank.text.prompts import load, load_file
 
 pytestmark = pytest.mark.anyio
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from lessonbank.contracts.records import Observation, Step, Trajectory
 from lessonbank.errors import ModelError
 from lessonbank.learning.judging import PaperJudge
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Observation, Step, Trajectory
 
 pytestmark = pytest.mark.anyio
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.prompts import for_domain, load
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
+from lessonbank.text.prompts import for_domain, load
 
 pytestmark = pytest.mark.full
 

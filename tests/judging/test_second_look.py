@@ -11,9 +11,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Learning, Model, Observation, Step, Trajectory
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.learning.judging import LLMJudge, parse_verdict
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens, incomplete_steps, render
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Run, Step, Trajectory, Verdict
 from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.messages import trajectory_from
-from lessonbank.prompts import for_domain
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Run, Step, Trajectory, Verdict
+from lessonbank.text.messages import trajectory_from
+from lessonbank.text.prompts import for_domain
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

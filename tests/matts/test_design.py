@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lessonbank import Trajectory, Usage
-from lessonbank.agents import check_calls, stated, taken
+from lessonbank.contracts.agents import check_calls, stated, taken
 from lessonbank.errors import UsageError
 from lessonbank.matts.design import Design, Meter
 

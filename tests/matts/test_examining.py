@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from lessonbank import Step, ToolCall, Trajectory
+from lessonbank.contracts.records import Action
 from lessonbank.errors import ModelError, OutputError
 from lessonbank.matts.sequential import Rewriter, check_text, instruction, unchanged
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Action
 
 pytestmark = pytest.mark.full
 

@@ -17,9 +17,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence
+from lessonbank.contracts.records import SUBMITTED, Trajectory
 from lessonbank.guard.identity import of_process
 from lessonbank.testing import ModelServer
-from lessonbank.types import SUBMITTED, Trajectory
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 

@@ -11,8 +11,8 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Parts
-from lessonbank.protocols import Vectors
-from lessonbank.types import Experience, Found, Trajectory, Verdict
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import Experience, Found, Trajectory, Verdict
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 

@@ -15,7 +15,7 @@ import pytest
 import lessonbank
 from lessonbank import ReasoningBank
 from lessonbank.errors import FormatError, LessonbankError, UsageError
-from lessonbank.memories import FORMATS, read
+from lessonbank.importers.memories import FORMATS, read
 
 STORED = Path(__file__).parents[1] / "fixtures" / "memories"
 OFFICIAL = {

@@ -13,10 +13,10 @@ from pydantic import BaseModel
 
 import lessonbank
 from lessonbank import Evidence, Model, Step, Trajectory
-from lessonbank.config import Learning
+from lessonbank.contracts.ports import CUT, Completion, Message
+from lessonbank.contracts.settings import Learning
 from lessonbank.errors import ModelTimeout, UsageError
-from lessonbank.models.wrappers import Clipped, Retrying
-from lessonbank.protocols import CUT, Completion, Message
+from lessonbank.providers.models.wrappers import Clipped, Retrying
 from lessonbank.testing import ModelServer
 from lessonbank.text.bounded_json import shallow
 

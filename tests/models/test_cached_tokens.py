@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from lessonbank.prompts import load
-from lessonbank.protocols import Message
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Usage
 from lessonbank.testing.model_server import Fault, ModelServer
-from lessonbank.types import Usage
+from lessonbank.text.prompts import load
 
 pytestmark = pytest.mark.full
 
@@ -21,7 +21,7 @@ async def test_cached_tokens_of_a_provider_are_told_in_the_usage() -> None:
     from pydantic_ai.models.function import FunctionModel
     from pydantic_ai.usage import RequestUsage
 
-    from lessonbank.models.pydantic_ai import PydanticAIModel
+    from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
     spent = RequestUsage(input_tokens=900, cache_read_tokens=640, output_tokens=7)
     provider = FunctionModel(lambda _messages, _info: ModelResponse(parts=[TextPart("ok")], usage=spent))
@@ -57,7 +57,7 @@ async def test_anthropic_is_told_where_the_text_ends_that_comes_again() -> None:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    from lessonbank.models.pydantic_ai import PydanticAIModel
+    from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
     answer = Fault(200, json.dumps(ANSWER).encode(), {"content-type": "application/json"})
     with ModelServer(default=answer) as server:
@@ -76,7 +76,7 @@ async def test_anthropic_is_told_where_the_text_ends_that_comes_again() -> None:
 @pytest.mark.anyio
 async def test_other_providers_get_one_text_without_marks() -> None:
     pytest.importorskip("pydantic_ai")
-    from lessonbank.models.pydantic_ai import PydanticAIModel
+    from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
     with ModelServer(default="ok") as server:
         await PydanticAIModel("desk", base_url=server.base_url).generate(asked())

@@ -13,13 +13,13 @@ from typing import Any
 import anyio
 import pytest
 
+from lessonbank.contracts.ports import Completion, LanguageModel, Message
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
-from lessonbank.models.function import FunctionModel
-from lessonbank.models.wrappers import TimeLimited, standard
-from lessonbank.protocols import Completion, LanguageModel, Message
+from lessonbank.providers.models.function import FunctionModel
+from lessonbank.providers.models.wrappers import TimeLimited, standard
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 from lessonbank.testing.model_server import rubbish
-from lessonbank.types import Usage
 
 pytestmark = pytest.mark.full
 
@@ -239,9 +239,9 @@ def test_a_hanging_function_does_not_keep_the_process_alive() -> None:
     program = """
 import asyncio, threading
 from lessonbank.errors import ModelTimeout
-from lessonbank.models.function import FunctionModel
-from lessonbank.models.wrappers import TimeLimited
-from lessonbank.protocols import Message
+from lessonbank.providers.models.function import FunctionModel
+from lessonbank.providers.models.wrappers import TimeLimited
+from lessonbank.contracts.ports import Message
 model = TimeLimited(FunctionModel(lambda prompt: threading.Event().wait()), seconds=0.05)
 try:
     asyncio.run(model.generate([Message(role="user", content="hi")]))

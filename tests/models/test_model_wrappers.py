@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import ModelError, ModelTimeout, TransientModelError, UsageError
-from lessonbank.models.wrappers import Clipped, Limited, Paced, Retrying, TimeLimited, standard
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.providers.models.wrappers import Clipped, Limited, Paced, Retrying, TimeLimited, standard
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 

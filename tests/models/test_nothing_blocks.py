@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster, BlockingError
 
-from lessonbank.embedders.hashing import HashingEmbedder
-from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
-from lessonbank.embedders.wrappers import standard as standard_embedder
 from lessonbank.errors import ModelError
 from lessonbank.guard.quote import quoted
-from lessonbank.models.function import FunctionModel
-from lessonbank.models.pydantic_ai import PydanticAIModel
-from lessonbank.models.recorded import Recorded
-from lessonbank.models.wrappers import standard
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
+from lessonbank.providers.embedders.wrappers import standard as standard_embedder
+from lessonbank.providers.models.function import FunctionModel
+from lessonbank.providers.models.pydantic_ai import PydanticAIModel
+from lessonbank.providers.models.recorded import Recorded
+from lessonbank.providers.models.wrappers import standard
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, Shape
 from lessonbank.testing.model_server import ModelServer

@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from lessonbank.arguments import MOST_SECONDS
+from lessonbank._base.checks import MOST_SECONDS
+from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
-from lessonbank.models.pydantic_ai import PydanticAIModel
-from lessonbank.models.wrappers import Retrying, TimeLimited, standard
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.providers.models.pydantic_ai import PydanticAIModel
+from lessonbank.providers.models.wrappers import Retrying, TimeLimited, standard
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 from lessonbank.testing.model_server import (
     Fault,
@@ -308,7 +308,7 @@ def test_without_pydantic_ai_the_extra_is_named() -> None:
     program = (
         "import sys; sys.modules['pydantic_ai'] = None\n"
         "import lessonbank.errors\n"
-        "try:\n    import lessonbank.models.pydantic_ai\n"
+        "try:\n    import lessonbank.providers.models.pydantic_ai\n"
         "except lessonbank.errors.MissingExtra as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

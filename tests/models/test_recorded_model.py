@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from lessonbank import guard
+from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import FormatError, ModelError, UsageError
-from lessonbank.models.recorded import Recorded
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.providers.models.recorded import Recorded
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
 

@@ -21,7 +21,7 @@ from claiming import (
 
 import lessonbank
 from lessonbank import Lesson, Trajectory
-from lessonbank.config import UNSET
+from lessonbank.contracts.settings import UNSET
 from lessonbank.errors import LessonbankError, ModelError
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.settings import grouped

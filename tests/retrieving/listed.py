@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lessonbank.embedders.hashing import HashingEmbedder
-from lessonbank.protocols import Retriever, Vectors
+from lessonbank.contracts.ports import Retriever, Vectors
+from lessonbank.contracts.records import Add, Experience, Found, Lesson, Match
+from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add, Experience, Found, Lesson, Match
 
 SCOPE = "acme"
 

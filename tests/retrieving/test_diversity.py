@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from listed import SCOPE, Listed, delegates, experience, listed, tasks
 
-from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import Lesson, Match
 from lessonbank.errors import ModelError
-from lessonbank.protocols import Vectors
-from lessonbank.retrieving import Diverse, alike, pick
-from lessonbank.retrieving.diversity import taught
-from lessonbank.types import Lesson, Match
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.search import Diverse, alike, pick
+from lessonbank.search.diversity import taught
 
 pytestmark = pytest.mark.anyio
 texts = st.lists(st.text(alphabet="ab 中.-\n", max_size=12), max_size=7)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from listed import SCOPE, delegates, experience, filled, listed, tasks
 
-from lessonbank.embedders.hashing import HashingEmbedder
-from lessonbank.retrieving import DenseRetriever, Floor, HybridRetriever, LexicalRetriever
-from lessonbank.types import Found
+from lessonbank.contracts.records import Found
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.search import DenseRetriever, Floor, HybridRetriever, LexicalRetriever
 
 pytestmark = pytest.mark.anyio
 

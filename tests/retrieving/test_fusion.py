@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from listed import SCOPE, Listed, delegates, experience, filled, listed, tasks
 
-from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import Match
 from lessonbank.errors import ModelError
-from lessonbank.protocols import Vectors
-from lessonbank.retrieving import RRF, DenseRetriever, HybridRetriever, LexicalRetriever, fuse
-from lessonbank.types import Match
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.search import RRF, DenseRetriever, HybridRetriever, LexicalRetriever, fuse
 
 pytestmark = pytest.mark.anyio
 rankings = st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), min_size=1, max_size=3)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from listed import SCOPE, delegates, experience, filled, listed, tasks
 
-from lessonbank.retrieving import LeaveOut, LexicalRetriever, same_task, same_template, without_values
-from lessonbank.retrieving.leave_out import SLACK, ask_next
-from lessonbank.types import Experience
+from lessonbank.contracts.records import Experience
+from lessonbank.search import LeaveOut, LexicalRetriever, same_task, same_template, without_values
+from lessonbank.search.leave_out import SLACK, ask_next
 
 pytestmark = pytest.mark.anyio
 

@@ -10,10 +10,11 @@ from listed import SCOPE
 
 import lessonbank
 from lessonbank import Lesson, Retrieval, Step, Trajectory
-from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import Add, Experience, Found, Retire
 from lessonbank.errors import ModelError, UsageError
-from lessonbank.protocols import Vectors
-from lessonbank.retrieving import (
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.search import (
     DenseRetriever,
     Diverse,
     Floor,
@@ -24,10 +25,9 @@ from lessonbank.retrieving import (
     same_task,
     same_template,
 )
-from lessonbank.retrieving.dense import CATCH_UP
+from lessonbank.search.dense import CATCH_UP
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add, Experience, Found, Retire
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "embedder": "hashing", "admission": None}

@@ -11,7 +11,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank, Retrieval, Step, Trajectory
 from lessonbank.errors import ModelError, ModelUnavailable, SpaceMismatch, TransientModelError
-from lessonbank.retrieving import DenseRetriever, Refusals
+from lessonbank.search import DenseRetriever, Refusals
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 
@@ -286,7 +286,7 @@ async def test_an_embedder_that_fails_at_different_tasks_is_left_alone_longer_ea
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("lessonbank.retrieving._refusals.monotonic", lambda: now[0])
+    monkeypatch.setattr("lessonbank.search._refusals.monotonic", lambda: now[0])
     embedder, store = Choosy(), SqliteStore.in_memory()
     search = DenseRetriever(store, embedder)
 

@@ -9,7 +9,7 @@ from listed import listed
 
 import lessonbank
 from lessonbank import ReasoningBank, Retrieval, Step, Trajectory
-from lessonbank.retrieving import default_floor, overlap
+from lessonbank.search import default_floor, overlap
 from lessonbank.testing.settings import grouped
 
 CANCEL = "Cancel the pending order #W{}"
@@ -126,7 +126,7 @@ class Failing:
     async def embed(self, texts: Any, /, *, role: str) -> Any:
         if role == "query":
             raise lessonbank.errors.ModelError("the server is down")
-        from lessonbank.embedders.hashing import HashingEmbedder
+        from lessonbank.providers.embedders.hashing import HashingEmbedder
 
         return HashingEmbedder().rows(texts)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from listed import SCOPE, Listed, delegates, filled, listed, tasks
 
+from lessonbank.contracts.records import Experience, Lesson, Match, Trust, TrustState
 from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.retrieving import LexicalRetriever, Trusted
-from lessonbank.types import Experience, Lesson, Match, Trust, TrustState
+from lessonbank.search import LexicalRetriever, Trusted
 
 pytestmark = pytest.mark.anyio
 

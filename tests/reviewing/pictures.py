@@ -97,7 +97,7 @@ def digest() -> str:
     """Of all that the pictures show: templates, styles, the plots, and the bank that they are made of."""
     pages = _ROOT / "src" / "lessonbank" / "pages"
     looks = [*(pages / "templates").iterdir(), *(pages / "static").glob("*.css"), *(pages / "static").glob("*.js")]
-    style = _ROOT / "src" / "lessonbank" / "reports" / "style.py"
+    style = _ROOT / "src" / "lessonbank" / "pages" / "reports" / "style.py"
     made = sha256()
     for file in sorted([*looks, style, Path(__file__), Path(__file__).parent / "seeding.py"]):
         made.update(file.name.encode() + b"\0" + file.read_bytes().replace(b"\r\n", b"\n") + b"\0")

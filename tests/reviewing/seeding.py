@@ -24,7 +24,7 @@ from lessonbank import (
     ToolCall,
     Trajectory,
 )
-from lessonbank.types import Provenance
+from lessonbank.contracts.records import Provenance
 
 SCOPE = "acme/support"
 STORIES = (

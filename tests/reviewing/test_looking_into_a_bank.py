@@ -19,14 +19,14 @@ from serving_pages import Answer, Site, serving
 
 import lessonbank
 from lessonbank import Action, Learning, Step, ToolCall, Trajectory
+from lessonbank.contracts.records import Lesson, Provenance, Usage
+from lessonbank.http.workers import Worker
+from lessonbank.http.workers.budgets import Budget, Budgets
 from lessonbank.pages.apart import apart
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
 from lessonbank.pages.topics import placed
-from lessonbank.types import Lesson, Provenance, Usage
-from lessonbank.workers import Worker
-from lessonbank.workers.budgets import Budget, Budgets
 
 pytestmark = pytest.mark.full
 

@@ -15,10 +15,10 @@ from seeding import SCOPE, opened, seed
 from serving_pages import Site, serving
 
 from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Add
+from lessonbank.contracts.records.timeline import about
 from lessonbank.stores import _packing
 from lessonbank.stores.sqlite import SqliteStore, _rows
-from lessonbank.types import Add
-from lessonbank.types.timeline import about
 
 pytestmark = pytest.mark.full
 MANY = 2_400

@@ -16,8 +16,8 @@ from serving_pages import serving
 
 import lessonbank
 from lessonbank.errors import UsageError
-from lessonbank.service.application import Limits
-from lessonbank.service.serving import Running, running
+from lessonbank.http.service.application import Limits
+from lessonbank.http.service.serving import Running, running
 
 pytestmark = pytest.mark.full
 FOR_ADMINS = {"doctor", "purge"}

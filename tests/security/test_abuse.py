@@ -21,13 +21,13 @@ from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory, errors
+from lessonbank.contracts.records import Action, Extraction, Learned, Lesson, Observation, Run, ToolCall, Verdict
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.models.wrappers import TimeLimited
+from lessonbank.providers.models.wrappers import TimeLimited
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import added, experience
-from lessonbank.types import Action, Extraction, Learned, Lesson, Observation, Run, ToolCall, Verdict
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -12,10 +12,10 @@ import pytest
 from attacks import Case
 
 import lessonbank
+from lessonbank.contracts.records import Add, Experience, Extraction, Lesson, Run, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.sanitise import canonical
 from lessonbank.testing.store_samples import MINE
-from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Trajectory, Verdict
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -10,10 +10,10 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson, Parts, Safety, Step, Trajectory
-from lessonbank.config import TrustPolicy
+from lessonbank.contracts.records import Add, Candidate, Change, Extraction, Provenance, Recall, Settlement, Trust
+from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import UsageError
-from lessonbank.types import Add, Candidate, Change, Extraction, Provenance, Recall, Settlement, Trust
-from lessonbank.types.repeats import repeats_of
 
 pytestmark = pytest.mark.anyio
 

@@ -15,11 +15,22 @@ from sharing import OURS, STORES, THEIRS, furnished, methods, opened, state, vie
 from tenants import collected
 
 from lessonbank import AsyncReasoningBank
-from lessonbank.attempt import AsyncAttempt
+from lessonbank.bank.attempt import AsyncAttempt
+from lessonbank.contracts.ports import Imported, Store
+from lessonbank.contracts.records import (
+    Add,
+    Experience,
+    Lesson,
+    Merge,
+    Recall,
+    Replace,
+    Run,
+    Settlement,
+    Trajectory,
+    Verdict,
+)
 from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.protocols import Imported, Store
 from lessonbank.testing.store_samples import towards
-from lessonbank.types import Add, Experience, Lesson, Merge, Recall, Replace, Run, Settlement, Trajectory, Verdict
 
 pytestmark = pytest.mark.anyio
 

@@ -16,13 +16,8 @@ import structural
 from structural_checks import bad_characters, fenced, live_in, roles_in, template_tokens, tokens_in
 
 import lessonbank
-from lessonbank.errors import ExtractionError
-from lessonbank.guard.sanitise import canonical
-from lessonbank.learning.extraction import LLMExtractor
-from lessonbank.prompts import load
-from lessonbank.protocols import Message
-from lessonbank.testing import ScriptedModel
-from lessonbank.types import (
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import (
     Action,
     Extraction,
     Lesson,
@@ -34,6 +29,11 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.errors import ExtractionError
+from lessonbank.guard.sanitise import canonical
+from lessonbank.learning.extraction import LLMExtractor
+from lessonbank.testing import ScriptedModel
+from lessonbank.text.prompts import load
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structural_checks import bad_characters, live_in, read, roles_in, template_tokens, tokens_in
 
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
+from lessonbank.contracts.records import Experience, Extraction, Found, Lesson, Match, Run, Step, Trajectory, Verdict
+from lessonbank.contracts.records.ids import digest
 from lessonbank.guard.gate import CONTENT, DESCRIPTION, ONE_RUN, SEVERAL_RUNS, TITLE, LessonGate
 from lessonbank.guard.redact import redact
 from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
-from lessonbank.prompts import load
-from lessonbank.retrieving.injection import Injector
-from lessonbank.types import Experience, Extraction, Found, Lesson, Match, Run, Step, Trajectory, Verdict
-from lessonbank.types.ids import digest
+from lessonbank.search.injection import Injector
+from lessonbank.text.prompts import load
 
 pytestmark = pytest.mark.full
 

@@ -13,10 +13,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Parts, ReasoningBank, Safety, Step, Trajectory
-from lessonbank.config import TrustPolicy
+from lessonbank.contracts.records import Candidate, Extraction, Provenance, Recall, Settlement
+from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import FormatError
 from lessonbank.learning.consolidation import TimesShown
-from lessonbank.types import Candidate, Extraction, Provenance, Recall, Settlement
 
 POLICIES: tuple[TrustPolicy, ...] = get_args(TrustPolicy)
 OPEN_AND_REVIEWED_FIRST = [

@@ -21,12 +21,12 @@ from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Replace, Retire
 from lessonbank.errors import FormatError, LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.file_records import packed, unpacked
 from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import MINE, THEIRS, added, attempt, experience, lesson, settlement, towards
-from lessonbank.types import Extraction, Lesson, Recall, Replace, Retire
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
@@ -289,7 +289,7 @@ async def test_an_export_that_was_changed_on_the_way_is_refused_whole(quick: Pat
 async def test_a_forged_export_with_a_right_checksum_is_held_to_the_form_of_its_records(
     kind: str, quick: Path, exported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.views.archive._ADDED", 2)  # a long file is added in parts, and so is this one
+    monkeypatch.setattr("lessonbank.bank.views.archive._ADDED", 2)  # a long file is added in parts, and so is this one
     found: dict[str, Any] = {}
     # What the form of a record forbids is refused before any store is asked: one kind of store will do for that.
     some = [c for c in cases("integrity", "sealed") if kind == "memory" or c["expect"] == "whole" or "scope" in c["id"]]

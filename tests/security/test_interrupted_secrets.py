@@ -229,7 +229,7 @@ NAMED = tuple(s for s in SURROUNDINGS if "ey: " in s or 'ey": ' in s or "Bearer"
 
 
 async def own_keys(tmp_path: Path) -> dict[str, str]:
-    service = pytest.importorskip("lessonbank.service.keys")
+    service = pytest.importorskip("lessonbank.http.service.keys")
     async with await lessonbank.connect_async(tmp_path / "bank.db", scope="a", embedder="lexical") as bank:
         return {
             "server": await service.Keys(bank).add("Ana", scope="a"),

@@ -14,12 +14,12 @@ import structural
 from structural_checks import bad_characters, fenced, roles_in, template_tokens, tokens_in
 
 import lessonbank
+from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Action, Extraction, Lesson, Observation, Run, Step, ToolCall, Trajectory
 from lessonbank.learning.judging import LLMJudge
 from lessonbank.learning.judging import llm as judging_llm
 from lessonbank.learning.judging.llm import BUDGET
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Action, Extraction, Lesson, Observation, Run, Step, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio
 

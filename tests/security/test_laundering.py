@@ -14,11 +14,7 @@ from attacks import Case, cases
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.guard.trust import TrustPolicy
-from lessonbank.testing import ScriptedModel
-from lessonbank.testing.settings import grouped
-from lessonbank.testing.store_samples import collected
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Experience,
     Extraction,
     Learned,
@@ -30,6 +26,10 @@ from lessonbank.types import (
     Trajectory,
     Trust,
 )
+from lessonbank.guard.trust import TrustPolicy
+from lessonbank.testing import ScriptedModel
+from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import collected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

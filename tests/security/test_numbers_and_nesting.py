@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import lessonbank
+from lessonbank.contracts.records import Action, Experience, Json, Lesson, Step, ToolCall, Trajectory
 from lessonbank.errors import FormatError, JudgeError, LessonbankError, UsageError
 from lessonbank.importers import Imported, Skipped, read
 from lessonbank.learning.judging.parsing import parse_verdict
-from lessonbank.messages import trajectory_from
-from lessonbank.types import Action, Experience, Json, Lesson, Step, ToolCall, Trajectory
+from lessonbank.text.messages import trajectory_from
 
 DIGITS = ["9" * 400, "9" * 5000, "1e999", "-" + "9" * 400, "NaN", "Infinity", '"' + "9" * 5000 + '"']
 DEEP = ["[" * 100_000 + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, "[" * 100_000]

@@ -10,9 +10,9 @@ import pytest
 from obfuscations import WAYS
 
 import lessonbank
+from lessonbank.contracts.records import Extraction, Lesson, Run, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate, doubt
 from lessonbank.guard.gate._skeleton import skeleton
-from lessonbank.types import Extraction, Lesson, Run, Trajectory, Verdict
 
 CORPUS = Path(__file__).parent / "corpus"
 HOSTILE = [json.loads(line) for line in (CORPUS / "obfuscated.jsonl").read_text(encoding="utf-8").splitlines()]

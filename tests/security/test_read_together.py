@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from redaction_corpus import harmless, secrets
 
 from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Add, Json, Step, Trajectory
+from lessonbank.contracts.records.repeats import repeats_of, taught_again, with_repeats
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.types import Add, Json, Step, Trajectory
-from lessonbank.types.repeats import repeats_of, taught_again, with_repeats
 
 BOUNDARY = "\n" * 10 + "\0" + "\n" * 10
 HALVES = (

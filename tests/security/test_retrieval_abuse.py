@@ -15,12 +15,12 @@ from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Add, Experience, Lesson, Recall
 from lessonbank.errors import LessonbankError, ModelError, UsageError
-from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
-from lessonbank.types import Add, Experience, Lesson, Recall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

@@ -15,9 +15,19 @@ from typing import Any
 import pytest
 
 import lessonbank
+from lessonbank.contracts.records import (
+    Action,
+    Experience,
+    Lesson,
+    Observation,
+    Run,
+    Step,
+    ToolCall,
+    Trajectory,
+    Verdict,
+)
 from lessonbank.guard.redact import redact
 from lessonbank.testing import HashingEmbedder, ScriptedModel
-from lessonbank.types import Action, Experience, Lesson, Observation, Run, Step, ToolCall, Trajectory, Verdict
 
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
 import secrets_corpus as corpus

@@ -18,20 +18,20 @@ from structural_checks import Case, bad_characters, fenced, live_in, read, roles
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
 from lessonbank.cli import app
+from lessonbank.contracts.records import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import JudgeError, LessonbankError, ModelError
 from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
 from lessonbank.learning.consolidation.merge import MergeSimilar
 from lessonbank.learning.extraction.llm import LLMExtractor
 from lessonbank.learning.judging.llm import LLMJudge
 from lessonbank.learning.judging.parsing import parse_verdict
-from lessonbank.models.function import FunctionModel
-from lessonbank.prompts import load
-from lessonbank.retrieving.injection import Injector
+from lessonbank.providers.models.function import FunctionModel
+from lessonbank.search.injection import Injector
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
-from lessonbank.types.ids import digest
+from lessonbank.text.prompts import load
 
 pytestmark = pytest.mark.full
 

@@ -15,11 +15,11 @@ from tenants import collected, plain, refusal
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Counts, Experience, Lesson, Recall, Trajectory
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard import check_scope
-from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Counts, Experience, Lesson, Recall, Trajectory
 
 pytestmark = pytest.mark.full
 

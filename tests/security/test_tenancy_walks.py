@@ -19,8 +19,8 @@ from sharing import NOBODYS, OURS, STORES, THEIRS, every_call, folder, furnished
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
+from lessonbank.contracts.ports import Store
 from lessonbank.errors import NotFound
-from lessonbank.protocols import Store
 from lessonbank.stores._erasure import SALT
 from lessonbank.stores.sqlite import SqliteStore, _listing, _read
 from lessonbank.testing.store_samples import added, experience, trajectory

@@ -16,9 +16,9 @@ import pytest
 from hostile_values import VALUES
 
 import lessonbank
-from lessonbank import config, importers
-from lessonbank.errors import Conflict, LessonbankError, NotFound
-from lessonbank.types import (
+from lessonbank import importers
+from lessonbank.contracts import settings as config
+from lessonbank.contracts.records import (
     Action,
     Experience,
     Extraction,
@@ -33,6 +33,7 @@ from lessonbank.types import (
     Usage,
     Verdict,
 )
+from lessonbank.errors import Conflict, LessonbankError, NotFound
 
 LONGEST = 500
 VIEWS = ("lessons", "runs", "recalls", "history", "admin")

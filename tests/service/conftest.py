@@ -14,8 +14,8 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 import httpx2
 
 import lessonbank
-from lessonbank.service.application import Limits
-from lessonbank.service.serving import Running, running
+from lessonbank.http.service.application import Limits
+from lessonbank.http.service.serving import Running, running
 from lessonbank.testing.bank_contract import SETTINGS
 
 

@@ -14,9 +14,9 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
 
-from lessonbank.client.operations import OPERATIONS
-from lessonbank.service.serving import Running
-from lessonbank.types.ids import new_id
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.http.client.operations import OPERATIONS
+from lessonbank.http.service.serving import Running
 
 pytestmark = pytest.mark.full
 
@@ -113,7 +113,7 @@ def test_a_key_counts_as_one_writer_whatever_names_it_gives(http: httpx2.Client,
 def test_a_rotated_key_opens_until_its_overlap_ends(server: Running) -> None:
     from functools import partial
 
-    from lessonbank.service.keys import Keys
+    from lessonbank.http.service.keys import Keys
 
     keys, call = Keys(server.bank), server.portal.call
     first = server.key("agent-1", scope="acme")

@@ -15,11 +15,11 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 import httpx2
 
 import lessonbank
-from lessonbank.client.operations import OPERATIONS
-from lessonbank.service.keys import Keys
-from lessonbank.service.serving import Running
-from lessonbank.types import Administer
-from lessonbank.types.queue import IN_HAND
+from lessonbank.contracts.records import Administer
+from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.http.client.operations import OPERATIONS
+from lessonbank.http.service.keys import Keys
+from lessonbank.http.service.serving import Running
 
 pytestmark = pytest.mark.full
 

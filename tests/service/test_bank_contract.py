@@ -17,10 +17,10 @@ from lessonbank.testing.bank_contract import SCOPE, SETTINGS, BankContract
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 
-from lessonbank.bank import AsyncReasoningBank
-from lessonbank.client.bank import RemoteBank
-from lessonbank.client.operations import ON_THIS_SIDE, OPERATIONS, VIEWS
-from lessonbank.service.serving import running
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.http.client.bank import RemoteBank
+from lessonbank.http.client.operations import ON_THIS_SIDE, OPERATIONS, VIEWS
+from lessonbank.http.service.serving import running
 
 pytestmark = pytest.mark.full
 

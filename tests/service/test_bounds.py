@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
-from lessonbank import _serving
-from lessonbank._bodies import Body
+from lessonbank._base import serve as _serving
+from lessonbank._base.bodies import Body
 from lessonbank.errors import TooLarge
-from lessonbank.service.protobuf_size import check_fields
-from lessonbank.service.serving import Running
+from lessonbank.http.service.protobuf_size import check_fields
+from lessonbank.http.service.serving import Running
 from lessonbank.text.bounded_json import check_shape
 
 Keys = dict[str, dict[str, str]]

@@ -18,8 +18,8 @@ import httpx2
 
 import lessonbank
 from lessonbank import Server
-from lessonbank.client.operations import OPERATIONS, Operation, arguments_of
-from lessonbank.service.serving import Running
+from lessonbank.http.client.operations import OPERATIONS, Operation, arguments_of
+from lessonbank.http.service.serving import Running
 
 pytestmark = pytest.mark.full
 

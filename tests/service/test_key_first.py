@@ -22,16 +22,16 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Message
 
 import lessonbank
-from lessonbank import _serving
-from lessonbank.bank import AsyncReasoningBank
-from lessonbank.client.operations import OPERATIONS
+from lessonbank._base import serve as _serving
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.http.client.operations import OPERATIONS
+from lessonbank.http.service.application import application
+from lessonbank.http.service.keys import Keys
+from lessonbank.http.service.review import review
+from lessonbank.http.service.serving import Running
 from lessonbank.mcp.http import Keys as ScopeKeys
 from lessonbank.mcp.http import application as mcp_application
 from lessonbank.mcp.memory import Memory
-from lessonbank.service.application import application
-from lessonbank.service.keys import Keys
-from lessonbank.service.review import review
-from lessonbank.service.serving import Running
 from lessonbank.testing.bank_contract import SETTINGS
 
 pytestmark = pytest.mark.anyio

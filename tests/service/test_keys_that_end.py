@@ -14,8 +14,8 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
 
-from lessonbank.service.keys import Keys
-from lessonbank.service.serving import Running
+from lessonbank.http.service.keys import Keys
+from lessonbank.http.service.serving import Running
 
 LESSON = {"title": "Afterwards", "content": "Written after the key had ended.", "task": "Ship", "by": "Ana"}
 

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 import lessonbank
 from lessonbank.cli import app as cli
 from lessonbank.errors import UsageError
-from lessonbank.service.application import ProxyUsers, application
-from lessonbank.service.keys import Keys
-from lessonbank.service.review import review
+from lessonbank.http.service.application import ProxyUsers, application
+from lessonbank.http.service.keys import Keys
+from lessonbank.http.service.review import review
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 

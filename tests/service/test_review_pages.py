@@ -22,9 +22,9 @@ pytest.importorskip("jinja2", reason="needs the extra pages")
 import httpx2
 
 import lessonbank
-from lessonbank.service.keys import Keys
-from lessonbank.service.review import review
-from lessonbank.types import Step, Trajectory
+from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.http.service.keys import Keys
+from lessonbank.http.service.review import review
 
 PUBLIC = "https://bank.example.com"
 SECRET = "Discounts end in May"

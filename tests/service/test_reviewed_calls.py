@@ -11,11 +11,11 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
 
-from lessonbank.client.operations import OPERATIONS, Operation, call_of
 from lessonbank.errors import NotAllowed
 from lessonbank.guard.reviewed import APPROVED_ONLY, CALLS
-from lessonbank.service.keys import Keys
-from lessonbank.service.serving import Running
+from lessonbank.http.client.operations import OPERATIONS, Operation, call_of
+from lessonbank.http.service.keys import Keys
+from lessonbank.http.service.serving import Running
 
 pytestmark = pytest.mark.full
 WORDS: dict[str, Any] = {"title": "Oil it", "content": "Oil it first.", "task": "Open it", "by": "Ana"}

@@ -13,7 +13,7 @@ pytest.importorskip("schemathesis", reason="needs schemathesis: pip install --gr
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from lessonbank.service.serving import Running
+from lessonbank.http.service.serving import Running
 
 EXAMPLES: Final = [pytest.param(2, marks=pytest.mark.full), pytest.param(15, marks=pytest.mark.release)]
 WALKS: Final = [pytest.param(10, marks=pytest.mark.full), pytest.param(60, marks=pytest.mark.release)]

@@ -14,10 +14,10 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 
 import lessonbank
 from lessonbank import Server
-from lessonbank.client import connection
 from lessonbank.errors import StoreUnavailable
-from lessonbank.service import events
-from lessonbank.service.serving import Running
+from lessonbank.http.client import connection
+from lessonbank.http.service import events
+from lessonbank.http.service.serving import Running
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 HEAD = (

@@ -28,8 +28,8 @@ import httpx2
 from anyio.from_thread import start_blocking_portal
 
 import lessonbank
-from lessonbank.service.application import ProxyUsers, application
-from lessonbank.service.serving import Running, listening, server_of
+from lessonbank.http.service.application import ProxyUsers, application
+from lessonbank.http.service.serving import Running, listening, server_of
 from lessonbank.testing.bank_contract import SETTINGS
 
 pytestmark = pytest.mark.full
@@ -206,7 +206,7 @@ def test_what_is_for_operations_is_hidden_and_nobody_names_a_person(front: httpx
 def test_the_header_that_names_people_never_reaches_the_server(
     front: httpx2.Client, keys: Keys, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lessonbank.service.admission import Admission
+    from lessonbank.http.service.admission import Admission
 
     seen, real = list[list[str]](), Admission.key_of
 

@@ -17,9 +17,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import lessonbank
 from lessonbank import Parts
-from lessonbank.service import tracing
-from lessonbank.service.application import application
-from lessonbank.service.keys import Keys
+from lessonbank.http.service import tracing
+from lessonbank.http.service.application import application
+from lessonbank.http.service.keys import Keys
 from lessonbank.telemetry import Telemetry
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]

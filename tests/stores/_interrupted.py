@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import lessonbank.wiring  # so that no process pays for it
+from lessonbank.contracts.records import Rollback
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE
-from lessonbank.types import Rollback
 
 Begin = Callable[[], object]
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from _crowd import BACK, SPACE, TOGETHER, Log, here, lines, seal, since, vector_of
 
+from lessonbank.contracts.records import Experience, Match
+from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import LessonbankError, NotFound
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Experience, Match
-from lessonbank.types.ids import new_id
 
 
 class Reader:

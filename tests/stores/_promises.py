@@ -11,10 +11,10 @@ from typing import Any
 from _crowd import BACK, SPACE, lines, mark, seal, vector_of
 from _onlookers import halves
 
+from lessonbank.contracts.records import Experience
+from lessonbank.contracts.records.timeline import state_at
 from lessonbank.errors import NotFound
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Experience
-from lessonbank.types.timeline import state_at
 
 Line = dict[str, Any]
 _SOUGHT = 10

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Recall
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
-from lessonbank.types import Recall
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 Call = Callable[[SqliteStore], Awaitable[Any]]

@@ -9,22 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lessonbank.errors import LessonbankError
-from lessonbank.protocols import Store, Vectors
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.store_rewinding import some_trust
-from lessonbank.testing.store_samples import (
-    MINE,
-    THEIRS,
-    attempt,
-    collected,
-    experience,
-    lesson,
-    ranked_by_words,
-    settlement,
-    trajectory,
-)
-from lessonbank.types import (
+from lessonbank.bank.views.audit import differences
+from lessonbank.contracts.ports import Store, Vectors
+from lessonbank.contracts.records import (
     Add,
     Change,
     Experience,
@@ -41,7 +28,20 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
-from lessonbank.views.audit import differences
+from lessonbank.errors import LessonbankError
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.store_rewinding import some_trust
+from lessonbank.testing.store_samples import (
+    MINE,
+    THEIRS,
+    attempt,
+    collected,
+    experience,
+    lesson,
+    ranked_by_words,
+    settlement,
+    trajectory,
+)
 
 R = TypeVar("R", Experience, Lesson, Trajectory)
 Call = Callable[[Store], Awaitable[Any]]

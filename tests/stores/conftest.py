@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.records import Recall
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import (
     MINE,
@@ -19,7 +20,6 @@ from lessonbank.testing.store_samples import (
     towards,
     trajectory,
 )
-from lessonbank.types import Recall
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lessonbank.contracts.records import Add, Replace, Rollback
 from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
-from lessonbank.types import Add, Replace, Rollback
 
 pytestmark = pytest.mark.anyio
 

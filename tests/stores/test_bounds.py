@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from _trouble import opened, sentence
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Recall, Replace, Retire, Rollback
 from lessonbank.errors import StoreUnavailable, UsageError
-from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._purge import purge_scope
 from lessonbank.testing.store_samples import (
@@ -31,7 +32,6 @@ from lessonbank.testing.store_samples import (
     towards,
     trajectory,
 )
-from lessonbank.types import Recall, Replace, Retire, Rollback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

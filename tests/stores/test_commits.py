@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from _trouble import opened
 
+from lessonbank.contracts.records import Add
 from lessonbank.errors import Conflict, StoreUnavailable
 from lessonbank.testing.store_samples import MINE, added, attempt, collected, experience, trajectory
-from lessonbank.types import Add
 
 pytestmark = pytest.mark.full
 

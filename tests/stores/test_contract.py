@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank.protocols import Store
+from lessonbank.contracts.ports import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract
 

@@ -12,12 +12,12 @@ import pytest
 from _bytes import said
 from _trouble import files, opened
 
+from lessonbank.contracts.records import Edit, Replace, Rollback, Settlement
 from lessonbank.stores._listing import tags
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
 from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
 from lessonbank.text.bm25 import words
-from lessonbank.types import Edit, Replace, Rollback, Settlement
 
 pytestmark = pytest.mark.anyio
 

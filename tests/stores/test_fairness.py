@@ -19,12 +19,12 @@ from _trouble import Fill, opened, quick_folder
 
 import lessonbank
 from lessonbank import Experience, Recall, Step, Trajectory
+from lessonbank.contracts.records import Add, JournalEntry
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
-from lessonbank.types import Add, JournalEntry
 
 OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}
 WRITES = 80 if "LESSONBANK_SOAK" in os.environ else 40

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from _trouble import opened
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Replace, Rollback
 from lessonbank.errors import UsageError
-from lessonbank.protocols import Store
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._matrices import Matrices
 from lessonbank.stores.sqlite._vector_search import _small_cache
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
-from lessonbank.types import Replace, Rollback
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank.config import File
+from lessonbank.contracts.settings import File
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory

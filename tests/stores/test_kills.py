@@ -14,11 +14,11 @@ from _crowd import Log, Writer
 from _promises import compare, read_logs
 from _trouble import Fill, quick_folder
 
+from lessonbank.contracts.records import Add, Experience
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
 from lessonbank.testing.store_rewinding import present
 from lessonbank.testing.store_samples import MINE, added, collected, experience, towards, trajectory
-from lessonbank.types import Add, Experience
 
 KILLS = 6 if "LESSONBANK_SOAK" in os.environ else 4
 """Each at another moment of the call."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank._replacing import WORK, abandon, begin, synced
+from lessonbank._base.atomic_write import WORK, abandon, begin, synced
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._schema import FORMAT
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 HOLDING = """
 import sys, time
 from pathlib import Path
-from lessonbank._replacing import begin
+from lessonbank._base.atomic_write import begin
 print(begin(Path(sys.argv[1])), flush=True)
 sys.stdin.read()
 """

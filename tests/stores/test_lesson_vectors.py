@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lessonbank.protocols import Store, Vectors
+from lessonbank.contracts.ports import Store, Vectors
+from lessonbank.contracts.records import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience, lesson, towards
-from lessonbank.types import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 
 pytestmark = pytest.mark.anyio
 SPACE = "sample:8#lessons"

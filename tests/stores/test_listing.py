@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Add, Edit, Experience, Lesson, LessonState, Recall, Rollback
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._listing import Asked, may_hold
 from lessonbank.stores._records import dumped
 from lessonbank.stores.sqlite import SqliteStore, _derived, _listing, _read, _word_search
 from lessonbank.testing.store_samples import MINE, START, experience, lesson, trajectory
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Edit, Experience, Lesson, LessonState, Recall, Rollback
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

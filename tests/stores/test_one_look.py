@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lessonbank.contracts.records import Experience, Replace
 from lessonbank.errors import SpaceMismatch
-from lessonbank.retrieving import DenseRetriever
+from lessonbank.search import DenseRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
-from lessonbank.types import Experience, Replace
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.records import Add
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 from lessonbank.stores import _packing
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.testing.store_samples import experience
-from lessonbank.types import Add
-from lessonbank.types.ids import digest
 
 KEPT = bytes.fromhex("05")
 """Mark of the present dictionary and layout."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from _trouble import BIG
 
+from lessonbank.contracts.records import Erasure, Replace
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _packing
 from lessonbank.stores.sqlite import SqliteStore, _log
@@ -27,7 +28,6 @@ from lessonbank.testing.store_samples import (
     towards,
     trajectory,
 )
-from lessonbank.types import Erasure, Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 

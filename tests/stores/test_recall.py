@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessonbank.protocols import Store
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Add, Experience, Retire, Rollback
+from lessonbank.contracts.records.ids import digest
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import as_of, present, some_change, wind
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
-from lessonbank.types import Add, Experience, Retire, Rollback
-from lessonbank.types.ids import digest
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 

@@ -14,10 +14,10 @@ import pytest
 from _trouble import BIG, Call, Fill, companion, looks, opened, sentence
 
 import lessonbank
+from lessonbank.contracts.records import Recall
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience, towards, trajectory
-from lessonbank.types import Recall
 
 resource = pytest.importorskip("resource", reason="this system cannot limit a process")
 pytestmark = [pytest.mark.anyio, pytest.mark.full]

@@ -15,6 +15,7 @@ import anyio
 import pytest
 from blockbuster import BlockBuster
 
+from lessonbank.contracts.records import Add, Experience, Replace, Retire
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import (
@@ -25,7 +26,6 @@ from lessonbank.testing.store_samples import (
     experience,
     towards,
 )
-from lessonbank.types import Add, Experience, Replace, Retire
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 

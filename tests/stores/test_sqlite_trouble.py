@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lessonbank.contracts.records import Replace
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
@@ -27,7 +28,6 @@ from lessonbank.testing.store_samples import (
     experience,
     towards,
 )
-from lessonbank.types import Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from _trouble import opened
 
+from lessonbank.contracts.records import Recall, Rejudge, Replace, Retire, Rollback, Verdict
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import present, wind
@@ -29,7 +30,6 @@ from lessonbank.testing.store_samples import (
     towards,
     trajectory,
 )
-from lessonbank.types import Recall, Rejudge, Replace, Retire, Rollback, Verdict
 
 pytestmark = pytest.mark.anyio
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Add, Experience, Lesson, Replace, Retire, Rollback
 from lessonbank.stores.sqlite import SqliteStore, _derived, _lengths
 from lessonbank.stores.sqlite import _word_search as by_words
 from lessonbank.stores.sqlite._rows import SHOWS
 from lessonbank.stores.sqlite._word_places import Tasks
 from lessonbank.testing.store_samples import collected, ranked_by_words
-from lessonbank.types import Add, Experience, Lesson, Replace, Retire, Rollback
 
 pytestmark = pytest.mark.anyio
 LESSON = {"title": "t", "content": "c"}

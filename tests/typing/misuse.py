@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import lessonbank
 from lessonbank import Evidence, File, Learning, Model, Parts, Retrieval, Safety, Step, Trajectory, Verdict
-from lessonbank.protocols import Extractor, Judge, Store
+from lessonbank.contracts.ports import Extractor, Judge, Store
 
 
 def wrong_calls(bank: lessonbank.ReasoningBank, run: Trajectory) -> None:

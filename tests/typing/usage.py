@@ -29,18 +29,11 @@ from lessonbank import (
     Trajectory,
     Verdict,
 )
-from lessonbank.attempt import AsyncAttempt, Attempt
-from lessonbank.config import Caps
-from lessonbank.errors import StoreDamaged
-from lessonbank.events import Event, Hook, Retrieved
-from lessonbank.evidence import Trial
-from lessonbank.evidence.explanation import Explanation
-from lessonbank.evidence.lift import Lift
-from lessonbank.importers import Imported, Skipped, read
-from lessonbank.matts.result import Scaled
-from lessonbank.protocols import Consolidator, Extractor, Judge, Redactor, Store
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import (
+from lessonbank.bank.attempt import AsyncAttempt, Attempt
+from lessonbank.bank.views.admin import Erasing
+from lessonbank.contracts.events import Event, Hook, Retrieved
+from lessonbank.contracts.ports import Consolidator, Extractor, Judge, Redactor, Store
+from lessonbank.contracts.records import (
     Action,
     Add,
     Change,
@@ -53,8 +46,15 @@ from lessonbank.types import (
     Salvaged,
     Usage,
 )
-from lessonbank.types.timeline import Diff, Lineage, State
-from lessonbank.views.admin import Erasing
+from lessonbank.contracts.records.timeline import Diff, Lineage, State
+from lessonbank.contracts.settings import Caps
+from lessonbank.errors import StoreDamaged
+from lessonbank.evidence.explanation import Explanation
+from lessonbank.evidence.lift import Lift
+from lessonbank.importers import Imported, Skipped, read
+from lessonbank.matts.result import Scaled
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.trials import Trial
 
 # --- the three ways in -----------------------------------------------------------------------------------------------
 

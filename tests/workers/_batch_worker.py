@@ -14,8 +14,8 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 import lessonbank
-from lessonbank.config import Evidence, Learning, Model
-from lessonbank.workers import Worker
+from lessonbank.contracts.settings import Evidence, Learning, Model
+from lessonbank.http.workers import Worker
 
 SCOPE = "acme/support"
 SOON = timedelta(seconds=0.05)

@@ -25,10 +25,10 @@ from typing import Any, NoReturn
 
 import lessonbank.wiring  # so that no process pays for it
 from lessonbank import AsyncReasoningBank
-from lessonbank.config import Evidence, Learning, Parts, Safety, Server
+from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory
+from lessonbank.contracts.settings import Evidence, Learning, Parts, Safety, Server
 from lessonbank.errors import LessonbankError, StoreUnavailable
-from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory
-from lessonbank.workers import Worker
+from lessonbank.http.workers import Worker
 
 SCOPES = ("acme/support", "acme/sales", "acme/desk")
 WORKERS = 3
@@ -109,8 +109,8 @@ async def _until_it_answers(ask: Callable[[], Any]) -> Any:
 
 async def serve() -> None:
     """Serve the bank over HTTP until somebody ends it."""
-    from lessonbank.service.application import application
-    from lessonbank.service.serving import serve as run
+    from lessonbank.http.service.application import application
+    from lessonbank.http.service.serving import serve as run
 
     bank, (host, port, _) = await opened(), ADDRESS
     await run(lambda _: application(bank), host=str(host), port=int(port))
@@ -220,8 +220,8 @@ class Database:
 
 
 async def _make_key() -> None:
-    from lessonbank.service.keys import Keys
-    from lessonbank.service.serving import listening
+    from lessonbank.http.service.keys import Keys
+    from lessonbank.http.service.serving import listening
 
     with listening("127.0.0.1", 0) as listener:
         host, port = listener.getsockname()

@@ -19,13 +19,13 @@ pytest.importorskip("openai", reason="needs the extra openai")
 pytest.importorskip("anthropic", reason="needs the extra anthropic")
 
 import lessonbank
-from lessonbank.config import Model
+from lessonbank.contracts.ports import Completion, Message, Owed
+from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.contracts.settings import Model
 from lessonbank.errors import ModelError, UsageError
-from lessonbank.models.batched import Batched
-from lessonbank.protocols import Completion, Message, Owed
-from lessonbank.types import Step, Trajectory
+from lessonbank.http.workers import Worker
+from lessonbank.providers.models.batched import Batched
 from lessonbank.wiring import resolve_models
-from lessonbank.workers import Worker
 
 from ._batch_provider import BatchProvider
 from ._batch_worker import opened, patient
@@ -221,7 +221,7 @@ async def test_equal_requests_get_answers_of_their_own_and_a_new_process_gets_th
 async def test_what_failed_for_good_is_forgotten_and_what_is_a_week_old_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from lessonbank.models import batched
+    from lessonbank.providers.models import batched
 
     bank, provider = await opened(":memory:", None), Slow()
     store = bank.store

@@ -14,8 +14,8 @@ from examples_of import load
 from running import COMMAND, lessonbank_cli
 
 import lessonbank
-from lessonbank.config import Evidence, Learning
-from lessonbank.types import Step, Trajectory
+from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.contracts.settings import Evidence, Learning
 
 SCOPE = "acme/support"
 pytestmark = pytest.mark.full

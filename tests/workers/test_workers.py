@@ -16,14 +16,14 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.config import Evidence, File, Learning, Parts
+from lessonbank.contracts.ports import Completion
+from lessonbank.contracts.records import Step, Trajectory, Usage, Verdict
+from lessonbank.contracts.settings import Evidence, File, Learning, Parts
 from lessonbank.errors import ModelError, ModelUnavailable, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.guard.identity import of_process
-from lessonbank.protocols import Completion
+from lessonbank.http.workers import Budget, Worked, Worker
+from lessonbank.http.workers.budgets import Budgets
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Step, Trajectory, Usage, Verdict
-from lessonbank.workers import Budget, Worked, Worker
-from lessonbank.workers.budgets import Budgets
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 SCOPE = "acme/support"

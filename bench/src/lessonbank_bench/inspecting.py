@@ -15,11 +15,11 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import anyio.to_thread
 
 from lessonbank import ReasoningBank, Trajectory
+from lessonbank.contracts.records import Learned, Outcome, Recall
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.messages import trajectory_from
-from lessonbank.types import Learned, Outcome, Recall
-from lessonbank.types.ids import digest
+from lessonbank.text.messages import trajectory_from
 from lessonbank_bench.extras import missing_extra
 
 Learns: TypeAlias = Literal["scored", "judged"]

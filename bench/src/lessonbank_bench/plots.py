@@ -15,9 +15,22 @@ from typing import Final
 from lessonbank.demo import NoMemory, new_bank, play
 from lessonbank.demo.curves import moving_rate
 from lessonbank.evidence.lift import Lift
-from lessonbank.reports.forest import forest
-from lessonbank.reports.plots import bar, named
-from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
+from lessonbank.pages.reports.forest import forest
+from lessonbank.pages.reports.plots import bar, named
+from lessonbank.pages.reports.svg import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Scale,
+    axes,
+    curve,
+    line,
+    picture,
+    words,
+)
 
 from .recording import recording
 from .standalone import standalone

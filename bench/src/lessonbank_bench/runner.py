@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from lessonbank import demo
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.demo import Agent, Episode
 from lessonbank.demo.desk import truth, world
-from lessonbank.protocols import LanguageModel
 
 from .arms import ARMS, ArmName, Setting
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.protocols import LanguageModel
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import ENVIRONMENTS, Environment, Finished, Job, Settings, environment
 from lessonbank_bench.environments.settings import told

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Usage
 from lessonbank.demo import desk
 from lessonbank.demo.agents import Agent, LLMAgent
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Usage
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.desk_browser import PAGE, DeskBrowserEnvironment, what_the_page_is_told

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lessonbank.cli import app
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import FormatError, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing import ModelServer, ScriptedModel
 from lessonbank_bench.environments import Environment, Job, environment
 from lessonbank_bench.environments import mind2web_data as data

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.ports import Completion, Message
+from lessonbank.contracts.records import Trajectory, Usage
 from lessonbank.errors import MissingExtra, ModelError, UsageError
 from lessonbank.importers import Imported, read
-from lessonbank.protocols import Completion, Message
 from lessonbank.testing.fakes import ScriptedModel
-from lessonbank.types import Trajectory, Usage
 from lessonbank_bench.environments.mini_loading import mini
 from lessonbank_bench.environments.mini_model import MiniModel, bounded
 from lessonbank_bench.environments.mini_runs import HANDED_IN, Prompts, episode, submitted, trajectory

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import MissingExtra, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments.browser_agent import NO_ACTION, Page
 from lessonbank_bench.environments.miniwob import TASKS, MiniwobEnvironment, PlainReader, chosen, elements

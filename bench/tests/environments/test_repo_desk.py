@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import MissingExtra, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import environment
 from lessonbank_bench.environments.mini_loading import mini

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.ports import Message
 from lessonbank.errors import MissingExtra, UsageError
-from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments.webarena import WebArenaEnvironment
 from lessonbank_bench.environments.webarena_tasks import (

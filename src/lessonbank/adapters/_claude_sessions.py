@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from claude_agent_sdk import SessionStore
 
-from lessonbank.types import Usage
+from lessonbank.contracts.records import Usage
 
 from .following import harmless
 

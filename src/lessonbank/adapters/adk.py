@@ -15,9 +15,9 @@ from time import monotonic
 from types import CoroutineType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Json
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Json
 
 from .following import Common, FollowedRun, RunFollower, current_run, harmless, scope_of
 

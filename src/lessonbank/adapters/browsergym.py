@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Unpack, cast
 
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Action, Json, Observation, Step, Trajectory, Usage
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Action, Json, Observation, Step, Trajectory, Usage
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, Final, Unpack, cast
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import SECONDS, Json
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import SECONDS, Json
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless
 

@@ -14,10 +14,10 @@ from typing import Any, Final, Unpack, cast
 
 from pydantic import PrivateAttr
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Usage
+from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
-from lessonbank.types.ids import new_id
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless, safely
 

@@ -9,9 +9,9 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Unpack
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless
 

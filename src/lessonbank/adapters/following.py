@@ -20,17 +20,17 @@ from functools import partial, wraps
 from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, cast
 
-from lessonbank._portal import start
-from lessonbank.agents import Verifier, called, stated
-from lessonbank.arguments import a_number
+from lessonbank._base.checks import a_number
+from lessonbank._base.sync_bridge import start
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.agents import Verifier, called, stated
+from lessonbank.contracts.records import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.records.tools import TOOLS, signatures, tool_name
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
-from lessonbank.messages import trajectory_from
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
-from lessonbank.types.ids import new_id
-from lessonbank.types.tools import TOOLS, signatures, tool_name
+from lessonbank.text.messages import trajectory_from
 
 log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")

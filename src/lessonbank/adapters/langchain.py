@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, NotRequired, TypeVar, Unpack
 from uuid import UUID
 
+from lessonbank.bank.sync import ReasoningBank
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
 
 from .following import FollowedRun, Options, RunFollower, current_run, last_asked, safely
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import partial, wraps
 from typing import Any, Final, Unpack
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types.ids import new_id
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless
 

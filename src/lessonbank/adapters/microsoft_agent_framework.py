@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 from weakref import finalize
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless
 

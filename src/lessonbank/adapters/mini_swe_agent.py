@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Unpack
 
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Usage
 
 from .following import FollowedRun, Options, RunFollower, current_run
 

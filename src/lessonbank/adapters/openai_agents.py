@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Unpack
 
+from lessonbank.bank.sync import ReasoningBank
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless, last_asked, safely
 

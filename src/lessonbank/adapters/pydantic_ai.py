@@ -7,8 +7,8 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Unpack
 
+from lessonbank.bank.sync import ReasoningBank
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
 
 from .following import FollowedRun, Options, RunFollower, current_run
 

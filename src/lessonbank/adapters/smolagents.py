@@ -8,9 +8,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, Unpack, cast
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
 
 from .following import FollowedRun, Options, RunFollower, current_run
 

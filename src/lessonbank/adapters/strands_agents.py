@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Unpack
 from weakref import WeakKeyDictionary
 
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Usage
 
 from .following import FollowedRun, Options, RunFollower, current_run, harmless
 

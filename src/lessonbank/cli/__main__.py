@@ -1,5 +1,5 @@
 """`python -m lessonbank.cli`: the same command without the script on the path."""
 
-from lessonbank.cli import main
+from . import main
 
 main()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lessonbank.arguments import named
+from lessonbank._base.checks import named
 from lessonbank.errors import UsageError
 
 from ._output import warn

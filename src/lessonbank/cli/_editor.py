@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lessonbank.contracts.records import Kind
 from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.types import Kind
 
 from ._output import warn
 

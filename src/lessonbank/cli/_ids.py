@@ -12,7 +12,7 @@ from lessonbank.guard import one_line
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
-    from lessonbank.types import Lesson
+    from lessonbank.contracts.records import Lesson
 
 T = TypeVar("T")
 SHOWN = 8

@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeAlias, cast
 
 import typer
 
+from lessonbank.contracts.records import Json as JsonValue
 from lessonbank.errors import UsageError
-from lessonbank.types import Json as JsonValue
 
 MOMENT = "A change's number (0: before the first), or a time such as 2026-03-01T12:00+01:00."
 

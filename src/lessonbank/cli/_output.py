@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lessonbank.contracts.records import Record
 from lessonbank.errors import printable
 from lessonbank.guard import clean, one_line
-from lessonbank.types import Record
 
 from ._ids import short
 

@@ -8,10 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Learned, Lesson
 from lessonbank.errors import ModelUnavailable
 from lessonbank.importers import Skipped
-from lessonbank.types import Learned, Lesson
 
 from ._output import GAP, console, say, show_json, show_table, warn
 

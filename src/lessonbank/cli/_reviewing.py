@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from lessonbank.arguments import named
+from lessonbank._base.checks import named
 from lessonbank.errors import NotAllowed, UsageError
 
 from ._bank import opened

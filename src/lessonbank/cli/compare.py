@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank.types import Lesson
+from lessonbank.contracts.records import Lesson
 
 from . import _options as options
 from ._bank import opened, warn_where_empty

@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 from lessonbank.errors import UsageError
 from lessonbank.guard import clean
 
@@ -22,9 +22,9 @@ from . import _options as options
 from ._output import progress_console, show_json
 
 if TYPE_CHECKING:
+    from lessonbank.contracts.ports import LanguageModel
     from lessonbank.demo import Episode, KeptBank
     from lessonbank.demo.story import Story
-    from lessonbank.protocols import LanguageModel
 
 PACE = 0.05
 """Seconds a task is held on a terminal, so that the curves can be watched."""

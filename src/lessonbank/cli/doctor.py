@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import typer
 from rich.progress import Progress
 
-from lessonbank._counting import counted
-from lessonbank.types import Counts, Queue
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Counts, Queue
 
 from . import _options as options
 from ._bank import is_server, opened

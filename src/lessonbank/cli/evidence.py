@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._replacing import put, spare
-from lessonbank.arguments import named
+from lessonbank._base.atomic_write import put, spare
+from lessonbank._base.checks import named
 from lessonbank.guard import one_line
 
 from . import _options as options
@@ -37,7 +37,7 @@ def lift(
 
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """
-    from lessonbank.evidence.lift_words import in_words
+    from lessonbank.evidence.lift import in_words
 
     if html is not None:
         spare(html, what="page")
@@ -46,7 +46,7 @@ def lift(
         if not told.recalls:
             warn_where_empty(memory)
     if html is not None:
-        from lessonbank.reports.lift_page import page
+        from lessonbank.pages.reports.lift_page import page
 
         put(html, page(told), what="page", like=path_of(bank))  # it names lessons: as private as the bank
     if as_json:
@@ -90,7 +90,7 @@ def _ended(told: Explanation) -> str:
 
 
 def _row(one: Explained) -> tuple[object, ...]:
-    from lessonbank.evidence.lift_words import points, said_of
+    from lessonbank.evidence.lift import points, said_of
 
     evidence = "no evidence yet"
     if one.lift is not None:

@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 import typer
 
-from lessonbank._batches import batches
-from lessonbank._counting import counted
-from lessonbank.arguments import named
+from lessonbank._base.checks import named
+from lessonbank._base.iterate import batches
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import FileState, Lost, Synced
 from lessonbank.errors import NotAllowed
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
-from lessonbank.types import FileState, Lost, Synced
 
 from . import _options as options
 from ._bank import is_there, needs_bank, opened, path_of

@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._counting import counted
-from lessonbank._portal import run_sync
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.guard import one_line
-from lessonbank.types import (
+from lessonbank._base.plural import counted
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.records import (
     Add,
     Administer,
     Audit,
@@ -37,6 +35,8 @@ from lessonbank.types import (
     Settle,
     Trust,
 )
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard import one_line
 
 from . import _options as options
 from ._bank import opened, warn_where_empty
@@ -45,7 +45,7 @@ from ._output import console, show_json, show_table, warn
 from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
-    from lessonbank.types.timeline import Diff
+    from lessonbank.contracts.records.timeline import Diff
 
 app = typer.Typer(help="List changes, compare moments, go back.", no_args_is_help=True)
 

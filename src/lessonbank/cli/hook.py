@@ -18,7 +18,7 @@ app = typer.Typer(help="The hooks of coding agents: learn from noted sessions, s
 @app.command()
 def learn(as_json: options.Json = False) -> None:
     """Learn now from every session that the hooks noted. The resident process does it, too, but later."""
-    from lessonbank.hooks.sessions import Report, installed, learn_now
+    from lessonbank.hosts.sessions import Report, installed, learn_now
 
     total = Report()
     for place in installed():
@@ -35,8 +35,8 @@ def learn(as_json: options.Json = False) -> None:
 @app.command()
 def status(as_json: options.Json = False) -> None:
     """List the banks that hooks use, with their resident process and the sessions that wait."""
-    from lessonbank.hooks.repositories import Repositories
-    from lessonbank.hooks.sessions import installed
+    from lessonbank.hosts.repositories import Repositories
+    from lessonbank.hosts.sessions import installed
 
     found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in installed()]
     roots = Repositories().waiting()
@@ -56,7 +56,7 @@ def status(as_json: options.Json = False) -> None:
 @app.command()
 def scope(folder: Folder = Path()) -> None:
     """Print the scope that sessions in a folder use, for the `--scope` of other commands."""
-    from lessonbank.hooks.repositories import Repositories
+    from lessonbank.hosts.repositories import Repositories
 
     say(Repositories().look_up(str(folder)))
 
@@ -64,7 +64,7 @@ def scope(folder: Folder = Path()) -> None:
 @app.command()
 def share(folder: Folder = Path()) -> None:
     """Let a repository share the lessons of all that have the same origin. Say so only of a folder that you trust."""
-    from lessonbank.hooks.repositories import Repositories
+    from lessonbank.hosts.repositories import Repositories
 
     scope, is_new = Repositories().share(str(folder))
     say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
@@ -73,7 +73,7 @@ def share(folder: Folder = Path()) -> None:
 @app.command()
 def stop() -> None:
     """End the resident processes. The next session of an agent starts them again."""
-    from lessonbank.hooks.sessions import installed
+    from lessonbank.hosts.sessions import installed
 
     for place in installed():
         if process := place.process(stop=True):

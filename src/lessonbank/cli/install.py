@@ -53,8 +53,8 @@ def install(
     """
     from lessonbank import Evidence
     from lessonbank.guard import check_scope
-    from lessonbank.hooks import hosts
-    from lessonbank.hooks.pieces import add
+    from lessonbank.hosts import hosts
+    from lessonbank.hosts.pieces import add
 
     Evidence(holdout=holdout or None)
     place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
@@ -84,7 +84,7 @@ def _has_common(bank: str) -> bool:
     """Whether the bank has lessons from before each repository had a scope of its own."""
     from lessonbank import File, connect
     from lessonbank.errors import LessonbankError
-    from lessonbank.hooks.repositories import COMMON
+    from lessonbank.hosts.repositories import COMMON
 
     if not Path(bank).exists():
         return False
@@ -103,8 +103,8 @@ def _approving(bank: str, *, untrusted: bool) -> str:
 
 def uninstall(agent: HostName, project: Project = False) -> None:
     """Remove what `install` wrote, and nothing else. The bank stays."""
-    from lessonbank.hooks import hosts
-    from lessonbank.hooks.pieces import remove
+    from lessonbank.hosts import hosts
+    from lessonbank.hosts.pieces import remove
 
     wanted = hosts.Wanted("")
     changed = remove(hosts.pieces_of(_host(agent), wanted, Path.cwd() if project else None))
@@ -115,7 +115,7 @@ def uninstall(agent: HostName, project: Project = False) -> None:
 
 
 def _host(name: str) -> Any:
-    from lessonbank.hooks.hosts import HOSTS
+    from lessonbank.hosts.hosts import HOSTS
 
     if sys.platform == "win32":
         raise UsageError("hooks for coding agents are not supported on Windows yet")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import anyio
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 
 from . import _options as options
 from ._bank import needs_bank
@@ -87,7 +87,7 @@ def remove(id: Id, bank: options.Bank, by: Reviewer = None, key_file: KeyFile = 
 
 def _with_keys(bank: str, call: Callable[[Any], Awaitable[T]]) -> T:
     from lessonbank import connect_async
-    from lessonbank.service.keys import Keys
+    from lessonbank.http.service.keys import Keys
 
     async def called() -> T:
         async with await connect_async(bank, scope="default") as memory:

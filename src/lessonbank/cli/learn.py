@@ -14,11 +14,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lessonbank import importers
-from lessonbank._concurrency import gather
-from lessonbank._counting import counted
-from lessonbank.arguments import named
+from lessonbank._base.aio import gather
+from lessonbank._base.checks import named
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Json, Outcome
 from lessonbank.errors import FormatError, ModelUnavailable, printable
-from lessonbank.types import Json, Outcome
 
 from . import _options as options
 from ._output import progress_console
@@ -26,8 +26,8 @@ from ._report import Report, show
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
+    from lessonbank.contracts.records import Trajectory
     from lessonbank.importers import Imported
-    from lessonbank.types import Trajectory
 
 INTERRUPTED = 130
 

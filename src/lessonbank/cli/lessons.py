@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Kind, Lesson, LessonState, Proposal, Repeat
 from lessonbank.errors import UsageError
-from lessonbank.types import Kind, Lesson, LessonState, Proposal, Repeat
 
 from . import _options as options
 from ._bank import opened, warn_where_empty

@@ -11,7 +11,7 @@ from typing import Annotated
 import anyio
 import typer
 
-from lessonbank._concurrency import first_error
+from lessonbank._base.aio import first_error
 
 from . import _options as options
 from ._output import progress_console, say
@@ -94,8 +94,8 @@ def mcp(
 
 def _of_repository(bank: str) -> str:
     from lessonbank import connect
-    from lessonbank.hooks.repositories import COMMON, Repositories
-    from lessonbank.hooks.sessions import is_used
+    from lessonbank.hosts.repositories import COMMON, Repositories
+    from lessonbank.hosts.sessions import is_used
 
     def holds(scope: str) -> bool:
         with connect(bank, scope=COMMON) as memory:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 from lessonbank.errors import UsageError
 
 from . import _options as options
@@ -19,8 +19,8 @@ from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
-    from lessonbank.types import Counts
-    from lessonbank.views import Erasing
+    from lessonbank.bank.views import Erasing
+    from lessonbank.contracts.records import Counts
 
 _LISTED = 12
 """Records of a kind that a preview names; it counts the others."""

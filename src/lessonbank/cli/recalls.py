@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Lesson, Recall
 from lessonbank.errors import NotFound
 from lessonbank.evidence.groups import group_names, named
-from lessonbank.types import Lesson, Recall
 
 from . import _options as options
 from ._bank import opened, warn_where_empty

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 from lessonbank.guard import one_line
 
 from . import _options as options

@@ -13,7 +13,7 @@ from ._output import show_json, show_table, show_text, warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
-    from lessonbank.types import Found, Recall
+    from lessonbank.contracts.records import Found, Recall
 
 
 def retrieve(

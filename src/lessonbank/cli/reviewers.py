@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 
 from . import _options as options
 from ._bank import opened

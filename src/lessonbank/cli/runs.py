@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from lessonbank._counting import counted
-from lessonbank.types import Action, Outcome, Run, RunStatus, Trajectory
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Action, Outcome, Run, RunStatus, Trajectory
 
 from . import _options as options
 from ._bank import opened, warn_where_empty

@@ -89,7 +89,7 @@ def serve(
     if trials and (try_out or not (pages or public_url)):
         raise UsageError("--trials shows trials on the pages of a bank: give --bank and --pages, too")
     with importing("a server", extra="server"):
-        from lessonbank.service.application import Limits
+        from lessonbank.http.service.application import Limits
     logging.basicConfig(format="%(message)s")
     logging.getLogger("lessonbank.server").setLevel(logging.INFO)
     settings = options.settings_of(
@@ -115,20 +115,20 @@ def _users(header: str | None, proxies: list[str] | None, scope: str | None, rol
         return None
     if header is None or not proxies or scope is None:
         raise UsageError("--user-header, --trusted-proxy and --user-scope go together: give all of them")
-    from lessonbank.service.proxy_users import ProxyUsers
+    from lessonbank.http.service.proxy_users import ProxyUsers
 
     return ProxyUsers(header, proxies, scope, role)  # type: ignore[arg-type]
 
 
 def _review() -> Callable[..., ASGIApp]:
     with importing("lessonbank serve --pages", extra="pages"):
-        from lessonbank.service.review import review
+        from lessonbank.http.service.review import review
     return review
 
 
 def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None:
     with importing("lessonbank serve --try", extra="try"):
-        from lessonbank.service import tryout
+        from lessonbank.http.service import tryout
 
     def ready(started: tryout.TryOut) -> None:
         say(f"lessonbank serves {started.url}/v1 to this machine. Ctrl-C ends it.")
@@ -154,8 +154,8 @@ async def _serve(
     trials: Path | None,
 ) -> None:
     from lessonbank import connect_async
-    from lessonbank.service.application import application
-    from lessonbank.service.serving import serve as run
+    from lessonbank.http.service.application import application
+    from lessonbank.http.service.serving import serve as run
 
     add_pages = None if origins is None else _review()
     memory = await connect_async(bank, scope="default", **settings)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lessonbank.arguments import named, shown
+from lessonbank._base.checks import named, shown
 from lessonbank.errors import NotFound, UsageError
 
 from . import _options as options
@@ -24,7 +24,7 @@ from ._output import progress_console, show_json, show_text
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
-    from lessonbank.evidence import Trial
+    from lessonbank.trials import Trial
 
 _FUNCTION = "MODULE:FUNCTION"
 
@@ -95,7 +95,7 @@ def trial(
 
 
 def _show_plan(effect: float, level: float, *, as_json: bool) -> None:
-    from lessonbank.evidence import plan_trial
+    from lessonbank.trials import plan_trial
 
     planned = plan_trial(effect, level=level)
     if as_json:

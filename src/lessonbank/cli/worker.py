@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 
 from . import _options as options
 from ._bank import needs_bank
 from ._output import say, show_json, warn
 
 if TYPE_CHECKING:
-    from lessonbank.workers import Worked, Worker
+    from lessonbank.http.workers import Worked, Worker
 
 
 def worker(
@@ -63,7 +63,7 @@ def worker(
     """
     from lessonbank import Model
     from lessonbank.errors import UsageError
-    from lessonbank.workers import Budget
+    from lessonbank.http.workers import Budget
 
     needs_bank(bank)
     if batch and model is None:
@@ -91,7 +91,7 @@ def worker(
 async def _work(bank: str, settings: dict[str, Any], about: dict[str, Any], *, drain: bool) -> Worked:
     import lessonbank
     from lessonbank.errors import UsageError
-    from lessonbank.workers import Worker
+    from lessonbank.http.workers import Worker
 
     async with await lessonbank.connect_async(bank, scope="default", **settings) as memory:
         if "off" in memory.settings:

@@ -6,10 +6,10 @@ import hashlib
 import re
 from typing import Protocol
 
-from lessonbank._portal import run_sync
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Usage
 from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel, Message
-from lessonbank.types import Usage
 
 from .desk import SUBMIT, View
 from .reading import Statement, opinion, read

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import lessonbank
-from lessonbank.config import Evidence, Model, Retrieval
-from lessonbank.protocols import LanguageModel
-from lessonbank.types import Learned, Recall, Trajectory
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records import Learned, Recall, Trajectory
+from lessonbank.contracts.settings import Evidence, Model, Retrieval
 
 PATIENCE = 600.0
 """Seconds allowed for one answer: a model in an experiment may be slow, or a person."""

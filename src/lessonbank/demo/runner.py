@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from lessonbank.types import Learned, Step, Trajectory
+from lessonbank.contracts.records import Learned, Step, Trajectory
 
 from .agents import Agent, ScriptedAgent
 from .desk import SUBMIT, Desk, Task, View, World, stream, world

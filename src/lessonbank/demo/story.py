@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lessonbank.types import Lesson, Usage
+from lessonbank.contracts.records import Lesson, Usage
 
 from .runner import Episode
 from .statistics import Interval, paired_bootstrap

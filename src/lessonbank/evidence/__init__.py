@@ -3,20 +3,17 @@
 Nothing that is named here loads numpy; the arithmetic is in `estimates`, `sequences`, `review` and `report`.
 """
 
-from .draws import Assignment as Assignment
+from lessonbank.contracts.withholding import Assignment as Assignment
+from lessonbank.contracts.withholding import Withholding as Withholding
+
 from .draws import Bandit as Bandit
 from .draws import Blocked as Blocked
 from .draws import Holdout as Holdout
 from .draws import Never as Never
 from .draws import TrialPeriods as TrialPeriods
-from .draws import Withholding as Withholding
 from .lift import Estimate as Estimate
 from .lift import JudgeReport as JudgeReport
 from .lift import LessonLift as LessonLift
 from .lift import Lift as Lift
 from .lift import MeasuringCost as MeasuringCost
 from .lift import Point as Point
-from .paired_test import TrialPlan as TrialPlan
-from .paired_test import plan_trial as plan_trial
-from .trial_design import Trial as Trial
-from .trial_design import TrialRun as TrialRun

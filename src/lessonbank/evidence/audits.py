@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lessonbank.types import Audit, Settlement
-from lessonbank.types.ids import new_id
+from lessonbank.contracts.records import Audit, Settlement
+from lessonbank.contracts.records.ids import new_id
 
 from .draws import uniform
 from .episodes import Flags, Floats

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from lessonbank.contracts.records import Recall, Settlement
 from lessonbank.guard.identity import one_of_many
-from lessonbank.types import Recall, Settlement
 
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import NormalDist
 from typing import Final, Protocol, runtime_checkable
 
-from lessonbank.arguments import is_a
+from lessonbank._base.checks import is_a
+from lessonbank.contracts.records import GroupDraw
+from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
-from lessonbank.types import GroupDraw
 
 from .groups import SOURCE, TOPIC, is_origin
 from .review_snapshot import UnitReview
@@ -20,38 +21,6 @@ from .units import WHOLE
 
 USUAL: Final = 0.1
 _NORMAL: Final = NormalDist()
-Members = Mapping[str, Sequence[str]]
-"""The lessons that were found: the id of each, and its groups, the widest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What was drawn for one recall, and with which probabilities: all that an unbiased estimate needs later."""
-
-    control: bool = False
-    """Whether the whole recall is withheld: this task goes without memory."""
-    control_probability: float = 0.0
-    withheld: frozenset[str] = frozenset()
-    """The lessons left out, each by a draw of its own, independent of all others."""
-    probability: Mapping[str, float] = field(default_factory=dict[str, float])
-    """By lesson id: the probability with which it was to be left out, fixed before the draw."""
-    usual: float | None = None
-    """The rate the policy starts from; `None` where nothing is ever withheld."""
-    groups: tuple[GroupDraw, ...] = ()
-    """The draws for groups."""
-
-
-class Withholding(Protocol):
-    """Draws for one recall. Must not depend on what becomes of its task; probabilities must be those drawn with."""
-
-    @property
-    def usual(self) -> float:
-        """The rate it starts from, for people to read."""
-        ...
-
-    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """`recall_id` is random, and the same draw must come of the same one: a retry of a task sees the same text."""
-        ...
 
 
 @runtime_checkable

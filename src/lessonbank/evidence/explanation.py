@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 from lessonbank.guard import one_line
-from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 
 from .groups import called
-from .lift import LessonLift
-from .lift_words import points
+from .lift import LessonLift, points
 
 
 class Explained(Record):

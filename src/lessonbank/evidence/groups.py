@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from lessonbank.arguments import shown
+from lessonbank._base.checks import shown
+from lessonbank.contracts.records import Experience, Lesson
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
 from lessonbank.guard.trust import IMPORTED
-from lessonbank.types import Experience, Lesson
-from lessonbank.types.ids import digest
 
 SOURCE: Final = "source/"
 TOPIC: Final = "topic/"

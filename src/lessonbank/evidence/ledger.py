@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lessonbank.contracts.records import Change, Found, Proposal
+from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
-from lessonbank.types import Change, Found, Proposal
 
-from .draws import Assignment, Members
 from .lift import Lift
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
 
-from lessonbank.types import Kind, Record
-from lessonbank.types.record import Moment
-
-from .lift_words import in_words
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Kind, Record
+from lessonbank.contracts.records.record import Moment
+from lessonbank.guard.sanitise import one_line
 
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
 """Two grades. "Likely" is printed of about 1 % of lessons that change nothing; of at most 5 % of banks is any "helps"
@@ -215,3 +216,255 @@ class Lift(Record):
 
     def __str__(self) -> str:
         return in_words(self)
+
+
+MOST: Final = 6
+"""Lessons that are printed unless more are asked for, and twice as many as groups."""
+PROMISE: Final = (
+    "At most one in twenty banks ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong for "
+    "about one in a hundred lessons without effect."
+)
+OPINIONS: Final = (
+    "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
+)
+_READ, _TITLE = 400, 60
+"""Characters of a title that are looked at, and that are printed."""
+_FEW: Final = 3
+_HALF: Final = 0.5
+_EARLY: Final = 20
+"""Recalls below which a missing outcome may just be late."""
+_SAYS: Final[dict[Standing, str]] = {
+    "helps": "Yes",
+    "harms": "No, it harms",
+    "likely helps": "Likely yes",
+    "likely harms": "No, it likely harms",
+    "no evidence yet": "No evidence yet",
+}
+
+
+def in_words(lift: Lift, /, *, most: int = MOST) -> str:
+    """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
+    groups = lift.groups[: (most + 1) // 2]
+    lines = [headline(lift), *_sides(lift), *_spent(lift), *_next(advice(lift))]
+    if lift.lessons and most > 0:
+        lines.append("")
+        if groups:
+            lines += [_columns("group"), *map(_group, groups), *_more(len(lift.groups) - len(groups))]
+        lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
+    lines += map(_judge, lift.judges[:_FEW])
+    if lift.success.value is not None or (lift.lessons and most > 0):
+        lines += [f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look. {promise(lift)}"]
+    return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
+
+
+def headline(lift: Lift, /) -> str:
+    """The answer in one sentence."""
+    if lift.missing_differs:
+        return (
+            f"Does memory help? No verdict: outcomes are missing for {_percent(lift.missing_with)} of recalls with "
+            f"memory and {_percent(lift.missing_without)} without."
+        )
+    if lift.success.value is None:
+        settled = counted(lift.settled, "settled recall")
+        return f"Does memory help? No evidence yet: {settled}, {lift.controls} without memory."
+    since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
+    return f"Does memory help? {_SAYS[lift.standing]}{since}{_by(lift.success)}: success {points(lift.success)}."
+
+
+def promise(lift: Lift, /) -> str:
+    """How often what is printed may be wrong."""
+    return OPINIONS if lift.success.basis == "judge" else PROMISE
+
+
+def advice(lift: Lift, /) -> tuple[str, ...]:
+    """What to do next, the most important first."""
+    if not lift.recalls:
+        return (*_finish(lift), _nothing_found(lift))
+    if not lift.settled:
+        told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
+        return (*_finish(lift), told)
+    found = (*_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))
+    if not found and lift.standing in ("helps", "likely helps"):
+        return ("Nothing. Keep going.",)
+    return found
+
+
+def _nothing_found(lift: Lift) -> str:
+    if not lift.empty:
+        return "No task asked memory yet: once learn(…) has brought lessons, call retrieve(…) before each task."
+    asked = f"{counted(lift.empty, 'task')} asked memory, and nothing was found for any of them yet"
+    return f"{asked}: tell how tasks ended with learn(…), and look at bank.lessons.list() and at the notes of a recall."
+
+
+def _finish(lift: Lift) -> Iterator[str]:
+    """Attempts whose outcome was refused, or never told: nothing is learned from them."""
+    if lift.unfinished:
+        yield (
+            f"{counted(lift.unfinished, 'run')} ended without an outcome: finish each attempt with outcome='success', "
+            "outcome='failure' or a reward. bank.runs.list(status='unfinished') has them."
+        )
+
+
+def _decide(lift: Lift) -> Iterator[str]:
+    """What waits for a person, and what nobody but a person may do."""
+    if count := sum(lesson.proposed for lesson in lift.lessons):
+        yield f"Decide on {counted(count, 'approved lesson')} that is shown to harm: bank.lessons.proposals()."
+    if lift.standing == "harms":
+        yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
+    elif lift.standing == "likely harms":
+        yield "Read the groups and lessons that harm, and retire what is wrong: bank.lessons.retire(id, reason=…)."
+
+
+def _tell(lift: Lift) -> Iterator[str]:
+    if lift.missing_differs:
+        yield (
+            "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
+            "does."
+        )
+    elif lift.recalls >= _EARLY and lift.settled < _HALF * lift.recalls:
+        have = "has" if lift.settled == 1 else "have"
+        yield (
+            f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
+            "its run, or use `with bank.attempt(task)`."
+        )
+
+
+def _label(lift: Lift) -> Iterator[str]:
+    needed = f" About {counted(lift.labels_needed, 'more label')} would decide." if lift.labels_needed else ""
+    if lift.unlabelled:
+        yield (
+            f"Label {counted(lift.unlabelled, 'run')} that an audit drew: bank.runs.unlabelled(), then "
+            f"bank.runs.correct(…).{needed}"
+        )
+    elif lift.success.basis == "judge" or needed:
+        yield f"Let a person label some runs: bank.runs.audit({lift.labels_needed or 30}) draws them at random.{needed}"
+
+
+def _keep(lift: Lift) -> Iterator[str]:
+    if count := sum(bool(lesson.split and lesson.split.differs) for lesson in lift.lessons):
+        yield f"Keep {counted(count, 'lesson')} for the tasks it helps: bank.lessons.narrow(id, to=…, by=…)."
+
+
+def _wait(lift: Lift) -> Iterator[str]:
+    """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
+    if lift.more and lift.success.basis != "judge" and not lift.missing_differs:
+        yield (
+            f"Go on: about {counted(_roughly(lift.more), 'more recall brings', 'more recalls bring')} the next verdict "
+            "(a chance of 80 %, if memory changes ten points). Where tasks can be done again, bank.trial(…) is quicker."
+        )
+
+
+def standing_of(unit: UnitLift, /) -> str:
+    """What the evidence says of it, in a few words."""
+    if unit.missing_shown is not None and unit.missing_withheld is not None:
+        return f"no verdict: {unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
+    more = ""
+    if unit.more and unit.standing == "no evidence yet":
+        more = f" (about {counted(_roughly(unit.more), 'more recall')})"
+    since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
+    return f"{unit.standing}{since}{_by(unit.success)}{more}"
+
+
+def said_of(lesson: LessonLift, /) -> str:
+    """What the evidence says of a lesson, and what became of it, in a few words."""
+    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, "retirement proposed": lesson.proposed}
+    return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
+
+
+def points(estimate: Estimate, /) -> str:
+    """An effect on a rate in percentage points, with the interval that is right however often one looks."""
+    if estimate.value is None:
+        return "unknown"
+    low, high = estimate.always_low, estimate.always_high
+    span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
+    return f"{100 * estimate.value:+z.1f} points{span}"
+
+
+def _roughly(more: int) -> int:
+    """Three digits of it: it is a guess."""
+    tail = 10 ** max(len(str(more)) - 3, 0)
+    return round(more / tail) * tail
+
+
+def _by(estimate: Estimate) -> str:
+    return ", by the judge" if estimate.basis == "judge" and estimate.value is not None else ""
+
+
+def _sides(lift: Lift) -> list[str]:
+    if lift.success_with is None or lift.success_without is None:
+        return []
+    return [
+        f"  with memory {lift.success_with:.0%} of {counted(lift.settled - lift.controls, 'task')}, "
+        f"without {lift.success_without:.0%} of {lift.controls}, chosen at random"
+    ]
+
+
+def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
+    """What memory changes in what a task takes: the name of each, the change, and its digits."""
+    return (
+        ("steps", lift.steps, ".1f"),
+        ("tokens", lift.tokens, ".0f"),
+        ("US dollars", lift.cost, ".4f"),
+        ("seconds", lift.seconds, ".1f"),
+    )
+
+
+def spent(lift: Lift, /) -> str:
+    """What memory changes in what a task takes, in words with intervals, where it is known; else nothing."""
+    return ", ".join(
+        f"{name} {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
+        for name, e, form in changes(lift)
+        if e.value is not None and e.low is not None and e.high is not None
+    )
+
+
+def _spent(lift: Lift) -> list[str]:
+    told = spent(lift)
+    spent_now = [f"a task: {told} (for one look)"] if told else []
+    since = [f"since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
+    return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
+
+
+def _next(found: Sequence[str]) -> list[str]:
+    if len(found) == 1:
+        return [f"What to do next: {found[0]}"]
+    return ["What to do next:", *(f"  {n}. {sentence}" for n, sentence in enumerate(found, 1))] if found else []
+
+
+def _columns(name: str) -> str:
+    return f"  shown  left out  {'effect on success':26s}  what the evidence says of each {name}"
+
+
+def _lesson(lesson: LessonLift) -> str:
+    return _row(lesson, one_line(lesson.title, limit=_READ) or lesson.lesson_id, said_of(lesson))
+
+
+def _group(group: GroupLift) -> str:
+    said = f"{standing_of(group)}, {counted(group.lessons, 'lesson')}"
+    return _row(group, one_line(group.name, limit=_READ) or group.group, said)
+
+
+def _row(unit: UnitLift, title: str, said: str) -> str:
+    effect = points(unit.success) if unit.success.value is not None else "too few to say"
+    return f"  {unit.shown:5d}  {unit.withheld:8d}  {effect:26s}  {said}: {_cut(title, _TITLE)}"
+
+
+def _more(left: int) -> list[str]:
+    return [f"  … and {left} more"] if left > 0 else []
+
+
+def _judge(judge: JudgeReport) -> str:
+    name = _cut(judge.judge, _TITLE)
+    if judge.agreement is None:
+        return f"  The judge {name} graded {counted(judge.asked, 'task')}; nobody checked it."
+    right = f"{judge.agreement:.0%} of {judge.checked} checked"
+    return f"  The judge {name} graded {counted(judge.asked, 'task')} and was right in {right}."
+
+
+def _cut(text: str, most: int) -> str:
+    text = one_line(text, limit=_READ)
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _percent(share: float | None) -> str:
+    return "an unknown share" if share is None else f"{share:.0%}"

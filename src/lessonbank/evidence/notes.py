@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 
 from .columns import FREE, TWICE
 from .draws import USUAL
 from .episodes import LESSON_LEVEL, Episodes, Floats
-from .lift import Split
-from .lift_words import points
+from .lift import Split, points
 from .redundancy import Together, together
 from .review import Review, left_out
 from .sequences import Outcomes

@@ -10,12 +10,12 @@ import re
 from collections import OrderedDict
 from typing import Final
 
-from lessonbank._concurrency import briefly, if_there
-from lessonbank.arguments import an_id, is_a, shown
+from lessonbank._base.aio import briefly, if_there
+from lessonbank._base.checks import an_id, is_a, shown
+from lessonbank.contracts.ports import RECEIPT_SECRET, Store
+from lessonbank.contracts.records import Recall
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.protocols import RECEIPT_SECRET, Store
-from lessonbank.types import Recall
 
 log = logging.getLogger("lessonbank")
 _UNSIGNED: Final = frozenset({"lessons", "notes", "kept", "signature"})

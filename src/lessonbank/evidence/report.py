@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
-from lessonbank.types import Lesson
 
 from .calibration import calibrations, share
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints

@@ -15,13 +15,11 @@ from typing import Final
 import numpy as np
 from anyio import to_thread
 
-from lessonbank._concurrency import if_there
-from lessonbank._counting import counted
-from lessonbank._locks import ScopeLocks
-from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.guard.quote import quoted
-from lessonbank.protocols import Store
-from lessonbank.types import (
+from lessonbank._base.aio import if_there
+from lessonbank._base.locks import ScopeLocks
+from lessonbank._base.plural import counted
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Audit,
     Change,
     Edit,
@@ -39,12 +37,15 @@ from lessonbank.types import (
     Settle,
     Trust,
 )
-from lessonbank.types.repeats import repeats_of, with_repeats
-from lessonbank.types.settings import REVIEW
-from lessonbank.types.timeline import reworded
+from lessonbank.contracts.records.repeats import repeats_of, with_repeats
+from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.contracts.records.timeline import reworded
+from lessonbank.contracts.withholding import Assignment, Members, Withholding
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.guard.quote import quoted
 
 from .columns import Columns
-from .draws import Assignment, Bandit, FollowsEvidence, Members, Withholding
+from .draws import Bandit, FollowsEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
 from .groups import BY, OTHERS, SOURCE, group_names, named, writer_of, writers_apart
 from .ledger import Acted

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from lessonbank.types import Recall
+from lessonbank.contracts.records import Recall
 
 WHOLE: Final = "*"
 """The unit that is memory as a whole. A group has an id with a slash, and a lesson its own id."""

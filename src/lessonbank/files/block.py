@@ -9,9 +9,9 @@ from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from lessonbank.contracts.records import Lesson
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError
-from lessonbank.types import Lesson
-from lessonbank.types.ids import digest
 
 from .inert import WHEN, inert_line, inert_lines
 

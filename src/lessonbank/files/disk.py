@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from lessonbank._opening import open_regular
-from lessonbank._replacing import abandon, begin, finish, refuse_odd, spare
-from lessonbank.arguments import named
+from lessonbank._base.atomic_write import abandon, begin, finish, refuse_odd, spare
+from lessonbank._base.checks import named
+from lessonbank._base.safe_read import open_regular
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 
 MOST: Final = 1_000_000

@@ -15,8 +15,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Literal
 
+from lessonbank.contracts.ports import RECEIPT_SECRET, Store
 from lessonbank.errors import NotAllowed, UsageError
-from lessonbank.protocols import RECEIPT_SECRET, Store
 
 from .names import name_key
 
@@ -26,6 +26,8 @@ Role = Literal["writer", "reviewer"]
 What a writer tells counts as its own. A reviewer decides what is shown; what a reviewer tells counts as its own, too.
 """
 
+ServerRole = Literal["agent", "reader", "reviewer", "admin"]
+"""What a key of a server lets its holder do."""
 
 _caller: ContextVar[str | None] = ContextVar("caller", default=None)
 

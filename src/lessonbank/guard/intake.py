@@ -11,12 +11,12 @@ from typing import TypeVar, cast
 
 from anyio import to_thread
 
-from lessonbank._concurrency import aside
-from lessonbank.arguments import check_data
-from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
-from lessonbank.types.repeats import REPEATS
-from lessonbank.types.runs import data_of, is_brief
+from lessonbank._base.aio import aside
+from lessonbank._base.checks import check_data
+from lessonbank.contracts.ports import Admission, Redactor
+from lessonbank.contracts.records import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
+from lessonbank.contracts.records.repeats import REPEATS
+from lessonbank.contracts.records.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with

@@ -6,7 +6,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from lessonbank.arguments import is_a, shown
+from lessonbank._base.checks import is_a, shown
 from lessonbank.errors import UsageError
 
 from ._characters import plain

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from lessonbank.protocols import Redactor
+from lessonbank.contracts.ports import Redactor
 
 from .redact import redact, through
 from .sanitise import one_line

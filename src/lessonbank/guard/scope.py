@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lessonbank.arguments import is_a, shown
+from lessonbank._base.checks import is_a, shown
 from lessonbank.errors import UsageError
 
 _SCOPE = re.compile(r"(?!\.{1,2}(/|$))[\w.@+-]+(/(?!\.{1,2}(/|$))[\w.@+-]+)*")

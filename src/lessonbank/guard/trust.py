@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from lessonbank.config import TrustPolicy as TrustPolicy
-from lessonbank.types import Experience, Lesson
+from lessonbank.contracts.records import Experience, Lesson
+from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
 IMPORTED: Final = "imported"
 """The metadata key of imported runs and experiences, and of what was learned from such a run."""

@@ -6,9 +6,9 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from lessonbank.types import Experience, Json, Lesson
-from lessonbank.types.ids import digest
-from lessonbank.types.repeats import repeats_of, taught_again, with_repeats
+from lessonbank.contracts.records import Experience, Json, Lesson
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.records.repeats import repeats_of, taught_again, with_repeats
 
 from ._characters import plain
 

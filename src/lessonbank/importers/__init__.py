@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from lessonbank._counting import counted
-from lessonbank._opening import LEADS_OUT, NOT_REGULAR
-from lessonbank._replacing import belongs_to_database
-from lessonbank.arguments import a_flag, a_path, is_a, named, shown
+from lessonbank._base.atomic_write import belongs_to_database
+from lessonbank._base.checks import a_flag, a_path, is_a, named, shown
+from lessonbank._base.plural import counted
+from lessonbank._base.safe_read import LEADS_OUT, NOT_REGULAR
 from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 

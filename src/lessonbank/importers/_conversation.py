@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._reading import mapping, words
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.types import Json, Observation, Outcome, Run, ToolCall, Trajectory, Verdict
+from lessonbank.contracts.records import Json, Observation, Outcome, Run, ToolCall, Trajectory, Verdict
 
 from ._rejections import is_rejection
 

@@ -14,11 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from lessonbank._opening import open_regular
-from lessonbank._replacing import belongs_to_database
+from lessonbank._base.atomic_write import belongs_to_database
+from lessonbank._base.safe_read import open_regular
+from lessonbank.contracts.records import Json
 from lessonbank.learning.judging import SUCCESS_AT
 from lessonbank.text.bounded_json import parse
-from lessonbank.types import Json
 
 from ._packed import PROTOBUF, ZIP, logs, traces
 

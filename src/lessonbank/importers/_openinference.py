@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._reading import Data, at, listing, mapping, words
 

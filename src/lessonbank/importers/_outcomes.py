@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from lessonbank.types import Json, Verdict
+from lessonbank.contracts.records import Json, Verdict
 
 from ._files import Row, Source
 from ._reading import listing, mapping, truth

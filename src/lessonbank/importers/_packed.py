@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import IO, Any, BinaryIO, Final, cast
 
+from lessonbank.contracts.records import Json
 from lessonbank.errors import MissingExtra
 from lessonbank.text.bounded_json import parse
-from lessonbank.types import Json
 
 PROTOBUF: Final = (".pb", ".binpb", ".otlp")
 """How files with traces in protobuf end: nothing inside says what they are."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
+from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.judging import SUCCESS_AT, outcome_of
-from lessonbank.messages import trajectory_from
-from lessonbank.types import Json, Outcome, Trajectory, Usage, Verdict
+from lessonbank.text.messages import trajectory_from
 
 from ._files import Skipped, Source
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
 from lessonbank.text.bounded_json import parse
-from lessonbank.types import Json, Usage
 
 from ._conversation import Conversation
 from ._files import Skipped, Source

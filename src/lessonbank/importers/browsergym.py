@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
-from lessonbank.types import Json
 
 from ._files import Row, Source
 from ._reading import Data, Entry, Format, Run, attempt, mapping, words

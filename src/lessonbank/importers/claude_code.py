@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
-from lessonbank.messages import first_request, trajectory_from
-from lessonbank.types import Json, Usage
+from lessonbank.text.messages import first_request, trajectory_from
 
 from ._files import Row, Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words

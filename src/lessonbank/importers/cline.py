@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._files import Source
 from ._reading import Data, Run, at, entries, listing, mapping, spent_on, words

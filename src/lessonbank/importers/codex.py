@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_call, tool_result, words
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._reading import (
     SHELL_TRAILER,

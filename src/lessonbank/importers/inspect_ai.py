@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lessonbank.contracts.records import Json, Verdict
 from lessonbank.errors import FormatError
-from lessonbank.types import Json, Verdict
 
 from ._files import Source
 from ._reading import (

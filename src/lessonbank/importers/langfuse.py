@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lessonbank.types import Json, Usage
+from lessonbank.contracts.records import Json, Usage
 
 from ._reading import Data, count, listing, mapping
 from ._traces import Step, decoded, first_of, name_in, traces

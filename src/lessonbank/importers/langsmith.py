@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lessonbank.types import Json, Usage
+from lessonbank.contracts.records import Json, Usage
 
 from ._reading import Data, at, count, listing, mapping, words
 from ._traces import Step, decoded, traces

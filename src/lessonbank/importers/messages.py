@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._files import Row, Skipped, Source
 from ._reading import (

@@ -18,7 +18,7 @@ Other fields are ignored. In `meta`, `env_error` and an `exit_status` other than
 
 from __future__ import annotations
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._files import Source
 from ._reading import Run, at, entries, mapping, messages_of, words

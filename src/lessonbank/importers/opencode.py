@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lessonbank._opening import has_table, open_database
+from lessonbank._base.safe_read import has_table, open_database
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
-from lessonbank.types import Json
 
 from ._files import RECORD_LIMIT, Skipped, Source, parse
 from ._reading import Data, Entry, Format, Run, at, attempt, mapping, spent_on, tool_call, tool_result, words

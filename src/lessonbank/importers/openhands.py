@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
+from lessonbank.contracts.records import Json, Usage, Verdict
 from lessonbank.errors import FormatError
-from lessonbank.types import Json, Usage, Verdict
 
 from ._files import Source
 from ._reading import (

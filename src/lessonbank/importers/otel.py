@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
-from lessonbank.types import Json
 
 from ._conversation import Conversation
 from ._files import Skipped, Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._reading import (
     SHELL_TRAILER,

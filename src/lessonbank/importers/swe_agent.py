@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
-from lessonbank.types import Json, Usage
 
 from ._files import Source
 from ._reading import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lessonbank.types import Json, Usage
+from lessonbank.contracts.records import Json, Usage
 
 from ._files import Source
 from ._reading import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank.types import Json
+from lessonbank.contracts.records import Json
 
 from ._files import Source
 from ._reading import Run, at, entries, listing, mapping, without, words

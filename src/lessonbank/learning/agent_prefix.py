@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lessonbank.contracts.records import Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.guard import clean, fence
 from lessonbank.text.rendering import INSTRUCTIONS, render_instructions
-from lessonbank.types import Trajectory
-from lessonbank.types.ids import digest
 
 _UNTOLD = "(The agent's instructions are not recorded.)"
 

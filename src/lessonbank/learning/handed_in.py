@@ -8,18 +8,11 @@ from typing import Any, cast
 
 from anyio import to_thread
 
-from lessonbank._counting import counted
-from lessonbank.arguments import a_mapping, is_a, kind, shown
+from lessonbank._base.checks import a_mapping, is_a, kind, shown
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import SUBMITTED, UNFINISHED, Json, Outcome, Trajectory, Verdict
 from lessonbank.errors import UsageError
-from lessonbank.messages import first_request, trajectory_from
-from lessonbank.types import (
-    SUBMITTED,
-    UNFINISHED,
-    Json,
-    Outcome,
-    Trajectory,
-    Verdict,
-)
+from lessonbank.text.messages import first_request, trajectory_from
 
 from .judging import graded_notes, truth_verdict
 

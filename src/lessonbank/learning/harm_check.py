@@ -9,14 +9,14 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records import Extraction, Lesson, Rejected
 from lessonbank.errors import ModelError
 from lessonbank.guard.gate import NO_LESSON, NOT_CHECKED
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.sanitise import fence, nonce, one_line
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel
-from lessonbank.types import Extraction, Lesson, Rejected
+from lessonbank.text.prompts import Prompt, load
 
 _REPLY: Final = 8_000
 """Characters of a reply that are read, from its end."""

@@ -6,14 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from lessonbank._base.checks import shown
 from lessonbank._version import VERSION
-from lessonbank.arguments import shown
-from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
-from lessonbank.guard.gate import MOST_REJECTED
-from lessonbank.guard.quote import quoted
-from lessonbank.guard.trust import IMPORTED
-from lessonbank.retrieving import TEMPLATE
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     RECALL,
     Add,
     Change,
@@ -33,7 +28,13 @@ from lessonbank.types import (
     Trajectory,
     Usage,
 )
-from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of, with_repeats
+from lessonbank.contracts.records.repeats import NOT_RECOGNISED, mapping_at, repeats_of, with_repeats
+from lessonbank.contracts.records.usage import usage_of
+from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
+from lessonbank.guard.gate import MOST_REJECTED
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.trust import IMPORTED
+from lessonbank.search import TEMPLATE
 
 from .prior_runs import PriorRuns, Verdicts
 from .settlement import of_another_task, settlement_of
@@ -123,9 +124,9 @@ class LearnOutcome:
 
 def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Extraction:
     """The place of an extraction that failed: no lessons, what it cost, and why."""
-    usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
     why = quoted(error, limit=500)
-    return Extraction(usage=usage, notes=(f"no lesson was drawn, the run is kept for another try: {why}",))
+    note = f"no lesson was drawn, the run is kept for another try: {why}"
+    return Extraction(usage=usage_of(error) or Usage(), notes=(note,))
 
 
 def changed(changes: Sequence[Change], /) -> list[Experience]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lessonbank._concurrency import if_there
-from lessonbank.arguments import shown
+from lessonbank._base.aio import if_there
+from lessonbank._base.checks import shown
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import RECALL, Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
 from lessonbank.guard.identity import one_of_many
-from lessonbank.protocols import Store
-from lessonbank.types import RECALL, Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
 
 Verdicts = Mapping[str, Verdict | None]
 """Ground truth by trajectory id; `None` where the caller gave none."""

@@ -9,16 +9,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from lessonbank._concurrency import if_there
+from lessonbank._base.aio import if_there
 from lessonbank._version import VERSION
-from lessonbank.errors import ExtractionError
-from lessonbank.evidence.groups import topic_names, topics_called
-from lessonbank.guard import canonical_line, fence, nonce
-from lessonbank.guard.intake import IntakeFilter
-from lessonbank.prompts import load
-from lessonbank.protocols import LanguageModel, Store
-from lessonbank.text.rendering import estimate_tokens, render
-from lessonbank.types import (
+from lessonbank.contracts.ports import LanguageModel, Store
+from lessonbank.contracts.records import (
     Against,
     Change,
     Experience,
@@ -31,7 +25,13 @@ from lessonbank.types import (
     Run,
     Topic,
 )
-from lessonbank.types.repeats import repeats_of
+from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.errors import ExtractionError
+from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.guard import canonical_line, fence, nonce
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.text.prompts import load
+from lessonbank.text.rendering import estimate_tokens, render
 
 from .extraction._forms import GeneralLessons
 from .extraction.parsing import Draft, parse_lessons

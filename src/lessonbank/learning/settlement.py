@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from lessonbank.arguments import shown
-from lessonbank.evidence.receipts import plain_task
-from lessonbank.retrieving import TEMPLATE
-from lessonbank.types import (
+from lessonbank._base.checks import shown
+from lessonbank.contracts.records import (
     MODEL,
     SECONDS,
     Change,
@@ -26,6 +24,8 @@ from lessonbank.types import (
     VerdictSource,
     numbers_cited,
 )
+from lessonbank.evidence.receipts import plain_task
+from lessonbank.search import TEMPLATE
 
 _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
 """Whose word counts more, the weakest first."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.guard.gate import codes_in
-from lessonbank.protocols import Store
-from lessonbank.types import Recall, Trajectory
 
 _TEXT: Final = attrgetter("text")
 _LOOKED_UP: Final = 16

@@ -12,18 +12,18 @@ from typing import Final, NamedTuple, Protocol, cast
 import json_repair
 from pydantic import BaseModel
 
-from lessonbank._concurrency import aside
+from lessonbank._base.aio import aside
+from lessonbank.contracts.ports import LanguageModel, Store
+from lessonbank.contracts.records import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical_line, fence, nonce
 from lessonbank.guard.gate.run_values import RunValues, is_ordinary
 from lessonbank.guard.quote import quoted
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel, Store
-from lessonbank.retrieving import AROUND, by_words
+from lessonbank.search import AROUND, by_words
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
-from lessonbank.types.ids import digest
+from lessonbank.text.prompts import Prompt, load
 
 NEAR: Final = 0.4
 """How much of its words a task shares with one of a topic, at least, for the topic to be considered."""

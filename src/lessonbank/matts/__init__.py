@@ -1,7 +1,7 @@
 """Several runs of one task instead of one (paper section 3.3): what is decided, asked and counted."""
 
-from lessonbank.agents import AnyAgent as AnyAgent
-from lessonbank.agents import Verifier as Verifier
+from lessonbank.contracts.agents import AnyAgent as AnyAgent
+from lessonbank.contracts.agents import Verifier as Verifier
 
 from .design import Examining as Examining
 from .design import Mode as Mode

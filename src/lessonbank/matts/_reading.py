@@ -8,9 +8,9 @@ from typing import cast
 
 import json_repair
 
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import OutputError
 from lessonbank.guard.quote import quoted
-from lessonbank.types import Usage
 
 _READ = 64_000
 _TRIED = 200

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from anyio import to_thread
 from pydantic import BaseModel
 
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Run, Trajectory, Usage
 from lessonbank.errors import OutputError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import in_one_line
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.text.prompts import Prompt, load
 from lessonbank.text.rendering import View, render
-from lessonbank.types import Run, Trajectory, Usage
 
 from ._reading import reply_with
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from lessonbank.arguments import a_count, a_flag, a_number, a_seed, maybe_count, one_of, settle
+from lessonbank._base.checks import a_count, a_flag, a_number, a_seed, maybe_count, one_of, settle
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import UsageError
-from lessonbank.types import Usage
 
 Mode = Literal["parallel", "sequential", "vanilla"]
 """`parallel`: independent runs, contrasted. `sequential`: each run re-examines the one before. `vanilla`: independent

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lessonbank.contracts.records import Outcome
 from lessonbank.errors import UsageError
-from lessonbank.types import Outcome
 
 
 def pass_at(k: int, /, *, n: int, successes: int) -> float:

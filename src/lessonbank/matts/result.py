@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Learned, Record, Run, Usage
 from lessonbank.guard import one_line
-from lessonbank.types import Learned, Record, Run, Usage
 
 from .design import Mode
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import anyio
 
-from lessonbank._concurrency import gather
-from lessonbank.agents import AnyAgent, Verifier, called, stated, taken
-from lessonbank.errors import FormatError, OutputError, UsageError
+from lessonbank._base.aio import gather
+from lessonbank.contracts.agents import AnyAgent, Verifier, called, stated, taken
+from lessonbank.contracts.records import SECONDS, Outcome, Trajectory, Usage
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.records.usage import usage_of
+from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted, whole, words_of
-from lessonbank.messages import trajectory_from
-from lessonbank.types import SECONDS, Outcome, Trajectory, Usage
-from lessonbank.types.ids import new_id
+from lessonbank.text.messages import trajectory_from
 
 from .design import Design, Meter
 from .result import Stopped
@@ -161,8 +162,8 @@ class Rollouts:
             try:
                 return _timed(await rewriter(previous, first=first), anyio.current_time() - began)
             except Exception as problem:  # noqa: BLE001 - whatever a model or a redactor raises: the run before stands
-                if isinstance(problem, OutputError) and problem.usage:
-                    self.meter.add(problem.usage)
+                if spent := usage_of(problem):
+                    self.meter.add(spent)
                 self.notes.append(f"the run was not re-examined any further: {quoted(problem)}")
                 self.stopped = "not examined"
                 return None

@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
 
-from lessonbank._concurrency import gather
-from lessonbank._counting import counted
-from lessonbank.agents import AnyAgent, Verifier
-from lessonbank.errors import OutputError, UsageError
+from lessonbank._base.aio import gather
+from lessonbank._base.plural import counted
+from lessonbank.contracts.agents import AnyAgent, Verifier
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
+from lessonbank.contracts.records.usage import usage_of
+from lessonbank.errors import UsageError
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
-from lessonbank.protocols import Store
-from lessonbank.types import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
 
 from .best_of_n import Choice, by_verdicts, candidates, shortlist
 from .design import Design
@@ -224,7 +225,7 @@ class ScaledTask:
             why = await self.memory.sentence(chosen.why)
             return Choice(places[chosen.index], f"by {chooser.model.name}: {why}", chosen.usage)
         except Exception as problem:  # noqa: BLE001 - whatever a model or a redactor raises: the verdicts choose
-            spent = (problem.usage if isinstance(problem, OutputError) else None) or spent
+            spent = usage_of(problem) or spent
             await self._note("the verdicts chose the best run", problem)
         fallback = by_verdicts(attempts, places)
         return fallback and Choice(fallback.index, fallback.why, spent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lessonbank.protocols import LanguageModel
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.text.rendering import View
 
 from .best_of_n import ModelChooser

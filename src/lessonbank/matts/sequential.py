@@ -11,12 +11,12 @@ from typing import Protocol
 from anyio import to_thread
 from pydantic import BaseModel
 
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import SECONDS, Step, Trajectory
 from lessonbank.errors import OutputError
 from lessonbank.guard import fence, nonce
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.text.prompts import Prompt, load
 from lessonbank.text.rendering import render
-from lessonbank.types import SECONDS, Step, Trajectory
 
 from ._reading import reply_with
 

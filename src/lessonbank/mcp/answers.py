@@ -8,8 +8,8 @@ from typing import Final
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
+from lessonbank.contracts.records import Lesson, Recall
 from lessonbank.guard import canonical, canonical_line, fence_lines, nonce
-from lessonbank.types import Lesson, Recall
 
 NOTHING: Final = "No lesson is shown for this task: do it as you would without memory."
 """The same whatever the reason: an agent that knows that lessons are withheld behaves in another way."""

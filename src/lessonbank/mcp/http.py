@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.server.transport_security import TransportSecuritySettings
 
 from lessonbank import connect_async
-from lessonbank._serving import address, bracketed, listening, prompt_process, server_of
+from lessonbank._base.serve import address, bracketed, listening, prompt_process, server_of
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from .app import Server

@@ -13,7 +13,7 @@ from typing import Final
 from anyio import to_thread
 from mcp.server.auth.provider import AccessToken
 
-from lessonbank.arguments import named
+from lessonbank._base.checks import named
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import of_scope_key

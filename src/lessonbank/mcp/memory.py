@@ -12,8 +12,8 @@ from typing import Final
 import anyio
 
 from lessonbank import AsyncReasoningBank
+from lessonbank.contracts.records import NOT_JUDGED, Json, Recall
 from lessonbank.errors import StoreError, StoreUnavailable
-from lessonbank.types import NOT_JUDGED, Json, Recall
 
 log = logging.getLogger("lessonbank")
 DEADLINE: Final = 10.0

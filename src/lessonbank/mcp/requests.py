@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lessonbank._bodies import Body
+from lessonbank._base.bodies import Body
 from lessonbank.errors import TooLarge
 from lessonbank.text.bounded_json import check_shape
 

@@ -12,13 +12,13 @@ from mcp_types import CallToolResult
 from pydantic import BaseModel, Field, model_validator
 
 from lessonbank import AsyncReasoningBank
-from lessonbank._concurrency import if_there
-from lessonbank._counting import counted
+from lessonbank._base.aio import if_there
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Experience, Lesson, Outcome, Recall, Step, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard.identity import called_by
 from lessonbank.guard.trust import TrustPolicy, showable
-from lessonbank.types import Experience, Lesson, Outcome, Recall, Step, Trajectory
-from lessonbank.types.ids import digest
 
 from .answers import NOTHING, Recalled, Recorded, Told, both, fenced, listed, recalled, whole
 from .memory import SOURCE, Memory, promptly

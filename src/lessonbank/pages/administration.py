@@ -14,8 +14,8 @@ from anyio import to_thread
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
+from lessonbank.contracts.records.queue import Allowance, Spending
 from lessonbank.errors import NotAllowed, StoreError, UsageError
-from lessonbank.types.queue import Allowance, Spending
 
 from .visit import LARGE, Visit
 

@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, StoreError, Unauthenticated, UsageError
 from lessonbank.guard.identity import called_by
-from lessonbank.reports.style import STYLE
 
 from . import (
     administration,
@@ -39,14 +38,14 @@ from . import (
 from . import keys as keys_page
 from . import trials as trials_page
 from .rendering import environment
+from .reports.style import STYLE
 from .security import Guarded, Refused, form_of
 from .sessions import Door, Guest, Session, Sessions
-from .visit import Site, Visit, visiting
+from .visit import KeyRing, Site, Visit, visiting
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
-    from .keys import KeyRing
 
 Page = Callable[[Visit], Awaitable[Response]]
 _ROUTES: Final[tuple[tuple[str, Page], ...]] = (

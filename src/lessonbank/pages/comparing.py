@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Json, Run, Step
 from lessonbank.errors import UsageError
-from lessonbank.types import Json, Run, Step
 
 from .rendering import cut, day
 from .runs import of_task, recall_of

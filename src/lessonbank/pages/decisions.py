@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, cast, get_args
 
 from starlette.responses import Response
 
+from lessonbank.contracts.records import FILE, JournalEntry, Lesson, Outcome, Rejudge, target_of
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.types import FILE, JournalEntry, Lesson, Outcome, Rejudge, target_of
 
+from .sessions import Back, Done
 from .signing import local
 from .visit import Visit, number_of
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
-Back = Callable[["AsyncReasoningBank"], Awaitable[object]]
 _MOST: Final = 200
 """Lessons that are decided on at once."""
 _REMEMBERED: Final = 50
@@ -32,25 +31,6 @@ _ENDED: Final[Mapping[Outcome, str]] = {
     "unknown": "one of which nobody knows how it ended",
 }
 _STATES: Final = {"active": "active", "quarantined": "in quarantine", "probation": "on probation"}
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A decision that a person made in this session."""
-
-    told: str
-    scope: str
-    sequence: int
-    """Its last entry in the journal."""
-    back: Back | None
-    """What undoes exactly this. `None`: a rollback does, as long as nothing came after it."""
-    again: str = ""
-    """What is so again once it is taken back; empty: what the lesson or the run says then."""
-    lesson: str = ""
-    """The first lesson that it was about."""
-    run: str = ""
-    count: int = 1
-    """How many lessons it was about."""
 
 
 async def decide(visit: Visit) -> Response:

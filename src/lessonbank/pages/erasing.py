@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
-from lessonbank._counting import counted
+from lessonbank._base.aio import if_there
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.types.ids import digest
 
 from .visit import PAGE, Visit
 
 if TYPE_CHECKING:
-    from lessonbank.views.admin import Erasing
+    from lessonbank.bank.views.admin import Erasing
 
 _NAMED: Final = ("run", "lesson", "recall")
 """What is chosen by its id."""

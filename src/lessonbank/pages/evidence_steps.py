@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.types import Lesson, Run, Step
+from lessonbank.contracts.records import Lesson, Run, Step
 
 _NAMED: Final = re.compile(r"(?:run\s+(\d{1,3})\D{1,5})?steps?\s+(\d{1,5})", re.IGNORECASE)
 _LAST: Final = 2

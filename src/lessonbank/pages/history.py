@@ -7,10 +7,10 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
+from lessonbank._base.aio import if_there
+from lessonbank.contracts.records import Lesson
+from lessonbank.contracts.records.timeline import Diff
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.types import Lesson
-from lessonbank.types.timeline import Diff
 
 from .decisions import remember
 from .journal import Line, latest, line_of

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
-from lessonbank.evidence.lift_words import spent
-from lessonbank.reports.html import minus
-from lessonbank.reports.lift_page import answer, content, figures
+from lessonbank._base.aio import if_there
+from lessonbank.evidence.lift import spent
 
 from .journal import Line, is_taken_back, latest, line_of
+from .reports.html import minus
+from .reports.lift_page import answer, content, figures
 from .visit import Visit
 
 if TYPE_CHECKING:

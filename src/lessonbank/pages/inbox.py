@@ -8,8 +8,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
-from lessonbank.types import FILE, JournalEntry, Lesson, Proposal
+from lessonbank._base.aio import if_there
+from lessonbank.contracts.records import FILE, JournalEntry, Lesson, Proposal
 
 from .evidence_steps import deciding_steps
 from .lessons import runs_of, why_held

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank._counting import counted
-from lessonbank.types import JournalEntry, Verdict
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import JournalEntry, Verdict
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol, TypedDict, get_args
+from typing import Any, Final, TypedDict, get_args
 
 from starlette.responses import Response
 
-from lessonbank.client.operations import Role
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.identity import ServerRole
 from lessonbank.guard.scope import covers
 
 from .security import Refused
-from .visit import Visit, number_of
+from .visit import KeyRing, Visit, number_of
 
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
+ROLES: Final[tuple[ServerRole, ...]] = get_args(ServerRole)
 
 
 class _Person(TypedDict):
     by: str | None
     key: str | None
-
-
-class KeyRing(Protocol):
-    """Where a server keeps its keys."""
-
-    async def add(
-        self, name: str, /, *, scope: str, role: Any, days: float | None, by: str | None, key: str | None
-    ) -> str:
-        """A new key, which is told this once. `by` and `key`: of the reviewer, where there are any."""
-        ...
-
-    async def list(self) -> Sequence[tuple[Any, datetime | None]]:
-        """Every key with the time of its last use."""
-        ...
-
-    async def rotate(self, id: str, /, *, days: float, by: str | None, key: str | None) -> str:
-        """A new secret; the earlier one opens for `days` more."""
-        ...
-
-    async def remove(self, id: str, /, *, by: str | None, key: str | None) -> object:
-        """End a key."""
-        ...
 
 
 async def page(visit: Visit) -> Response:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
-from lessonbank.evidence.lift_words import points, said_of
+from lessonbank._base.aio import if_there
+from lessonbank.contracts.records import Add, Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
+from lessonbank.evidence.lift import points, said_of
 from lessonbank.learning.consolidation import sources_of
-from lessonbank.reports.forest import Forest
-from lessonbank.reports.html import minus
-from lessonbank.reports.lift_units import numbers
-from lessonbank.reports.plots import LOOKS, SIGN, bar
-from lessonbank.types import Add, Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 
 from .evidence_steps import deciding_steps
+from .reports.forest import Forest
+from .reports.html import minus
+from .reports.lift_units import numbers
+from .reports.plots import LOOKS, SIGN, bar
 from .visit import PAGE, Visit
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
+from lessonbank._base.aio import if_there
+from lessonbank.contracts.records import Lesson, Recall
 from lessonbank.text.bm25 import words
-from lessonbank.types import Lesson, Recall
 
 from .visit import Visit
 

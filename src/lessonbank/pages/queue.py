@@ -7,9 +7,9 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Run
 from lessonbank.errors import UsageError
-from lessonbank.types import Run
 
 from .visit import PAGE, Visit
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 from lessonbank.guard import clean
 
 from .apart import apart

@@ -12,7 +12,7 @@ import uvicorn
 from anyio import CancelScope, get_cancelled_exc_class
 
 import lessonbank
-from lessonbank._serving import address, listening, server_of
+from lessonbank._base.serve import address, listening, server_of
 from lessonbank.errors import NotAllowed, UsageError
 
 from .application import application

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from .decisions import Done
+    from lessonbank import AsyncReasoningBank
 
 IDLE: Final = 8 * 3600.0
 """Seconds without a request after which a session ends."""
@@ -44,6 +44,29 @@ class Proposed:
     all: int
     besides: int
     """Those that are no quarantined lessons, as what files propose is."""
+
+
+Back: TypeAlias = Callable[["AsyncReasoningBank"], Awaitable[object]]
+"""Undoes one decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A decision that a person made in this session."""
+
+    told: str
+    scope: str
+    sequence: int
+    """Its last entry in the journal."""
+    back: Back | None
+    """What undoes exactly this. `None`: a rollback does, as long as nothing came after it."""
+    again: str = ""
+    """What is so again once it is taken back; empty: what the lesson or the run says then."""
+    lesson: str = ""
+    """The first lesson that it was about."""
+    run: str = ""
+    count: int = 1
+    """How many lessons it was about."""
 
 
 @dataclass(slots=True)

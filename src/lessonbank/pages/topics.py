@@ -13,11 +13,11 @@ from anyio import to_thread
 from markupsafe import Markup
 from starlette.responses import Response
 
+from lessonbank.contracts.records import Lesson, Recall
 from lessonbank.guard import one_line
-from lessonbank.reports.svg import Scale
 from lessonbank.text.bm25 import words
-from lessonbank.types import Lesson, Recall
 
+from .reports.svg import Scale
 from .visit import Visit
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from anyio import to_thread
 from starlette.responses import Response
 
 from lessonbank.errors import LessonbankError, NotFound
-from lessonbank.evidence import Trial
-from lessonbank.evidence.trial_journal import read_trial, scope_of_trial
+from lessonbank.trials import Trial
+from lessonbank.trials.journal import read_trial, scope_of_trial
 
 from .visit import Visit
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jinja2 import Environment
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from lessonbank.contracts.records import FILE, Counts
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.scope import covers
-from lessonbank.types import FILE, Counts
 
 from .rendering import path
 from .security import Refused, form_of
-from .sessions import Door, Guest, Proposed, Session, Sessions
+from .sessions import Done, Door, Guest, Proposed, Session, Sessions
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
-
-    from .decisions import Done
-    from .keys import KeyRing
 
 PAGE = 50
 """Records on a page."""
@@ -40,6 +38,28 @@ _PAGES: Final = (
     ("history", "History"),
     ("administration", "Administration"),
 )
+
+
+class KeyRing(Protocol):
+    """Where a server keeps its keys."""
+
+    async def add(
+        self, name: str, /, *, scope: str, role: Any, days: float | None, by: str | None, key: str | None
+    ) -> str:
+        """A new key, which is told this once. `by` and `key`: of the reviewer, where there are any."""
+        ...
+
+    async def list(self) -> Sequence[tuple[Any, datetime | None]]:
+        """Every key with the time of its last use."""
+        ...
+
+    async def rotate(self, id: str, /, *, days: float, by: str | None, key: str | None) -> str:
+        """A new secret; the earlier one opens for `days` more."""
+        ...
+
+    async def remove(self, id: str, /, *, by: str | None, key: str | None) -> object:
+        """End a key."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

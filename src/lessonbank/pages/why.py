@@ -8,12 +8,12 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
-from lessonbank._concurrency import if_there
-from lessonbank.arguments import refusal
-from lessonbank.config import Search, TrustPolicy
+from lessonbank._base.aio import if_there
+from lessonbank._base.checks import refusal
+from lessonbank.contracts.records import RECALL, Candidate, Kind, Lesson, Recall
+from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import group_names, named
-from lessonbank.types import RECALL, Candidate, Kind, Lesson, Recall
 
 from .runs import of_task
 from .visit import PAGE, Visit

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.types.ids import new_id
+from lessonbank.contracts.records.ids import new_id
 
 from .answers import Answer
 from .dialects import Request, Said, asks, mark_of

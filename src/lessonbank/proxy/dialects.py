@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from lessonbank.messages import first_request
+from lessonbank.text.messages import first_request
 
 from .json_text import Span, fields, whole, with_inserted
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from lessonbank.arguments import named
+from lessonbank._base.checks import named
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import of_scope_key
 from lessonbank.guard.scope import check_scope

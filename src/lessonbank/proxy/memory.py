@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, Final, cast
 
 import lessonbank
 from lessonbank.adapters.following import FollowedRun, RunFollower
+from lessonbank.contracts.records import SECONDS, Usage
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.identity import called_by
 from lessonbank.guard.quote import quoted
-from lessonbank.messages import trajectory_from
-from lessonbank.types import SECONDS, Usage
+from lessonbank.text.messages import trajectory_from
 
 from .frames import Frame, packed, read
 

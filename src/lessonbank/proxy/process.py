@@ -11,8 +11,8 @@ from itertools import count
 from time import monotonic
 from typing import Any, Final
 
+from lessonbank.contracts.records import Outcome
 from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.types import Outcome
 
 from .conversations import Ended
 from .entrance import Whose

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final, cast
 
+from lessonbank.contracts.records import Outcome
+from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.types import Outcome
-from lessonbank.types.ids import new_id
 
 from .answers import MOST, Answer, read_answer
 from .conversations import GONE, Conversation, Conversations, turn_to_recall

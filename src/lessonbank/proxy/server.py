@@ -25,7 +25,7 @@ try:
     from starlette.responses import JSONResponse
     from starlette.routing import Mount, Route
 
-    from lessonbank._serving import address, listening, server_of
+    from lessonbank._base.serve import address, listening, server_of
 except ImportError as missing:
     raise MissingExtra("the proxy (starlette, uvicorn)", extra="proxy") from missing
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast
 
+from lessonbank.contracts.records import RECALL, SUBMITTED, Experience, Json, Recall, Settlement, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import IMPORTED, MERGED
-from lessonbank.types import RECALL, SUBMITTED, Experience, Json, Recall, Settlement, Trajectory
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Imported
+    from lessonbank.contracts.ports import Imported
 
 
 class Before(Protocol):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from anyio import to_thread
 
-from lessonbank.guard import check_scope
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Change,
     Claim,
     Counts,
@@ -32,6 +31,7 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.guard import check_scope
 
 from ._changes import check_settlement, lone_rollback
 from ._entries import Batch
@@ -43,7 +43,7 @@ from ._records import encodable, loaded
 from ._streams import Connections, streamed
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Imported, Vectors
+    from lessonbank.contracts.ports import Imported, Vectors
 
     from ._copying import Row, Table
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
-from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.guard.wording import wording_of
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Add,
     Change,
     Edit,
@@ -23,7 +21,9 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
-from lessonbank.types.timeline import Entry, edited, rejudged
+from lessonbank.contracts.records.timeline import Entry, edited, rejudged
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.guard.wording import wording_of
 
 _SAID: Final = {"title", "description", "content", "only"}
 _STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records.settings import COPIED
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types.settings import COPIED
 
 Table: TypeAlias = Literal["journal", "runs", "recalls", "order", "vectors"]
 Row: TypeAlias = tuple[Any, ...]

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, overload
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from lessonbank.errors import StoreDamaged, StoreUnavailable
-from lessonbank.stores._packing import unpacked
-from lessonbank.stores._records import microseconds
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Add,
     Change,
     Erased,
@@ -29,10 +26,14 @@ from lessonbank.types import (
     Rollback,
     Settle,
 )
-from lessonbank.types.timeline import Entry, live, named_lessons
+from lessonbank.contracts.records.timeline import Entry, live, named_lessons
+from lessonbank.errors import StoreDamaged, StoreUnavailable
+
+from ._packing import unpacked
+from ._records import microseconds
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 _Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.:-]+")

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.evidence.columns import template_of
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     RECALL,
     Add,
     Counts,
@@ -27,9 +25,11 @@ from lessonbank.types import (
     Trust,
     target_of,
 )
-from lessonbank.types.ids import digest
-from lessonbank.types.repeats import repeats_of, without_repeats_of
-from lessonbank.types.timeline import Entry, named_lessons
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.records.repeats import repeats_of, without_repeats_of
+from lessonbank.contracts.records.timeline import Entry, named_lessons
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.evidence.columns import template_of
 
 
 class Erasing:

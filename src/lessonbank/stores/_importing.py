@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from lessonbank.contracts.records import Add, Experience, Recall, Replace, Settle, Settlement, Trajectory
+from lessonbank.contracts.records.repeats import repeats_of, with_repeats
 from lessonbank.guard.wording import said_once, wording_of
-from lessonbank.types import Add, Experience, Recall, Replace, Settle, Settlement, Trajectory
-from lessonbank.types.repeats import repeats_of, with_repeats
 
 from ._arrivals import Before, marked, without_claims
 from ._changes import View, vouched
 from ._packing import packed_records
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Imported
-    from lessonbank.types.timeline import Entry
+    from lessonbank.contracts.ports import Imported
+    from lessonbank.contracts.records.timeline import Entry
 
 T = TypeVar("T")
 

@@ -11,13 +11,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any, TypeVar
 
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.guard.identity import one_of_many
-from lessonbank.guard.wording import wording_of
-from lessonbank.stores._packing import unpacked
-from lessonbank.stores._records import encodable, microseconds
-from lessonbank.text.bm25 import words
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     NOT_JUDGED,
     RECALL,
     SUBMITTED,
@@ -33,6 +27,13 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.wording import wording_of
+from lessonbank.text.bm25 import words
+
+from ._packing import unpacked
+from ._records import encodable, microseconds
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
+from lessonbank.contracts.records import Record
 from lessonbank.errors import StoreDamaged
-from lessonbank.types import Record
 
 from ._records import dumped
 

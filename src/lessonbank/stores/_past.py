@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
+from lessonbank.contracts.records import Recall
 from lessonbank.guard.shown_lines import Shown
-from lessonbank.types import Recall
 
 from ._entries import entry_of
 from ._erasure import Erasing

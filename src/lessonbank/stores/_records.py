@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
+from lessonbank.contracts.records import Record
 from lessonbank.errors import StoreDamaged, UsageError
-from lessonbank.types import Record
 
 R = TypeVar("R", bound=Record)
 

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 
 import lessonbank
-from lessonbank.protocols import Vectors
-from lessonbank.types import Experience, Found, Trajectory, Verdict
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import Experience, Found, Trajectory, Verdict
 
 _TOO_LONG = 30
 """Seconds after which a run that waits for the bank is let go, and its check has failed."""

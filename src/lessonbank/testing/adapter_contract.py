@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import pytest
 
 import lessonbank
+from lessonbank.contracts.records import PARENT, Experience, Lesson, Outcome, Run, Trajectory
+from lessonbank.contracts.records.tools import tools_of
 from lessonbank.guard.scope import scope_of
-from lessonbank.types import PARENT, Experience, Lesson, Outcome, Run, Trajectory
-from lessonbank.types.tools import tools_of
 
 from ._obstacles import BrokenRetriever, Standstill, WaitingJudge
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from lessonbank.config import Evidence
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Experience, Lesson, Recall, Step, Trajectory
+from lessonbank.contracts.settings import Evidence
 from lessonbank.errors import Conflict, FormatError, NotFound, UsageError
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Experience, Lesson, Recall, Step, Trajectory
 
 SCOPE: Final = "acme/support"
 SETTINGS: Final[dict[str, Any]] = {"embedder": "lexical", "evidence": Evidence(holdout=None)}

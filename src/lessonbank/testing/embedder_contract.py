@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lessonbank._concurrency import gather
-from lessonbank.protocols import Embedder
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import Embedder
 
 TEXTS = ("Cancel the pending order", "Exchange the blue boots for size 9", "Find the cheapest flight to Oslo")
 HOSTILE = ("", "   \n\t", "\x00\x1b[2J\u202e", "\ud800 lone surrogate", "a" * 50_000, "🙂" * 300, "…")

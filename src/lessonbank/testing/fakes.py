@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from lessonbank.embedders.hashing import HashingEmbedder as HashingEmbedder
+from lessonbank.contracts.ports import Completion, Message
+from lessonbank.contracts.records import Usage
 from lessonbank.learning.harm_check import Answers
-from lessonbank.protocols import Completion, Message
-from lessonbank.types import Usage
+from lessonbank.providers.embedders.hashing import HashingEmbedder as HashingEmbedder
 
 Answer: TypeAlias = "str | Completion | BaseException"
 _KEEP = json.dumps({"answers": [{"lesson": number, "answer": "keep"} for number in range(1, 100)]})

@@ -6,9 +6,9 @@ import json
 
 from pydantic import BaseModel
 
-from lessonbank._concurrency import gather
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import ModelError
-from lessonbank.protocols import LanguageModel, Message
 
 ASKED = (Message(role="system", content="Answer briefly."), Message(role="user", content="What is the answer?"))
 

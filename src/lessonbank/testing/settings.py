@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, Final, cast
 
-from lessonbank.config import Evidence, Learning, Model, Parts, Retrieval, Safety
+from lessonbank.contracts.settings import Evidence, Learning, Model, Parts, Retrieval, Safety
 from lessonbank.errors import UsageError
 
 _GROUPS: Final[dict[str, type]] = {

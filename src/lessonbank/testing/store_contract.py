@@ -10,8 +10,8 @@ class TestMyStore(StoreContract):
         return await MyStore.open(...)  # fresh and empty each time; the contract closes it
 ```
 
-Every promise in the docstrings of `lessonbank.protocols.Store` has its test here. What only a store on disk promises
-(surviving a crash, other processes) is for its own tests.
+Every promise in the docstrings of `lessonbank.contracts.ports.Store` has its test here. What only a store on disk
+promises (surviving a crash, other processes) is for its own tests.
 """
 
 from __future__ import annotations

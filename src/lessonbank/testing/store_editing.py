@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lessonbank.contracts.ports import Store, Vectors
+from lessonbank.contracts.records import Edit, Experience, Lesson, Replace, Rollback, Trust
+from lessonbank.contracts.records.timeline import about, diff, reworded, state_at
 from lessonbank.errors import Conflict, NotFound
-from lessonbank.protocols import Store, Vectors
-from lessonbank.types import Edit, Experience, Lesson, Replace, Rollback, Trust
-from lessonbank.types.timeline import about, diff, reworded, state_at
 
 from .store_purging import SECRET, everything
 from .store_samples import MINE, THEIRS, StoreTests, added, collected, experience, lesson, refused, towards

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.protocols import RECEIPT_SECRET
-from lessonbank.types import (
+from lessonbank.contracts.ports import RECEIPT_SECRET
+from lessonbank.contracts.records import (
     Add,
     Audit,
     Candidate,
@@ -22,6 +21,7 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.errors import NotFound, UsageError
 
 from .store_rewinding import as_of, wind
 from .store_samples import (

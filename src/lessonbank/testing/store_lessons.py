@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 from lessonbank.errors import NotFound
-from lessonbank.protocols import Store
-from lessonbank.types import Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 
 from .store_samples import MINE, SPACE, THEIRS, StoreTests, added, assert_ranked, experience, lesson, refused, towards
 

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types import (
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Add,
     Candidate,
     Experience,
@@ -26,6 +25,7 @@ from lessonbank.types import (
     Trust,
     Verdict,
 )
+from lessonbank.errors import NotFound, UsageError
 
 from .store_samples import MINE, START, THEIRS, StoreTests, added, attempt, experience, lesson, refused, trajectory
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types import (
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Add,
     Administer,
     Candidate,
@@ -26,9 +25,10 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
-from lessonbank.types.ids import digest
-from lessonbank.types.settings import keys_of
-from lessonbank.types.timeline import state_at
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.records.settings import keys_of
+from lessonbank.contracts.records.timeline import state_at
+from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 
 from .store_rewinding import present
 from .store_samples import (

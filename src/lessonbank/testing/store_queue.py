@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank._concurrency import gather
-from lessonbank.protocols import Store
-from lessonbank.types import Add, Queue, Trajectory
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Add, Queue, Trajectory
 
 from .store_samples import MINE, THEIRS, StoreTests, added, attempt, experience, trajectory
 

@@ -7,9 +7,9 @@ import random
 
 import numpy as np
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Experience, Replace, Restore, Retire
 from lessonbank.errors import NotFound, SpaceMismatch, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types import Experience, Replace, Restore, Retire
 
 from .store_lessons import LessonSpaceTests
 from .store_samples import (

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from lessonbank._concurrency import gather
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
+    SUBMITTED,
+    Add,
+    Change,
+    Experience,
+    Json,
+    Merge,
+    Replace,
+    Restore,
+    Retire,
+    Trajectory,
+)
 from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types import SUBMITTED, Add, Change, Experience, Json, Merge, Replace, Restore, Retire, Trajectory
 
 from .store_samples import (
     MINE,

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank.protocols import Store
-from lessonbank.types import Change, Edit, Experience, Json, Lesson, Replace, Restore, Retire, Rollback, Trust
-from lessonbank.types.repeats import with_repeats
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
+    Change,
+    Edit,
+    Experience,
+    Json,
+    Lesson,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Trust,
+)
+from lessonbank.contracts.records.repeats import with_repeats
 
 from .store_purging import SECRET, drawn, everything, tried
 from .store_samples import MINE, SPACE, StoreTests, added, attempt, experience, lesson, towards, trajectory

@@ -6,9 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types import (
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Add,
     Change,
     Edit,
@@ -24,7 +23,8 @@ from lessonbank.types import (
     TrustState,
     Verdict,
 )
-from lessonbank.types.timeline import State, state_at
+from lessonbank.contracts.records.timeline import State, state_at
+from lessonbank.errors import Conflict, NotFound, UsageError
 
 from .store_samples import (
     MINE,

@@ -10,10 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from lessonbank.errors import LessonbankError
-from lessonbank.protocols import Store, Vectors
-from lessonbank.text.bm25 import scores, words
-from lessonbank.types import (
+from lessonbank.contracts.ports import Store, Vectors
+from lessonbank.contracts.records import (
     Add,
     Experience,
     Lesson,
@@ -26,7 +24,9 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
-from lessonbank.types.repeats import shown_with
+from lessonbank.contracts.records.repeats import shown_with
+from lessonbank.errors import LessonbankError
+from lessonbank.text.bm25 import scores, words
 
 T = TypeVar("T")
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
-from lessonbank.protocols import Store
-from lessonbank.types import (
+from lessonbank.bank.views.audit import differences
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import (
     Add,
     Change,
     Erased,
@@ -22,8 +22,8 @@ from lessonbank.types import (
     Trust,
     TrustState,
 )
-from lessonbank.types.timeline import diff
-from lessonbank.views.audit import differences
+from lessonbank.contracts.records.timeline import diff
+from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 
 from .store_rewinding import as_of, present, some_change, wind
 from .store_samples import (

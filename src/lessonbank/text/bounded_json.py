@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, cast
 
+from lessonbank.contracts.records import Json
 from lessonbank.errors import TooLarge
-from lessonbank.types import Json
 
 _MOST: Final = 4_000_000
 """Brackets and commas of a record."""

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, get_args
 
 import anyio.to_thread
 
-from lessonbank._portal import run_sync
-from lessonbank.arguments import called, is_a, one_of
-from lessonbank.bank import AsyncReasoningBank
-from lessonbank.config import (
+from lessonbank._base.checks import called, is_a, one_of
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records import Extraction, Verdict
+from lessonbank.contracts.settings import (
     OFF,
     Consolidation,
     Evidence,
@@ -32,9 +35,6 @@ from lessonbank.config import (
 )
 from lessonbank.evidence.draws import Never
 from lessonbank.guard import check_scope
-from lessonbank.protocols import LanguageModel
-from lessonbank.sync import ReasoningBank
-from lessonbank.types import Extraction, Verdict
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
@@ -277,6 +277,6 @@ def recorded(model: LanguageModel | None, /, *, cassette: Path, failures: bool =
     Raises:
         ModelError: on a call, when nothing is recorded for it and there is no model to ask.
     """
-    from lessonbank.models.recorded import Recorded
+    from lessonbank.providers.models.recorded import Recorded
 
     return Recorded(model, cassette=cassette, failures=failures)

@@ -7,10 +7,10 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from lessonbank.arguments import attribute, is_a, refusal
+from lessonbank._base.checks import attribute, is_a, refusal
+from lessonbank.contracts.ports import Judge
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
-from lessonbank.protocols import Judge
 
 A = TypeVar("A")
 R = TypeVar("R")

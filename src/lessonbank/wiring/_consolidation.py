@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lessonbank.config import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
+from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
+from lessonbank.contracts.settings import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
 from lessonbank.learning.consolidation import Eliminating, MergeSimilar, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
-from lessonbank.protocols import Consolidator, Embedder, LanguageModel, Retriever, Store
-from lessonbank.retrieving import LexicalRetriever
+from lessonbank.search import LexicalRetriever
 
 
 def choose(

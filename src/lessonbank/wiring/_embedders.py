@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeAlias
 
-from lessonbank.arguments import attribute, is_a, shown
-from lessonbank.config import Model
+from lessonbank._base.checks import attribute, is_a, shown
+from lessonbank.bank.views.acts import note_act
+from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
+from lessonbank.contracts.settings import Model
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
-from lessonbank.protocols import BlockingEmbedder, Embedder, Store
-from lessonbank.views.acts import note_act
 
 Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
 LEXICAL = "lexical"
@@ -121,7 +121,7 @@ def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
         raise UsageError(
             f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )
-    from lessonbank.embedders.wrappers import Checked
+    from lessonbank.providers.embedders.wrappers import Checked
 
     return Checked(choice)
 
@@ -131,7 +131,7 @@ async def _make(name: str, model: Model | None) -> Embedder | None:
     bare = await _bare(name, model)
     if bare is None:
         return None
-    from lessonbank.embedders.wrappers import standard
+    from lessonbank.providers.embedders.wrappers import standard
 
     return standard(bare)
 
@@ -141,19 +141,19 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
     if name == LEXICAL:
         return None
     if name == "hashing" or name.startswith("hashing-v1"):
-        from lessonbank.embedders.hashing import HashingEmbedder
+        from lessonbank.providers.embedders.hashing import HashingEmbedder
 
         return HashingEmbedder()
     if kind == "sentence-transformers" and rest:
-        from lessonbank.embedders.sentence_transformers import SentenceTransformersEmbedder
+        from lessonbank.providers.embedders.sentence_transformers import SentenceTransformersEmbedder
 
         return await SentenceTransformersEmbedder.open(rest)
     if kind == "fastembed" and rest:
-        from lessonbank.embedders.fastembed import FastembedEmbedder
+        from lessonbank.providers.embedders.fastembed import FastembedEmbedder
 
         return await FastembedEmbedder.open(rest)
     if kind in _PROVIDERS and rest:
-        from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
+        from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
 
         base_url, api_key = (model.base_url, model.api_key) if model else (None, None)
         return PydanticAIEmbedder(name, base_url=base_url, api_key=api_key)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lessonbank.arguments import called, is_a
-from lessonbank.config import UNSET, Unset, chosen
+from lessonbank._base.checks import called, is_a
+from lessonbank.contracts.ports import Admission, LanguageModel, Redactor
+from lessonbank.contracts.settings import UNSET, Unset, chosen
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact
 from lessonbank.learning.harm_check import HarmCheck
-from lessonbank.protocols import Admission, LanguageModel, Redactor
 
 
 def choose(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from lessonbank.arguments import a_share, attribute, is_a
-from lessonbank.config import UNSET
-from lessonbank.evidence.draws import Blocked, Holdout, Never, TrialPeriods, Withholding
+from lessonbank._base.checks import a_share, attribute, is_a
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.settings import UNSET
+from lessonbank.contracts.withholding import Withholding
+from lessonbank.evidence.draws import Blocked, Holdout, Never, TrialPeriods
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
-from lessonbank.protocols import Store
 
 
 def choose(holdout: object, profile: str, /) -> Withholding:

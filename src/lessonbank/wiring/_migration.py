@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from lessonbank._portal import run_sync
-from lessonbank.config import File
-from lessonbank.protocols import RECEIPT_SECRET
-from lessonbank.types.ids import digest
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.ports import RECEIPT_SECRET
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.settings import File
 
 from ._stores import open_store
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from lessonbank.arguments import attribute, is_a, kind, shown
-from lessonbank.config import Model
+from lessonbank._base.checks import attribute, is_a, kind, shown
+from lessonbank.contracts.ports import BatchModel, LanguageModel, Store
+from lessonbank.contracts.settings import Model
 from lessonbank.errors import UsageError
-from lessonbank.protocols import BatchModel, LanguageModel, Store
 
 OneModel: TypeAlias = str | LanguageModel | Callable[..., Any]
 ModelChoice: TypeAlias = OneModel | Mapping[str, OneModel] | None
@@ -60,11 +60,11 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
 
 
 def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:
-    from lessonbank.models.wrappers import Clipped, Retrying, standard
+    from lessonbank.providers.models.wrappers import Clipped, Retrying, standard
 
     bare = bare_model(choice, model.base_url, model.api_key, batch=model.batch, max_tokens=model.max_tokens)
     if model.batch:
-        from lessonbank.models.batched import Batched
+        from lessonbank.providers.models.batched import Batched
 
         if store is None:
             raise UsageError("batch=True needs a bank, which keeps what was sent: leave it out here")
@@ -90,7 +90,7 @@ def bare_model(
     """What a choice names, without a time limit or retries. Raises UsageError, MissingExtra."""
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
-        from lessonbank.models.pydantic_ai import PydanticAIModel
+        from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch, max_tokens=max_tokens)
     if attribute(choice, "generate") is not None:
@@ -98,11 +98,11 @@ def bare_model(
             raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):
-        from lessonbank.models.pydantic_ai import PydanticAIModel
+        from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
         return PydanticAIModel(cast("Any", choice), batch=batch, max_tokens=max_tokens)
     if callable(choice):
-        from lessonbank.models.function import FunctionModel
+        from lessonbank.providers.models.function import FunctionModel
 
         return FunctionModel(choice)
     raise UsageError(f"a model is 'provider:model', a function or a LanguageModel; got {kind(choice)}")

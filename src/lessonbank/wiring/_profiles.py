@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lessonbank.arguments import called
-from lessonbank.config import Learning, chosen
+from lessonbank._base.checks import called
+from lessonbank.contracts.ports import Extractor, Judge
+from lessonbank.contracts.records import Trajectory, Verdict
+from lessonbank.contracts.settings import Learning, chosen
 from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
 from lessonbank.learning.judging import LLMJudge, PaperJudge
 from lessonbank.learning.judging.llm import BUDGET, SECOND_LOOK
 from lessonbank.matts.scaler import Scaler
-from lessonbank.prompts import for_domain, load
-from lessonbank.protocols import Extractor, Judge
-from lessonbank.retrieving.injection import Injector
+from lessonbank.search.injection import Injector
+from lessonbank.text.prompts import for_domain, load
 from lessonbank.text.rendering import View
-from lessonbank.types import Trajectory, Verdict
 
 from ._models import Roles
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from lessonbank.config import File, Server
+from lessonbank.contracts.settings import File, Server
 from lessonbank.errors import UsageError, importing
 
 if TYPE_CHECKING:
-    from lessonbank.bank import AsyncReasoningBank
+    from lessonbank.bank.loop import AsyncReasoningBank
 
 _SCHEMES = ("https://", "http://")
 KEY = "LESSONBANK_API_KEY"
@@ -33,5 +33,5 @@ def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> A
         raise UsageError(f"{told[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
     server = where if isinstance(where, Server) else Server(str(where.path))
     with importing("a bank over HTTP", extra="client"):
-        from lessonbank.client.bank import RemoteBank
+        from lessonbank.http.client.bank import RemoteBank
     return RemoteBank(server, scope=scope, key=server.api_key or os.environ.get(KEY) or None)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lessonbank._portal import run_sync
-from lessonbank.arguments import a_path, is_a, maybe_text
-from lessonbank.config import File
+from lessonbank._base.checks import a_path, is_a, maybe_text
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.records import Restored, Salvaged
+from lessonbank.contracts.settings import File
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard.identity import check_reviewer
-from lessonbank.types import Restored, Salvaged
 
 from ._stores import open_store
 
@@ -44,7 +44,7 @@ def salvage(bank: str | Path, new: str | Path, /) -> Salvaged:
         StoreUnavailable: somebody has the bank open, or `new` cannot be written.
         StoreDamaged: nothing of a bank was found in the file.
     """
-    from lessonbank.stores.sqlite import _salvage
+    from lessonbank.repair import salvage as _salvage
 
     return _salvage.salvage(_file(bank, "bank"), _file(new, "new"))
 

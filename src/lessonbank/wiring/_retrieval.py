@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lessonbank.arguments import is_a
-from lessonbank.config import UNSET, Retrieval, Search, chosen
+from lessonbank._base.checks import is_a
+from lessonbank.contracts.ports import Embedder, Retriever, Store
+from lessonbank.contracts.settings import UNSET, Retrieval, Search, chosen
 from lessonbank.errors import UsageError
-from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.retrieving import (
+from lessonbank.search import (
     Contested,
     DenseRetriever,
     Diverse,

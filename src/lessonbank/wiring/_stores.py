@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from lessonbank.arguments import a_path, a_text, shown
-from lessonbank.config import File, Server
+from lessonbank._base.checks import a_path, a_text, shown
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.settings import File, Server
 from lessonbank.errors import UsageError, importing
-from lessonbank.protocols import Store
 
 
 def switched_off() -> Store:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from lessonbank.config import Caps, Unset, chosen
+from lessonbank.contracts.ports import Consolidator, Retriever, Store
+from lessonbank.contracts.settings import Caps, Unset, chosen
 from lessonbank.guard.identity import holders
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import DEFAULT_CAPS, CappedConsolidator, Corroborating, OneWording
-from lessonbank.protocols import Consolidator, Retriever, Store
-from lessonbank.retrieving import Trusted
+from lessonbank.search import Trusted
 
 log = logging.getLogger("lessonbank")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessonbank.config import Profile, Retrieval, TrustPolicy
-from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.retrieving import OfKind, Trusted
-from lessonbank.retrieving.injection import Injector
-from lessonbank.views.trying import Tried
+from lessonbank.bank.views.trying import Tried
+from lessonbank.contracts.ports import Embedder, Retriever, Store
+from lessonbank.contracts.settings import Profile, Retrieval, TrustPolicy
+from lessonbank.search import OfKind, Trusted
+from lessonbank.search.injection import Injector
 
 from ._retrieval import choose
 

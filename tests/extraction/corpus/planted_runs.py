@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lessonbank.types import Action, Observation, Outcome, Run, Step, ToolCall, Trajectory, Verdict
+from lessonbank.contracts.records import Action, Observation, Outcome, Run, Step, ToolCall, Trajectory, Verdict
 
 NAMES = (
     "Jane Roe", "Sophia Silva", "Daiki Lee", "José Álvarez", "Anne-Marie O'Brien", "Ludwig van Beek", "Søren Kjær",

@@ -11,8 +11,7 @@ from typing import Any
 from tenants import plain, refusal
 
 from lessonbank import AsyncReasoningBank
-from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Experience,
     Extraction,
     Lesson,
@@ -23,6 +22,7 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.errors import LessonbankError, UsageError
 
 _TASKS = ("cancel the order", "exchange the boots", "book oslo", "cancel the flight to oslo")
 _TRIED: Sequence[dict[str, Any]] = ({}, {"limit": 2, "by": "lexical", "floor": 0}, {"kind": "strategy", "budget": 200})

@@ -9,8 +9,7 @@ from typing import Any
 from tenants import collected
 
 from lessonbank import AsyncReasoningBank
-from lessonbank.testing.store_samples import START, towards
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Edit,
     Experience,
     Lesson,
@@ -26,6 +25,7 @@ from lessonbank.types import (
     Trust,
     Verdict,
 )
+from lessonbank.testing.store_samples import START, towards
 
 
 @dataclass(frozen=True, slots=True)

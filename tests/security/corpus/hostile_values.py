@@ -16,7 +16,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from lessonbank.types import Lesson, Recall, Trajectory
+from lessonbank.contracts.records import Lesson, Recall, Trajectory
 
 DEEP = 50_000
 """Levels of nesting: far more than the interpreter's stack holds."""

@@ -17,9 +17,9 @@ from tenants import collected, plain
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Parts
-from lessonbank.protocols import Store
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.testing.store_samples import added, attempt, experience, lesson, settlement, towards
-from lessonbank.types import Recall, Trajectory
 
 STORES = ("memory", "sqlite")
 OURS, THEIRS = "acme/support", "acme/sales"

@@ -11,12 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lessonbank.errors import LessonbankError
-from lessonbank.guard.wording import wording_of
-from lessonbank.protocols import Imported, Store
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.store_samples import START, towards
-from lessonbank.types import (
+from lessonbank.contracts.ports import Imported, Store
+from lessonbank.contracts.records import (
     Add,
     Change,
     Experience,
@@ -35,6 +31,10 @@ from lessonbank.types import (
     Trust,
     Verdict,
 )
+from lessonbank.errors import LessonbankError
+from lessonbank.guard.wording import wording_of
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.store_samples import START, towards
 
 SPACES = ("tasks", "lessons")
 _WORDS = ("cancel", "order", "boots", "oslo", "\u6ce8", "42", "the")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lessonbank.protocols import Store
+from lessonbank.contracts.ports import Store
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing import StoreContract
 

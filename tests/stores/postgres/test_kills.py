@@ -12,10 +12,10 @@ import anyio
 import psycopg
 import pytest
 
+from lessonbank.contracts.records import Experience
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_samples import MINE, added, collected, experience, refused, towards
-from lessonbank.types import Experience
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 DIES_AT_A_VECTOR = (

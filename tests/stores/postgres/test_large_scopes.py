@@ -7,9 +7,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from lessonbank.contracts.records import Erasure
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_samples import MINE, added, attempt, experience, trajectory
-from lessonbank.types import Erasure
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 MANY = 2000

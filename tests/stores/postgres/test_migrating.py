@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import lessonbank
+from lessonbank.contracts.ports import RECEIPT_SECRET, Store
+from lessonbank.contracts.records import Rollback
 from lessonbank.errors import Conflict, UsageError
-from lessonbank.protocols import RECEIPT_SECRET, Store
 from lessonbank.stores._copying import Copyable, Row, Table, copy_bank
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import lived_in
 from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards, trajectory
-from lessonbank.types import Rollback
 from lessonbank.wiring import migrate
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]

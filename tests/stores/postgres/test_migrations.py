@@ -126,7 +126,7 @@ async def test_a_release_that_is_too_old_changes_nothing(
 
 
 async def test_many_that_open_a_new_database_at_once_make_its_tables_once(postgres: Callable[[], str]) -> None:
-    from lessonbank._concurrency import gather
+    from lessonbank._base.aio import gather
 
     address = postgres()
     stores = await gather([lambda: PostgresStore.open(address, partitions=2) for _ in range(6)], limit=6)

@@ -18,13 +18,13 @@ import psycopg
 import pytest
 
 import lessonbank
-from lessonbank.protocols import Store
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_queue import QueueTests
 from lessonbank.testing.store_ranking import RankingTests
 from lessonbank.testing.store_records import RecordTests
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, towards
-from lessonbank.types import Step, Trajectory
 
 pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="the commands are those of Unix")]
 POOLER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

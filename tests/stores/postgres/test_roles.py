@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from lessonbank.contracts.records import Recall
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_samples import (
@@ -23,7 +24,6 @@ from lessonbank.testing.store_samples import (
     towards,
     trajectory,
 )
-from lessonbank.types import Recall
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TABLES = (

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lessonbank.protocols import Store
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Retire, Rollback
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores.postgres import PostgresStore, _postings
 from lessonbank.testing.store_editing import EditingTests
@@ -15,7 +16,6 @@ from lessonbank.testing.store_purging import PurgingTests
 from lessonbank.testing.store_ranking import RankingTests
 from lessonbank.testing.store_rewinding import RewindingTests
 from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson, ranked_by_words, towards
-from lessonbank.types import Retire, Rollback
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lessonbank.config import Domain
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.settings import Domain
 from lessonbank.demo import PATIENCE as PATIENCE
 from lessonbank.demo import Memory as Memory
-from lessonbank.protocols import LanguageModel
-from lessonbank.types.ids import digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from functools import reduce
 
 import lessonbank
-from lessonbank._portal import run_sync
+from lessonbank._base.sync_bridge import run_sync
 from lessonbank._version import VERSION
-from lessonbank.errors import ExtractionError, ModelError
-from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel, Message
-from lessonbank.types import (
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import (
     Extraction,
     Learned,
     Lesson,
@@ -27,7 +25,9 @@ from lessonbank.types import (
     Usage,
     VerdictSource,
 )
-from lessonbank.types.ids import digest
+from lessonbank.contracts.records.ids import digest
+from lessonbank.errors import ExtractionError, ModelError
+from lessonbank.guard import clean
 
 from ._interface import Setting, lesson_code
 from .bank import BankMemory

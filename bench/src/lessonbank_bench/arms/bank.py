@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import lessonbank
-from lessonbank.config import UNSET
+from lessonbank.contracts.ports import Extractor, LanguageModel
+from lessonbank.contracts.records import Learned, Trajectory
+from lessonbank.contracts.settings import UNSET
 from lessonbank.demo import PATIENCE, KeptBank
 from lessonbank.errors import UsageError
-from lessonbank.protocols import Extractor, LanguageModel
-from lessonbank.types import Learned, Trajectory
 
 from ._interface import Setting, lesson_code
 from .options import Options

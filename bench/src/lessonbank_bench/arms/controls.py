@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
+from lessonbank.contracts.records import Learned, Lesson, Trajectory
 from lessonbank.text.rendering import width
-from lessonbank.types import Learned, Lesson, Trajectory
 
 from ._interface import Setting, lesson_code
 from .bank import BankMemory

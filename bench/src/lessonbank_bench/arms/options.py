@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lessonbank.config import UNSET, Consolidation, Domain, Level, Profile, Retrieval, Search
+from lessonbank.contracts.settings import UNSET, Consolidation, Domain, Level, Profile, Retrieval, Search
 from lessonbank.errors import UsageError
 
 ExtractorName = Literal["extractive", "llm"]

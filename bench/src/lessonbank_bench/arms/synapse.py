@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lessonbank._version import VERSION
+from lessonbank.contracts.records import Extraction, Lesson, Provenance, Run, Step, Trajectory
 from lessonbank.guard import clean
 from lessonbank.text.rendering import BYTES_PER_TOKEN, excerpt, width
-from lessonbank.types import Extraction, Lesson, Provenance, Run, Step, Trajectory
 
 from ._interface import Setting
 from .bank import BankMemory

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank._replacing import put, spare
+from lessonbank._base.atomic_write import put, spare
 from lessonbank.cli import _options as options
 from lessonbank.cli._output import console, progress_console, show_json, show_text, warn
 from lessonbank.errors import UsageError
@@ -21,7 +21,7 @@ from .judging import judge, lessons
 from .shown import shown
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import LanguageModel
+    from lessonbank.contracts.ports import LanguageModel
     from lessonbank_bench.experiment.records import Experiment
     from lessonbank_bench.experiment.runner import Progress, Ran
 

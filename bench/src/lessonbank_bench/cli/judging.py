@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lessonbank._replacing import put, spare
+from lessonbank._base.atomic_write import put, spare
 from lessonbank.cli import _options as options
 from lessonbank.cli._output import progress_console, show_json, show_text, warn
 from lessonbank.errors import UsageError

@@ -16,7 +16,7 @@ from lessonbank.cli._output import show_json, show_text, warn
 from .judging import BaseUrl, Concurrency, Domain, Timeout
 
 if TYPE_CHECKING:
-    from lessonbank.config import Model
+    from lessonbank.contracts.settings import Model
     from lessonbank_bench.measure.judging.kept import Kept
     from lessonbank_bench.measure.judging.shown import Reading
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import cast
 
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.protocols import LanguageModel
 
 from .interface import ANEW as ANEW
 from .interface import Environment as Environment

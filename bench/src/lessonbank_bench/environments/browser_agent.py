@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Protocol, cast
 
-from lessonbank._portal import run_sync
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Step, Trajectory, Usage
 from lessonbank.guard import clean, one_line
-from lessonbank.protocols import LanguageModel, Message
-from lessonbank.types import Step, Trajectory, Usage
 
 from .chromium import Episode
 from .element_marks import marked

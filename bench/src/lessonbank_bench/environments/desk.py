@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.demo import attempt, desk
 from lessonbank.demo.agents import READER_VERSION, Agent, LLMAgent, ScriptedAgent
-from lessonbank.protocols import LanguageModel
 
 from .interface import ANEW, Finished, Job, Settings
 from .memories import ArmMemories

@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.demo import desk
 from lessonbank.demo.agents import Agent
 from lessonbank.demo.runner import played
-from lessonbank.protocols import LanguageModel
 
 from .chromium import Browser, Episode, Setup, check_packages, find_chromium, gym_version
 from .desk import agent_of, job, player, truth

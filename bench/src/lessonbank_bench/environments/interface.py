@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from lessonbank.contracts.records import Trajectory
 from lessonbank.errors import ModelError
-from lessonbank.types import Trajectory
 from lessonbank_bench.arms import Memory
 
 Settings: TypeAlias = Mapping[str, str | int | float | bool]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from lessonbank.config import Domain
+from lessonbank.contracts.ports import Completion, LanguageModel, Message
+from lessonbank.contracts.settings import Domain
 from lessonbank.errors import ModelError
-from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.wiring import recorded
 from lessonbank_bench.arms import ARMS, Memory, Setting
 

@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, cast
 
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel, Message
-from lessonbank.types import Step, Trajectory
 
 from .interface import Finished, Job, Settings
 from .memories import ArmMemories

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TextIO, TypeAlias, cast
 
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import clean, one_line
-from lessonbank.types.ids import digest
 
 from .mind2web_metrics import Gold, Variant
 from .mind2web_page import lines

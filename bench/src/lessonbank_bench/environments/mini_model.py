@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast, get_args
 
-from lessonbank.protocols import Completion, Message, Role
-from lessonbank.types import Usage
+from lessonbank.contracts.ports import Completion, Message, Role
+from lessonbank.contracts.records import Usage
 
 from .mini_loading import Mini
 

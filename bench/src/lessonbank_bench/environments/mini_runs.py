@@ -9,9 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from lessonbank.contracts.records import Action, Step, Trajectory
 from lessonbank.errors import FormatError
 from lessonbank.importers import Imported, read
-from lessonbank.types import Action, Step, Trajectory
 
 from .mini_loading import Mini
 from .mini_model import MiniModel

@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records import Usage
 from lessonbank.errors import UsageError
 from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel
-from lessonbank.types import Usage
 
 from .browser_agent import ACTIONS, Browsing, Page, Surfer, actions, browse, look
 from .chromium import Browser, Setup, check_packages, find_chromium, gym_version

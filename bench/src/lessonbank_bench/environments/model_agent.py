@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank._portal import run_sync
-from lessonbank.protocols import Completion, LanguageModel, Message
-from lessonbank.types import Usage
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.ports import Completion, LanguageModel, Message
+from lessonbank.contracts.records import Usage
 
 
 class Speaker:

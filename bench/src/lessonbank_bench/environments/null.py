@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.errors import ModelError
-from lessonbank.protocols import LanguageModel
-from lessonbank.types import Step, Trajectory
 from lessonbank_bench.arms import Memory, NoMemory
 
 from .interface import Finished, Job, Settings

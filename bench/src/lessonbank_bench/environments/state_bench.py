@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Any, cast
 
 from lessonbank import Evidence
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
+from lessonbank.contracts.records import Lesson, Trajectory, Verdict
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import canonical, canonical_line, one_line
 from lessonbank.importers import Imported, Skipped
-from lessonbank.messages import trajectory_from
-from lessonbank.types import Lesson, Trajectory, Verdict
-from lessonbank.types.ids import digest
+from lessonbank.text.messages import trajectory_from
 from lessonbank.wiring import connect
 
 _MOST_BYTES = 64 * 2**20

@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.protocols import LanguageModel
-from lessonbank.types.ids import digest
 
 from .interface import Finished, Job, Settings
 from .memories import ArmMemories

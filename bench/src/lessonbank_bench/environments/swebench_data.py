@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.types.ids import digest
 
 PUBLISHED: Mapping[str, str] = {
     "verified": "princeton-nlp/SWE-bench_Verified",

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.records import Observation, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel
-from lessonbank.types import Observation, Step, Trajectory
 
 from .interface import Finished, Job, Settings
 from .memories import ArmMemories

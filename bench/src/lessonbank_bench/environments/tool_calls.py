@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any, NamedTuple, NoReturn, cast
 
-from lessonbank._portal import run_sync
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Action, Json, Observation, Speaker, Step, ToolCall, Usage
 from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel, Message
-from lessonbank.types import Action, Json, Observation, Speaker, Step, ToolCall, Usage
 
 NO_CALL = 'That reply has no call in it. End with one JSON object: {"name": "...", "arguments": {...}}'
 """What an agent is told whose reply holds no call."""

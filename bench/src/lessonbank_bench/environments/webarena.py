@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import cast
 
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.errors import UsageError
 from lessonbank.guard import clean
-from lessonbank.protocols import LanguageModel
 
 from .browser_agent import ACTIONS, Browsing, Surfer, actions, browse, look
 from .chromium import Browser, Setup, check_packages, find_chromium, gym_version

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from lessonbank.contracts.records import Usage
 from lessonbank.guard import one_line
-from lessonbank.types import Usage
 
 from .records import AttemptRow, Experiment
 

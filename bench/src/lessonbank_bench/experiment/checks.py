@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
+from lessonbank.contracts.records import Record, Trajectory
 from lessonbank.errors import LessonbankError
 from lessonbank.guard import one_line
-from lessonbank.types import Record, Trajectory
 from lessonbank_bench.arms import Memory
 from lessonbank_bench.environments import Finished
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.reports.svg import (
+from lessonbank.pages.reports.svg import (
     BOTTOM,
     HEIGHT,
     LEFT,

@@ -13,9 +13,9 @@ from typing import IO, Final, Literal, cast
 from pydantic import ValidationError
 
 from lessonbank._version import VERSION
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
-from lessonbank.prompts import available, load
-from lessonbank.types.ids import digest
+from lessonbank.text.prompts import available, load
 
 from .records import AttemptRow, Experiment, made
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from lessonbank.contracts.records import Experience, Lesson, Recall, Settlement
 from lessonbank.evidence import Lift
 from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.paired_test import PairedTest
 from lessonbank.evidence.report import report
-from lessonbank.types import Experience, Lesson, Recall, Settlement
+from lessonbank.trials.paired_sequential import PairedTest
 from lessonbank_bench.statistics import Interval
 
 from .comparison import Key, by_arm

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank.evidence import Estimate, LessonLift
-from lessonbank.evidence.lift_words import points as points_of
-from lessonbank.evidence.lift_words import said_of
+from lessonbank.evidence.lift import points as points_of
+from lessonbank.evidence.lift import said_of
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.reports.forest import Bar, forest
-from lessonbank.reports.plots import LOOKS
+from lessonbank.pages.reports.forest import Bar, forest
+from lessonbank.pages.reports.plots import LOOKS
 from lessonbank_bench.statistics import Interval
 
 from .comparison import many, points

@@ -9,8 +9,8 @@ from typing import Final
 
 from lessonbank.guard import clean
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.reports import html as _html
-from lessonbank.reports.style import STYLE
+from lessonbank.pages.reports import html as _html
+from lessonbank.pages.reports.style import STYLE
 
 from .records import Experiment
 

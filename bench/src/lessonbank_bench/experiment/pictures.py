@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank.reports.forest import Bar, Look, forest
+from lessonbank.pages.reports.forest import Bar, Look, forest
 
 from .comparison import Compared, between, claim, points
 from .curves import KINDS, Course, Kind, course, drawn, rows_of, told_of

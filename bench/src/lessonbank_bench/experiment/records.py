@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from lessonbank.contracts.records import Outcome, Record, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.types import Outcome, Record, Trajectory
-from lessonbank.types.ids import digest
 from lessonbank_bench.arms import lesson_code
 
 Mode = Literal["online", "frozen", "transfer"]

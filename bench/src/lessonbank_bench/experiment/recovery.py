@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import Conflict
-from lessonbank.types.ids import digest
 from lessonbank_bench.arms import Memory
 
 from .checks import recalled

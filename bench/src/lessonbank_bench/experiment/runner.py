@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import lessonbank
-from lessonbank.types import Learned, Trajectory, Usage
-from lessonbank.types.ids import digest, now
+from lessonbank.contracts.records import Learned, Trajectory, Usage
+from lessonbank.contracts.records.ids import digest, now
 from lessonbank_bench.arms import Memory
 from lessonbank_bench.environments import Environment, Finished
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
-from lessonbank.types.ids import digest
 from lessonbank_bench.environments import Environment, Job
 
 from .records import Arm, Experiment, Phase

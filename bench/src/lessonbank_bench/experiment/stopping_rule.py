@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lessonbank.evidence.episodes import Flags, Ints
-from lessonbank.evidence.paired_test import STAKES, PairedTest
+from lessonbank.trials.paired_sequential import STAKES, PairedTest
 from lessonbank_bench.statistics import Interval
 
 from .distributions import Floats

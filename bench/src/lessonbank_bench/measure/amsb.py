@@ -23,8 +23,8 @@ from typing import Any
 
 import lessonbank
 from lessonbank import VERSION, Evidence, Parts, ReasoningBank, Safety
+from lessonbank.contracts.records import Extraction, Learned, Lesson, Run, Step, Trajectory
 from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.types import Extraction, Learned, Lesson, Run, Step, Trajectory
 
 Fate = StrEnum("Fate", ["stored", "redacted", "quarantined", "blocked"])
 """What became of a write, in AMSB's words."""

@@ -34,11 +34,11 @@ import anyio
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Learning, Lesson, Model, Parts, Run, Step, Trajectory, Verdict
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.errors import ModelError
 from lessonbank.guard.gate import ONE_RUN, LessonGate
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.learning.harm_check import HarmCheck
-from lessonbank.protocols import LanguageModel
 from lessonbank.wiring import recorded, resolve_models
 from lessonbank.wiring._models import bare_model
 from lessonbank_bench.measure.checkout import TESTS

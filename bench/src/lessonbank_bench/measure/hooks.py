@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import lessonbank
-from lessonbank.hooks import client
+from lessonbank.hosts import client
 
 _KEY, _SCOPE = "measure", "team"
 _WAIT = 60.0

@@ -25,13 +25,13 @@ from typing import Any, Final, Literal
 
 import lessonbank
 from lessonbank import ReasoningBank
-from lessonbank.config import Parts, Safety
+from lessonbank.contracts.records import Candidate, Extraction, Lesson, Outcome, Recall, Settlement, Step, Trajectory
+from lessonbank.contracts.settings import Parts, Safety
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import TrialPeriods
 from lessonbank.evidence.review import review
 from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.types import Candidate, Extraction, Lesson, Outcome, Recall, Settlement, Step, Trajectory
 
 Way = Literal["lies", "chosen truths"]
 World = Literal["discredit", "praise"]

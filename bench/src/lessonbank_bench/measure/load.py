@@ -32,9 +32,9 @@ from typing import Any, Final
 import numpy as np
 import psycopg
 
-from lessonbank.protocols import Store
-from lessonbank.service.keys import Keys
-from lessonbank.types import Add, Experience, Lesson
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Add, Experience, Lesson
+from lessonbank.http.service.keys import Keys
 from lessonbank.wiring import connect_async
 
 from .postgres import server

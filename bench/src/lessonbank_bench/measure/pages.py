@@ -29,9 +29,9 @@ import anyio.lowlevel
 
 import lessonbank
 from lessonbank import Step, Trajectory
+from lessonbank.contracts.records import Add
 from lessonbank.pages.serving import serve
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add
 
 from .store.banks import BATCH, experience
 from .store.workload import SCOPE, texts

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.protocols import Message
+from lessonbank.contracts.ports import Message
 from lessonbank.testing import ScriptedModel
 
 from .store.freezing import Ticker

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from lessonbank.contracts.records import Add, Experience, Lesson
 from lessonbank.stores.postgres import PostgresStore
-from lessonbank.types import Add, Experience, Lesson
 
 DIMENSIONS, CENTRES, LIMIT = 384, 500, 5
 SCOPE, OTHER, SPACE = "acme/support", "acme/sales", "measured:384"

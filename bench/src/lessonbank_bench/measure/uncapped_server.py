@@ -9,8 +9,8 @@ import asyncio
 import sys
 
 from lessonbank import Safety
-from lessonbank.service.application import application
-from lessonbank.service.serving import serve
+from lessonbank.http.service.application import application
+from lessonbank.http.service.serving import serve
 from lessonbank.wiring import connect_async
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 import lessonbank
+from lessonbank.contracts.records import Outcome, Trajectory
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.matts import Mode, Scaled
-from lessonbank.types import Outcome, Trajectory
 from lessonbank_bench.environments import Environment, Job
 
 from .scripted import FormExtractor, looked_at_again, selector

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
-from lessonbank._portal import run_sync
-from lessonbank.types import Extraction, Run, Trajectory, Verdict
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.records import Extraction, Run, Trajectory, Verdict
 
 _IN_VAIN = re.compile(
     r"\bnothing\b|\bno (?:effect|record|change)\b|\breject|\berror\b|\bfail|\bnot found\b|\bdenied\b"

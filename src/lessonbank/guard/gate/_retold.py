@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lessonbank.types import Lesson
+from lessonbank.contracts.records import Lesson
 
 # What is cut to its length may end before the mark is closed.
 _CALL = re.compile(r"`[^`\n]*(?:`|\Z)")

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
-from lessonbank.types import Json, ToolCall, Trajectory
+from lessonbank.contracts.records import Json, ToolCall, Trajectory
 
 from ._lookalikes import Sought
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from lessonbank.types import Json, Lesson, Trajectory
+from lessonbank.contracts.records import Json, Lesson, Trajectory
 
 from ._lookalikes import is_ordinary, named, people
 from ._run_texts import asked, ends, leaves, nfc, pairs_in, parts_of, texts_of

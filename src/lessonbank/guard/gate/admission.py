@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 from lessonbank.guard.sanitise import canonical, one_line
-from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import Shown
 from ._echo import codes_in as codes_in

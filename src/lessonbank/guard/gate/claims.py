@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lessonbank.contracts.records import AppliesTo, Choice, Lesson
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.types import AppliesTo, Choice, Lesson
 
 from ._empty import STOP, stem
 

@@ -12,9 +12,9 @@ from functools import cached_property, lru_cache
 from itertools import chain, islice, pairwise
 from typing import Final, Literal
 
+from lessonbank.contracts.records import Json, Trajectory
 from lessonbank.guard._characters import plain
 from lessonbank.guard.sanitise import SLOT
-from lessonbank.types import Json, Trajectory
 
 from ._empty import DENSE
 from ._literals import COMMON

@@ -8,11 +8,11 @@ from itertools import repeat
 from operator import is_
 from typing import TypeAlias, TypeVar, cast
 
-from lessonbank import types
+from lessonbank.contracts import records as types
+from lessonbank.contracts.ports import Redactor
+from lessonbank.contracts.records import Json, Record
 from lessonbank.errors import UsageError
 from lessonbank.guard._characters import before_backspaces, odd_in, plain
-from lessonbank.protocols import Redactor
-from lessonbank.types import Json, Record
 
 from ._redactor import PerRun, Redacting, Redaction
 from ._words import kind_of_name

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from lessonbank.contracts.ports import Redactor
 from lessonbank.guard._characters import BACKSPACE, before_backspaces, plain, struck
-from lessonbank.protocols import Redactor
 
 from ._detect import DETECTORS, found_in, found_near, found_together
 from ._numbers import LEAST, known_numbers

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from lessonbank.contracts.records import Lesson
 from lessonbank.guard.gate import EXTRACTIVE
-from lessonbank.types import Lesson
 
 from ._contradiction import disagreement
 from ._sentences import read_text

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from lessonbank.types import Lesson
+from lessonbank.contracts.records import Lesson
 
 from ._words import ANY_PHRASE, GLUE, NEGATIONS, ORDERING, PHRASES, PROTECTED, SAME, UNITS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank.types import Add, Change, Experience
+from lessonbank.contracts.records import Add, Change, Experience
 
 
 async def append(new: Experience, /) -> Sequence[Change]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lessonbank.arguments import attribute
-from lessonbank.protocols import Consolidator
+from lessonbank._base.checks import attribute
+from lessonbank.contracts.ports import Consolidator
 
 from .append import append
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lessonbank.contracts.ports import Consolidator, Decision, Store
+from lessonbank.contracts.records import Add, Change, Experience, Lesson, Merge, Replace, Retire
+from lessonbank.contracts.records.ids import now
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Retire
-from lessonbank.types.ids import now
 
+from .ask import asks_model
 from .retry import spent
 from .worth import Worth, by_age
 

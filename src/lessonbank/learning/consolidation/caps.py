@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, cast
 
-from lessonbank.config import Caps as Caps
+from lessonbank.contracts.ports import Consolidator, Store
+from lessonbank.contracts.records import Add, Change, Experience, JournalEntry, Merge, Rejected
+from lessonbank.contracts.records.ids import now
+from lessonbank.contracts.settings import Caps as Caps
 from lessonbank.guard.gate import MOST_REJECTED
-from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.protocols import Consolidator, Store
-from lessonbank.types import Add, Change, Experience, JournalEntry, Merge, Rejected
-from lessonbank.types.ids import now
+
+from .ask import asks_model
 
 _SPAN: Final = timedelta(hours=1)
 _ADDING: Final = ("add", "merge")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
+from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
+from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
-from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
-from lessonbank.types.repeats import repeats_of
 
 from ._words import PROTECTED
+from .ask import asks_model
 from .duplicates import rearranged, same_words
 from .one_wording import same_wording
 from .retry import spent

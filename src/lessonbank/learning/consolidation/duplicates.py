@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from lessonbank.types import Lesson
+from lessonbank.contracts.records import Lesson
 
 from ._contradiction import contradiction
 from ._sentences import Reading, Sentence, Word, bases, read

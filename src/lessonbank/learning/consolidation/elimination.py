@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank._version import VERSION
+from lessonbank.contracts.ports import Consolidator, Decision, Retriever
+from lessonbank.contracts.records import Add, Against, Change, Choice, Experience, Json, Lesson
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.records.repeats import repeats_of, taught_again, with_repeats
 from lessonbank.guard.gate import doubt
-from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.protocols import Consolidator, Decision, Retriever
-from lessonbank.types import Add, Against, Change, Choice, Experience, Json, Lesson
-from lessonbank.types.ids import new_id
-from lessonbank.types.repeats import repeats_of, taught_again, with_repeats
 
 from ._sentences import read_text
+from .ask import asks_model
 from .lineage import descent, merging
 from .recognise import held
 from .retry import spent

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lessonbank.contracts.records import Change, Experience, Lesson, Merge, Provenance, Restore, Retire, VerdictSource
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import MERGE, MERGED
-from lessonbank.types import Change, Experience, Lesson, Merge, Provenance, Restore, Retire, VerdictSource
 
 LONGEST_TASK = 2_000
 _LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")

@@ -11,15 +11,15 @@ from typing import Any, Final
 import json_repair
 from pydantic import BaseModel
 
-from lessonbank._concurrency import gather
+from lessonbank._base.aio import gather
 from lessonbank._version import VERSION
+from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
+from lessonbank.contracts.records import Add, Change, Experience, Json, Lesson, Usage
 from lessonbank.errors import ModelError
 from lessonbank.guard import clean, fence, nonce
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.quote import in_one_line, quoted
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
-from lessonbank.types import Add, Change, Experience, Json, Lesson, Usage
+from lessonbank.text.prompts import Prompt, load
 
 from ._contradiction import disagreement
 from ._sentences import Reading, bases, read

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lessonbank.contracts.ports import Consolidator, Store
+from lessonbank.contracts.records import Change, Experience, Lesson
 from lessonbank.guard.wording import said_once, wording_of
-from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.protocols import Consolidator, Store
-from lessonbank.types import Change, Experience, Lesson
+
+from .ask import asks_model
 
 
 @dataclass(frozen=True, slots=True)

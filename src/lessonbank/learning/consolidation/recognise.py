@@ -9,15 +9,15 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
-from lessonbank._concurrency import gather
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
+from lessonbank.contracts.records import Add, Experience, Json, Lesson, Usage
+from lessonbank.contracts.records.repeats import NOT_RECOGNISED, repeats_of, taught_again, with_repeats
 from lessonbank.errors import ModelError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.trust import IMPORTED
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
-from lessonbank.types import Add, Experience, Json, Lesson, Usage
-from lessonbank.types.repeats import NOT_RECOGNISED, repeats_of, taught_again, with_repeats
+from lessonbank.text.prompts import Prompt, load
 
 from ._moves import same_moves
 from ._sentences import bases, read

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
+from lessonbank.contracts.ports import Consolidator, Decision
+from lessonbank.contracts.records import Change, Edit, Experience, Trust, Usage
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.protocols import Consolidator, Decision
-from lessonbank.types import Change, Edit, Experience, Trust, Usage
 
 from .append import append
 

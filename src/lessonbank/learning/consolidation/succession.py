@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from lessonbank.contracts.records import Change, Experience, Json, Lesson, Replace, Topic, Trajectory, Trust
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.records.repeats import lesson_again, repeats_in, repeats_of, with_repeats
 from lessonbank.guard.gate import is_ordinary
 from lessonbank.guard.trust import independent
 from lessonbank.text.bm25 import words
-from lessonbank.types import Change, Experience, Json, Lesson, Replace, Topic, Trajectory, Trust
-from lessonbank.types.ids import new_id
-from lessonbank.types.repeats import lesson_again, repeats_in, repeats_of, with_repeats
 
 from ._sentences import read
 from .duplicates import compare, overlap

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Lesson
+from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.contracts.records.timeline import reached, successors
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
-from lessonbank.protocols import Store
-from lessonbank.types import Lesson
-from lessonbank.types.settings import REVIEW
-from lessonbank.types.timeline import reached, successors
 
 
 class Worth(Protocol):

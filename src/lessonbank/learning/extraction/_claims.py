@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal, cast, get_args
 
+from lessonbank.contracts.records import AppliesTo, Choice, Reach
 from lessonbank.guard.quote import in_one_line
-from lessonbank.types import AppliesTo, Choice, Reach
 
 Beside = Literal["same", "sharper", "contradicts"]
 _REACHES: Final[dict[str, Reach]] = {"organization": "organisation", **{reach: reach for reach in get_args(Reach)}}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from lessonbank.types import Reach
+from lessonbank.contracts.records import Reach
 
 
 class _Shown(BaseModel):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.contracts.records import Against, Json, Lesson
 from lessonbank.guard import canonical_line, fence
-from lessonbank.prompts import load
+from lessonbank.text.prompts import load
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
-from lessonbank.types import Against, Json, Lesson
 
 from .parsing import Draft
 

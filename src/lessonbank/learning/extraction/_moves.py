@@ -10,9 +10,9 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final, Literal, cast
 
+from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Trajectory
 from lessonbank.guard import one_line
 from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
-from lessonbank.types import Action, Json, Observation, ToolCall, Trajectory
 
 from ._commands import only_looks
 from ._slots import Shown, action_line, called, message

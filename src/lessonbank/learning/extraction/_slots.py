@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, cast
 
+from lessonbank.contracts.records import Json, ToolCall
 from lessonbank.guard import plain
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, words
-from lessonbank.types import Json, ToolCall
 
 _READ: Final = 20_000
 _TEXT: Final = f"<text from {REQUEST}>"

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from lessonbank._concurrency import aside
+from lessonbank._base.aio import aside
 from lessonbank._version import VERSION
+from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
+from lessonbank.contracts.records.runs import is_brief
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import EXTRACTIVE
 from lessonbank.guard.gate.run_values import RunValues
-from lessonbank.types import Extraction, Kind, Lesson, Provenance, Run
-from lessonbank.types.runs import is_brief
 
 from ._commands import is_about, tries_again, writes_a_file
 from ._moves import Move, is_command_run, moves

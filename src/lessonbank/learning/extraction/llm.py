@@ -10,16 +10,10 @@ from typing import Self
 from anyio import to_thread
 from pydantic import BaseModel
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 from lessonbank._version import VERSION
-from lessonbank.errors import ExtractionError
-from lessonbank.guard import fence, nonce, one_line
-from lessonbank.guard.quote import in_one_line
-from lessonbank.learning.agent_prefix import agent_prefix
-from lessonbank.prompts import Prompt
-from lessonbank.protocols import CUT, LanguageModel
-from lessonbank.text.rendering import View, estimate_tokens, render, render_instructions
-from lessonbank.types import (
+from lessonbank.contracts.ports import CUT, LanguageModel
+from lessonbank.contracts.records import (
     Extraction,
     Kind,
     Lesson,
@@ -30,6 +24,12 @@ from lessonbank.types import (
     Verdict,
     VerdictSource,
 )
+from lessonbank.errors import ExtractionError
+from lessonbank.guard import fence, nonce, one_line
+from lessonbank.guard.quote import in_one_line
+from lessonbank.learning.agent_prefix import agent_prefix
+from lessonbank.text.prompts import Prompt
+from lessonbank.text.rendering import View, estimate_tokens, render, render_instructions
 
 from ._forms import ContrastLessons, ContrastLessonsBeside, Lessons, LessonsBeside
 from ._grounding import grounded, shown_steps

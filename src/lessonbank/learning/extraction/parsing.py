@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import AppliesTo, Choice, Kind
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.guard.quote import in_one_line, whole
-from lessonbank.types import AppliesTo, Choice, Kind
 
 from ._claims import Beside, choice_of, reach_of, stand_of
 from ._markdown import markdown_lessons

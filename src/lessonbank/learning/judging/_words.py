@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from lessonbank.types import Outcome
+from lessonbank.contracts.records import Outcome
 
 _SUCCESS: frozenset[str] = frozenset(
     {

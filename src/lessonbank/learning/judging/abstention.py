@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lessonbank.protocols import Judge
-from lessonbank.types import Trajectory, Verdict
+from lessonbank.contracts.ports import Judge
+from lessonbank.contracts.records import Trajectory, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from lessonbank.contracts.ports import CUT, Completion, Judge, LanguageModel, Message
+from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.errors import ModelError, ModelTimeout, OutputError
 from lessonbank.guard.quote import quoted
-from lessonbank.prompts import Prompt
-from lessonbank.protocols import CUT, Completion, Judge, LanguageModel, Message
-from lessonbank.types import Trajectory, Verdict
+from lessonbank.text.prompts import Prompt
 
 from .parsing import Reading
 

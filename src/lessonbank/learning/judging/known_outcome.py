@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-from lessonbank.arguments import a_number, is_a, shown
+from lessonbank._base.checks import a_number, is_a, shown
+from lessonbank.contracts.records import Outcome, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.types import Outcome, Trajectory, Verdict
 
 CRASH_CONFIDENCE = 0.9
 """A crashed run may have done its task before it stopped; most have not."""

@@ -9,13 +9,13 @@ from typing import Literal
 from anyio import to_thread
 from pydantic import BaseModel
 
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.errors import PromptError, UsageError
 from lessonbank.guard import fence, nonce
 from lessonbank.learning.agent_prefix import agent_prefix
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.text.prompts import Prompt, load
 from lessonbank.text.rendering import View, estimate_tokens, incomplete_steps, render
-from lessonbank.types import Trajectory, Verdict
 
 from .ask import Answer, ask, is_blank, unknown
 from .parsing import Reading, parse_verdict

@@ -8,11 +8,11 @@ from typing import Literal
 
 from anyio import to_thread
 
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.guard import fence, nonce
-from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.text.prompts import Prompt, load
 from lessonbank.text.rendering import estimate_tokens, excerpt, render, render_steps
-from lessonbank.types import Trajectory, Verdict
 
 from .ask import ask, is_blank, unknown
 from .parsing import Reading, parse_verdict

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import json_repair
 
+from lessonbank.contracts.records import Outcome
 from lessonbank.errors import JudgeError
 from lessonbank.guard.quote import in_one_line, quoted
-from lessonbank.types import Outcome
 
 from ._thinking import spoken
 from ._words import confidence_of, outcome_of

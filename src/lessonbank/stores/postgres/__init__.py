@@ -12,14 +12,14 @@ import psycopg
 from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
+from lessonbank.contracts.records import SUBMITTED, Experience, JournalEntry, Match, Recall, Trajectory
+from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
 from lessonbank.stores._vectors import unit
-from lessonbank.types import SUBMITTED, Experience, JournalEntry, Match, Recall, Trajectory
-from lessonbank.types.queue import IN_HAND
 
 from . import (
     _copying,
@@ -40,7 +40,7 @@ from ._database import EVERY, Connection, Database, finished, prepared, said, tr
 from ._rows import experience_of
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lessonbank.contracts.records import Add, Merge, Replace, Rollback
+from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._entries import entry_of
 from lessonbank.stores._packing import packed, unpacked
-from lessonbank.types import Add, Merge, Replace, Rollback
-from lessonbank.types.timeline import live
 
 from ._database import Connection, do, many, rows
 from ._rebuild import rebuild

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from lessonbank.contracts.records import Experience, Lesson
+from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.stores._listing import attempts_of, listed
-from lessonbank.types import Experience, Lesson
-from lessonbank.types.repeats import repeats_of
 
 from ._database import Connection, do, many, rows
 from ._rows import VISIBLE

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Final
 
-from lessonbank._counting import counted
+from lessonbank._base.plural import counted
 
 from ._database import Connection, row, rows
 from ._migrations import NEWEST, STEPS, version

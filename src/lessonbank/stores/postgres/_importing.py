@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
-from lessonbank.types import Experience, Recall, Trajectory
 
 from ._database import Connection, row
 from ._present import Present, foreseen_of
@@ -17,7 +17,7 @@ from ._rows import make_scope
 from ._write import apply, keep, record
 
 if TYPE_CHECKING:
-    from lessonbank.types.timeline import Entry
+    from lessonbank.contracts.records.timeline import Entry
 
 
 class Receiver:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
+from lessonbank.contracts.records import Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
@@ -20,7 +21,6 @@ from lessonbank.stores._listing import (
 )
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
-from lessonbank.types import Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
 
 from ._database import Connection, row, rows
 from ._read import FAILED, UNSETTLED, holding, trajectory

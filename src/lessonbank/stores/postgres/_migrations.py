@@ -15,8 +15,8 @@ from typing import Final
 
 import psycopg
 
+from lessonbank.contracts.ports import RECEIPT_SECRET
 from lessonbank.errors import StoreUnavailable, VersionMismatch
-from lessonbank.protocols import RECEIPT_SECRET
 
 from ._database import Connection, do, finished, row, translated
 from ._write import set_setting

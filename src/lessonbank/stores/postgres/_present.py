@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
+from lessonbank.contracts.records import Add, Change, Edit, Experience, Merge, Rejudge, Replace, Restore, Retire, Trust
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
-from lessonbank.types import Add, Change, Edit, Experience, Merge, Rejudge, Replace, Restore, Retire, Trust
 
 from ._database import Answer, Connection, ask
 from ._read import LEARNED, learned_of

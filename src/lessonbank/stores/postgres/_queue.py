@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+from lessonbank.contracts.records import Claim, Queue, Trajectory
+from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
-from lessonbank.types import Claim, Queue, Trajectory
-from lessonbank.types.ids import now
 
 from ._database import Connection, do, row, rows
 from ._read import FAILED, UNSETTLED

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
+from lessonbank.contracts.records import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 from lessonbank.errors import NotFound
 from lessonbank.stores._entries import entry_of, may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
-from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
 from ._database import Connection, row, rows
 from ._rows import experience_of, experiences_at

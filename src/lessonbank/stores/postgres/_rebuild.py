@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import entry_of, named, readable_entry
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
-from lessonbank.types.repeats import repeats_of
-from lessonbank.types.timeline import Entry, live
 
 from ._database import Connection, do, many, row, rows
 from ._derived import attempt_rows, derive, lesson_rows, recount, refresh_shown, settle_pending

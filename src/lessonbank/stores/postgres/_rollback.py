@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
+from lessonbank.contracts.records import Experience, JournalEntry, Rollback
+from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target, held_again, held_back
 from lessonbank.stores._entries import Batch, entry_of
 from lessonbank.stores._packing import packed_records, unpacked
-from lessonbank.types import Experience, JournalEntry, Rollback
-from lessonbank.types.timeline import Entry, folded, live
 
 from ._database import Connection, do, rows
 from ._derived import derive, recount, refresh_shown, settle_pending, underive

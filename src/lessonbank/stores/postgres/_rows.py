@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.contracts.records import Experience
+from lessonbank.contracts.records.repeats import repeats_of, shown_with
 from lessonbank.stores._listing import may_hold
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
-from lessonbank.types import Experience
-from lessonbank.types.repeats import repeats_of, shown_with
 
 from ._database import Answer, Connection, ask, do, row, rows
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from lessonbank.contracts.records import Match
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, unit
-from lessonbank.types import Match
 
 from ._database import Connection, UnitRow, do, many, row, rows
 from ._rows import VISIBLE, experiences_at, find_scope, found_at, numbers_of
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 _SLACK: Final = 1e-5
 """Scores that are equal once they are rounded differ by no more."""

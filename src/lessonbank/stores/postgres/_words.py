@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from lessonbank.contracts.records import Match
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import K1, B, bounds, scores, words
-from lessonbank.types import Match
 
 from ._database import Connection, rows
 from ._postings import Places, places_of

@@ -6,6 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.contracts.records import Edit, Experience, JournalEntry, Recall, Settle, Trajectory
+from lessonbank.contracts.records.ids import now
+from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
@@ -13,18 +18,6 @@ from lessonbank.stores._listing import is_unfinished, noted_again, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
 from lessonbank.text.bm25 import words
-from lessonbank.types import (
-    Edit,
-    Experience,
-    JournalEntry,
-    Recall,
-    Settle,
-    Trajectory,
-)
-from lessonbank.types.ids import now
-from lessonbank.types.queue import IN_HAND
-from lessonbank.types.repeats import repeats_of
-from lessonbank.types.settings import REVIEW
 
 from ._database import Connection, ask, do, many, rows
 from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive

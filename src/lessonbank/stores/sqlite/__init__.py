@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from anyio import to_thread
 
+from lessonbank.contracts.records import Experience, JournalEntry, Match, Recall, Trajectory
+from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
 from lessonbank.stores._streams import result
 from lessonbank.stores._vectors import unit
-from lessonbank.types import Experience, JournalEntry, Match, Recall, Trajectory
-from lessonbank.types.queue import IN_HAND
 
 from . import (
     _backup,
@@ -42,7 +42,7 @@ from ._log import empty_log
 from ._matrices import Matrices
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")

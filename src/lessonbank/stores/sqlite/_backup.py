@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from lessonbank._replacing import abandon, begin, finish, is_database, refuse_odd_bank
+from lessonbank._base.atomic_write import abandon, begin, finish, is_database, refuse_odd_bank
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._origin import move_away

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Add, Merge, Replace, Rollback
+from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._vectors import from_blob
-from lessonbank.types import Add, Merge, Replace, Rollback
-from lessonbank.types.timeline import live
 
 from ._checks import checksum
 from ._rebuild import journal_of, rebuild

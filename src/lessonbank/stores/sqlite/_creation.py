@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from lessonbank._replacing import abandon, begin, synced
+from lessonbank._base.atomic_write import abandon, begin, synced
 from lessonbank.errors import StoreUnavailable
 
 from ._errors import unavailable

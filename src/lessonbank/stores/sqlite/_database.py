@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lessonbank._replacing import refuse_odd_bank
+from lessonbank._base.atomic_write import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from . import _forks

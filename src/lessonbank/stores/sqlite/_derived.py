@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
+from lessonbank.contracts.records import Experience, Json, Recall, Trajectory
+from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.stores._listing import attempts_of, listed, tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.text.bm25 import words
-from lessonbank.types import Experience, Json, Recall, Trajectory
-from lessonbank.types.repeats import repeats_of
 
 from . import _lengths, _lesson_words
 from ._rows import AMONG_IDS, among_ids, mark, replace_terms, task_terms

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._records import encodable
-from lessonbank.types import Experience, Recall, Trajectory
 
 from ._journal import Batch
 from ._read import recall, repeating, settlement
@@ -16,7 +16,7 @@ from ._rows import find_scope, make_scope
 from ._write import Present, apply, keep, record
 
 if TYPE_CHECKING:
-    from lessonbank.types.timeline import Entry
+    from lessonbank.contracts.records.timeline import Entry
 
 
 class Receiver:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, repeat
 from typing import Final
 
+from lessonbank.contracts.records import JournalEntry
+from lessonbank.contracts.records.ids import now
 from lessonbank.stores._entries import Batch as Batch
 from lessonbank.stores._entries import Journalled
 from lessonbank.stores._records import microseconds, moment
-from lessonbank.types import JournalEntry
-from lessonbank.types.ids import now
 
 from ._checks import checksum
 from ._rows import ScopeRow, among, journal_number

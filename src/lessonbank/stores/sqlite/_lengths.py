@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
 from lessonbank.errors import StoreDamaged
 
 from ._rows import journal_number

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Experience
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import words
-from lessonbank.types import Experience
 
 from ._rows import experience_of, packed_at, replace_terms, term, terms
 

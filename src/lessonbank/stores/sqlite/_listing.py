@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Final
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Json, Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
@@ -24,17 +25,6 @@ from lessonbank.stores._listing import (
 )
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
-from lessonbank.types import (
-    Json,
-    Kind,
-    Lesson,
-    LessonState,
-    Outcome,
-    Recall,
-    Run,
-    RunStatus,
-    Trajectory,
-)
 
 from ._derived import EXPERIENCE, RECALL, RUN, TAIL
 from ._lesson_words import INDEXED, asking

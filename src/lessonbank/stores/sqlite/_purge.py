@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.records.settings import keys_of
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -34,9 +37,6 @@ from lessonbank.stores._past import (
     texts_lost,
 )
 from lessonbank.stores._records import loaded, microseconds
-from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
-from lessonbank.types.ids import new_id
-from lessonbank.types.settings import keys_of
 
 from . import _lesson_words
 from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Collection
 from typing import Final
 
+from lessonbank.contracts.records import Claim, Queue, Trajectory
+from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
-from lessonbank.types import Claim, Queue, Trajectory
-from lessonbank.types.ids import now
 
 from ._read import FAILED, UNSETTLED
 from ._rows import AMONG_IDS, among_ids, find_scope

@@ -6,13 +6,13 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 from lessonbank.errors import NotFound, StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
-from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
 from ._checks import checksum
 from ._connection import Connection

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Final
 
+from lessonbank.contracts.records import Experience, Settle
 from lessonbank.stores._entries import named as named
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Experience, Settle
 
 from . import _lesson_words
 from ._derived import derive, recount, reindex_words, relist, settle_all

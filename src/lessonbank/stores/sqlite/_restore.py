@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from lessonbank._replacing import abandon, begin, finish, is_database, refuse_odd_bank
+from lessonbank._base.atomic_write import abandon, begin, finish, is_database, refuse_odd_bank
+from lessonbank.contracts.records import Counts, FileState, Restored
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.stores._records import moment
-from lessonbank.types import Counts, FileState, Restored
 
 from ._backup import check_whole, copy
 from ._database import Database

@@ -7,12 +7,12 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Experience, JournalEntry, Rollback
+from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target, held_again, held_back
 from lessonbank.stores._packing import packed_records, unpacked
-from lessonbank.types import Experience, JournalEntry, Rollback
-from lessonbank.types.timeline import Entry, folded, live
 
 from ._derived import recount, settle_all, underive
 from ._rows import (

@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace
+from lessonbank.contracts.records.repeats import repeats_of, shown_with
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import entry_of as entry_of
 from lessonbank.stores._listing import may_hold
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.stores._vectors import PARTS as PARTS
-from lessonbank.types import Add, Experience, Lesson, Merge, Replace
-from lessonbank.types.repeats import repeats_of, shown_with
 
 from ._checks import checksum
 

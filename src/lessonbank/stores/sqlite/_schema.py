@@ -9,8 +9,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
+from lessonbank.contracts.ports import RECEIPT_SECRET
 from lessonbank.errors import StoreUnavailable, VersionMismatch
-from lessonbank.protocols import RECEIPT_SECRET
 
 from ._checks import checksum
 from ._connection import patiently, transaction

@@ -14,7 +14,7 @@ from ._checks import checksum
 from ._rows import AMONG, AMONG_IDS, PARTS, ScopeRow, SpaceRow, among, among_ids, find_space, numbers_of
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 FRESH: Final = 256
 """Vectors that lie in rows of their own before they are joined."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lessonbank.contracts.records import Experience, Match
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._matrix import Matrix, MatrixSnapshot, ranked
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
-from lessonbank.types import Experience, Match
 
 from ._matrices import Matrices, Slot
 from ._rows import (
@@ -34,7 +34,7 @@ from ._rows import (
 )
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 _BATCH: Final = 64
 """Rows that are read from a block at a time."""

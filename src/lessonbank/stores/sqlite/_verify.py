@@ -9,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any, Final
 
+from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import readable_entry
 from lessonbank.stores._listing import attempts_of, listed, tags
@@ -16,9 +19,6 @@ from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
-from lessonbank.types.repeats import repeats_of
-from lessonbank.types.timeline import Entry, live
 
 from . import _lesson_words
 from ._checks import VECTORS, checksum

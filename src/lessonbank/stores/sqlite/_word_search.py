@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from lessonbank._batches import batches
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Match
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import bounds, scores, whole, words
-from lessonbank.types import Match
 
 from ._lengths import Numbers
 from ._rows import AMONG, SHOWS, ScopeRow, among, find_scope, found_at, numbers_of

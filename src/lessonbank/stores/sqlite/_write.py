@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank._batches import batches
-from lessonbank.errors import NotFound
-from lessonbank.stores._changes import Draft, planned
-from lessonbank.stores._entries import erased_since
-from lessonbank.stores._listing import is_unfinished, noted_again
-from lessonbank.stores._packing import packed, packed_records, unpacked
-from lessonbank.stores._records import encodable, loaded, microseconds
-from lessonbank.text.bm25 import words
-from lessonbank.types import (
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import (
     SUBMITTED,
     Add,
     Edit,
@@ -27,9 +20,16 @@ from lessonbank.types import (
     Settle,
     Trajectory,
 )
-from lessonbank.types.ids import now
-from lessonbank.types.queue import IN_HAND
-from lessonbank.types.settings import REVIEW
+from lessonbank.contracts.records.ids import now
+from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.errors import NotFound
+from lessonbank.stores._changes import Draft, planned
+from lessonbank.stores._entries import erased_since
+from lessonbank.stores._listing import is_unfinished, noted_again
+from lessonbank.stores._packing import packed, packed_records, unpacked
+from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.text.bm25 import words
 
 from . import _lesson_words
 from ._checks import checksum
@@ -51,7 +51,7 @@ from ._rows import (
 from ._vector_blocks import drop, forget, place
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 
 _NEWEST: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from lessonbank.config import OFF
+from lessonbank.contracts.settings import OFF
 from lessonbank.errors import NotFound
 
 from . import SqliteStore

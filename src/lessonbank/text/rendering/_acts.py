@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lessonbank.types import Trajectory
+from lessonbank.contracts.records import Trajectory
 
 from ._pages import is_page, read_page
 from ._scenes import Block, Line, Rank, Scene, observed

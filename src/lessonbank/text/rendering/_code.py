@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 
-from lessonbank.types import Trajectory
+from lessonbank.contracts.records import Trajectory
 
 from ._scenes import Block, Line, Rank, Scene, observed
 from ._went import with_result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lessonbank.types import Trajectory
+from lessonbank.contracts.records import Trajectory
 
 from ._excerpt import unify
 from ._parts import Part

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lessonbank.types import Trajectory
+from lessonbank.contracts.records import Trajectory
 
 from ._excerpt import unify
 from ._pages import is_page

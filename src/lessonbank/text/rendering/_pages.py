@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from lessonbank._counting import counted
-from lessonbank.types import Trajectory
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Trajectory
 
 from ._scenes import Block, Line, Rank, Scene, pieces
 

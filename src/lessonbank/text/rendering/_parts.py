@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lessonbank.types import Json, Observation, Step, ToolCall
+from lessonbank.contracts.records import Json, Observation, Step, ToolCall
 
 from ._excerpt import block_size, clip, error_line, is_troubled, unify, width
 

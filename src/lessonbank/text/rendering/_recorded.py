@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.errors import UsageError
-from lessonbank.types import Step, Trajectory
 
 from ._ends import last_words
 from ._excerpt import BYTES_PER_TOKEN, clip, unify

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lessonbank.types import Trajectory
+from lessonbank.contracts.records import Trajectory
 
 from ._excerpt import unify
 from ._scenes import Block, Line, Rank, Scene

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from lessonbank.contracts.records import Json, Trajectory
 from lessonbank.text.bounded_json import parse
-from lessonbank.types import Json, Trajectory
 
 from ._parts import as_json
 from ._scenes import Block, Line, Rank, Scene

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from lessonbank.types import Trajectory
-from lessonbank.types.tools import tools_of
+from lessonbank.contracts.records import Trajectory
+from lessonbank.contracts.records.tools import tools_of
 
 from ._acts import acts
 from ._code import code

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from lessonbank.types import Observation, Step, ToolCall, Trajectory
+from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
 
 from ._excerpt import error_places, is_troubled, unify
 from ._parts import SPEECH, as_json, speaker

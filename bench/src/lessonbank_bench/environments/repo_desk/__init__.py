@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import cast
 
+from lessonbank.contracts.ports import LanguageModel
 from lessonbank.errors import UsageError
-from lessonbank.protocols import LanguageModel
 from lessonbank_bench.environments.interface import ANEW, Finished, Job, Settings
 from lessonbank_bench.environments.memories import ArmMemories
 from lessonbank_bench.environments.mini_loading import mini

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from lessonbank.contracts.ports import Completion, Message
 from lessonbank.demo.reading import Statement, opinion, read
-from lessonbank.protocols import Completion, Message
 
 from .world import PREFIXES
 

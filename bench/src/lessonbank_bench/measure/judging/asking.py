@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Literal, cast
 
 from lessonbank import AsyncReasoningBank, Learning, Model, Parts, Run, Verdict, connect_async, wiring
-from lessonbank._concurrency import gather
-from lessonbank.config import UNSET
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.settings import UNSET
 from lessonbank.errors import ExtractionError, ModelError, UsageError
 from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.models.recorded import Recorded
-from lessonbank.prompts import Prompt, for_domain, load, load_file
-from lessonbank.protocols import LanguageModel
+from lessonbank.providers.models.recorded import Recorded
+from lessonbank.text.prompts import Prompt, for_domain, load, load_file
 
 from .kept import Kept, Setting
 from .labelled import Labelled

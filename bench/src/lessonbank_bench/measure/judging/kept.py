@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError
 
+from lessonbank.contracts.records import Record
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import one_line
-from lessonbank.types import Record
 
 
 class Setting(Record):

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from lessonbank import Trajectory, importers
+from lessonbank.contracts.records.tools import TOOLS
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.types.tools import TOOLS
 
 DOMAINS: Final = ("general", "web", "code")
 

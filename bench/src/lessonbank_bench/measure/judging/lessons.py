@@ -13,16 +13,16 @@ import json_repair
 from pydantic import BaseModel
 
 from lessonbank import wiring
-from lessonbank._concurrency import gather
-from lessonbank.config import Model
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Record, Usage
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.settings import Model
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.guard import fence, nonce, one_line
 from lessonbank.learning.agent_prefix import agent_prefix
-from lessonbank.prompts import load_file
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.text.prompts import load_file
 from lessonbank.text.rendering import render
-from lessonbank.types import Record, Usage
-from lessonbank.types.ids import digest
 from lessonbank_bench.experiment.distributions import mcnemar
 
 from .figures import Share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank.types import Outcome, Record, Usage
+from lessonbank.contracts.records import Outcome, Record, Usage
 
 
 class Opinion(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank.reports.svg import (
+from lessonbank.pages.reports.svg import (
     BOTTOM,
     HEIGHT,
     LEFT,

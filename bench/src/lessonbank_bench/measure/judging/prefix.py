@@ -15,10 +15,10 @@ import anyio
 from pydantic import BaseModel
 
 from lessonbank import Run, Verdict
+from lessonbank.contracts.ports import Completion, Message
 from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.prompts import for_domain
-from lessonbank.protocols import Completion, Message
+from lessonbank.text.prompts import for_domain
 from lessonbank.text.rendering import estimate_tokens
 
 from .labelled import Labelled, read_labelled

@@ -12,15 +12,15 @@ import json_repair
 from pydantic import BaseModel
 
 from lessonbank import Evidence, Extraction, Learning, Lesson, Model, Parts, Retrieval, Run, connect_async, wiring
-from lessonbank._concurrency import gather
+from lessonbank._base.aio import gather
+from lessonbank.contracts.ports import LanguageModel, Message
+from lessonbank.contracts.records import Recall, Record, Usage
+from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.guard import fence, nonce, one_line
 from lessonbank.learning.agent_prefix import agent_prefix
-from lessonbank.prompts import load_file
-from lessonbank.protocols import LanguageModel, Message
+from lessonbank.text.prompts import load_file
 from lessonbank.text.rendering import estimate_tokens, render
-from lessonbank.types import Recall, Record, Usage
-from lessonbank.types.ids import digest
 
 from .figures import Share
 from .kept import Kept

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 import lessonbank
 from lessonbank import Evidence, Recall, Step, Trajectory
+from lessonbank.contracts.records import Candidate, Settle, Settlement
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.report import report
-from lessonbank.types import Candidate, Settle, Settlement
 from lessonbank_bench.measure.simulator import Episodes as Simulated
 from lessonbank_bench.measure.simulator import Pairs, World, planted_bank
 from lessonbank_bench.measure.simulator.driving import SCOPE, task_text
@@ -29,7 +29,7 @@ from .table import Row, averaged
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
-    from lessonbank.protocols import Store
+    from lessonbank.contracts.ports import Store
 
 Floats = NDArray[np.float64]
 _SETTLED, _TASKS, _WARM = 2000, 300, 25

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lessonbank.evidence.draws import Holdout, TrialPeriods, Withholding
+from lessonbank.contracts.withholding import Withholding
+from lessonbank.evidence.draws import Holdout, TrialPeriods
 from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Unit, making, play, seen
 
 from .sampling import Sampling, told

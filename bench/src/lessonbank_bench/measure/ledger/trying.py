@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lessonbank.evidence.paired_test import plan_trial
-from lessonbank.evidence.trial_design import Design, PairEvidence, TrialRun
+from lessonbank.trials.design import Design, PairEvidence, TrialRun
+from lessonbank.trials.paired_sequential import plan_trial
 
 from .sampling import Sampling, told
 from .table import Row, counted

@@ -11,11 +11,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from lessonbank.embedders.hashing import HashingEmbedder
-from lessonbank.protocols import Embedder, Retriever, Store, Vectors
-from lessonbank.retrieving import DenseRetriever, HybridRetriever, LexicalRetriever, WordFloor
+from lessonbank.contracts.ports import Embedder, Retriever, Store, Vectors
+from lessonbank.contracts.records import Add, Experience, Lesson
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.search import DenseRetriever, HybridRetriever, LexicalRetriever, WordFloor
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add, Experience, Lesson
 from lessonbank_bench import stream
 
 from .labels import SCOPE, Collection, change, read, repository, template, transfer

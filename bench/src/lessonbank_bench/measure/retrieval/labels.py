@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import lessonbank
-from lessonbank.types import Lesson
+from lessonbank.contracts.records import Lesson
 
 SCOPE = "bench"
 Rows: TypeAlias = Sequence[Mapping[str, Any]]

@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 
 import lessonbank
+from lessonbank.contracts.records import Extraction, Lesson, Run
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Extraction, Lesson, Run
 
 from .places import TESTS, cases
 from .table import Row, counted

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lessonbank import importers
-from lessonbank.guard.gate import LessonGate
-from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
-from lessonbank.types import (
+from lessonbank.contracts.records import (
     Action,
     Extraction,
     Lesson,
@@ -24,6 +22,8 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.guard.gate import LessonGate
+from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
 
 from .places import ROOT, SHARED, cases
 from .table import Row, share

@@ -11,9 +11,9 @@ from typing import Any
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.config import UNSET
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Step, Trajectory
+from lessonbank.contracts.settings import UNSET
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Extraction, Lesson, Recall, Run, Step, Trajectory
 
 from .admitting import SETS, decide
 from .places import cases

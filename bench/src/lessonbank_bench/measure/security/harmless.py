@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory, Verdict
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.redact import redact
 from lessonbank.guard.sanitise import canonical
-from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
 
 from .admitting import fate
 from .places import cases

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 import lessonbank
-from lessonbank.config import UNSET
-from lessonbank.types import Experience, Lesson, Run, Verdict
+from lessonbank.contracts.records import Experience, Lesson, Run, Verdict
+from lessonbank.contracts.settings import UNSET
 
 from .places import TESTS
 from .table import Row, counted, share

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Parts, Safety
+from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory
 
 from .table import Row
 

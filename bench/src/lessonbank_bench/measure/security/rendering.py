@@ -13,11 +13,11 @@ from .places import CORPUS  # isort: skip - it makes what lies beside the corpor
 import structural
 from structural_checks import Case, bad_characters, live_in, roles_in, template_tokens, tokens_in
 
-from lessonbank.arguments import mended
-from lessonbank.prompts import load
-from lessonbank.retrieving.injection import Injector
-from lessonbank.types import Experience, Found, Lesson, Match
-from lessonbank.types.ids import digest, new_id
+from lessonbank._base.checks import mended
+from lessonbank.contracts.records import Experience, Found, Lesson, Match
+from lessonbank.contracts.records.ids import digest, new_id
+from lessonbank.search.injection import Injector
+from lessonbank.text.prompts import load
 
 RECALL = "1" * 32
 NONCE = digest(RECALL)[:8]

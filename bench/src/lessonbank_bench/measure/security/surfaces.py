@@ -16,14 +16,14 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank.arguments import mended
+from lessonbank._base.checks import mended
 from lessonbank.cli import app
-from lessonbank.events import Event, FellBack
+from lessonbank.contracts.events import Event, FellBack
+from lessonbank.contracts.records import Add, Experience, Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.guard.sanitise import canonical, fence
 from lessonbank.learning.judging import LLMJudge
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Step, Trajectory
 
 from .places import CORPUS
 from .rendering import FRAME, NONCE, RENDERERS, TOKENS, encodable, faults, text_faults

@@ -11,9 +11,9 @@ from types import FrameType
 from typing import Any
 
 import lessonbank
+from lessonbank.contracts.records import Extraction, Lesson, Step, Trajectory
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.types import Extraction, Lesson, Step, Trajectory
 from lessonbank_bench.measure.pauses import messages
 
 from .table import Row

@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 
 import lessonbank.stores
+from lessonbank.contracts.records import Add, Experience, Lesson
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add, Experience, Lesson
 
 from . import workload
 from .clock import Stopwatch

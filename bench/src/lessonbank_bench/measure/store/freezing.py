@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Step, Trajectory
 
 from .banks import BATCH, Adding, Part, experience, portions
 from .figures import Figure, Target

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-import lessonbank.retrieving
-from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.retrieving import (
+import lessonbank.search
+from lessonbank.contracts.ports import Embedder, Retriever, Store
+from lessonbank.search import (
     DenseRetriever,
     Diverse,
     Floor,
@@ -66,9 +66,9 @@ async def _ways(store: Store, embedder: Embedder) -> tuple[dict[str, Retriever],
 
 
 async def _lesson_level(store: Store, embedder: Embedder) -> tuple[Retriever | None, str]:
-    make = getattr(lessonbank.retrieving, "LessonRetriever", None)
+    make = getattr(lessonbank.search, "LessonRetriever", None)
     if make is None:
-        return None, "lessonbank.retrieving has no LessonRetriever"
+        return None, "lessonbank.search has no LessonRetriever"
     try:
         retriever: Retriever = make(store, embedder)
     except TypeError as error:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lessonbank.contracts.records import Experience, PromptRef, Provenance, RunRef, Verdict
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Experience, PromptRef, Provenance, RunRef, Verdict
 
 from .banks import Built, Part, add, experience, on_disk, portions
 from .figures import Figure, Target

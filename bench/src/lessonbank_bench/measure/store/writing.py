@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from lessonbank.contracts.records import Experience
 from lessonbank.errors import LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Experience
 
 from . import processes
 from .banks import Adding, experience

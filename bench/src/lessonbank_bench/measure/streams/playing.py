@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from lessonbank.types import Candidate, GroupDraw, Recall, Settlement
-from lessonbank.types.record import Record
+from lessonbank.contracts.records import Candidate, GroupDraw, Recall, Settlement
+from lessonbank.contracts.records.record import Record
 
 from .stream import Flags, Floats, Stream
 from .truth import Drawn

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lessonbank.evidence.draws import FollowsEvidence, Withholding
+from lessonbank.contracts.withholding import Withholding
+from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.review import Review, review
 from lessonbank.evidence.stored_ledger import harmful_units, unit_reviews

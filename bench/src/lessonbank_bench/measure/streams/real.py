@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import lessonbank
 from lessonbank import Evidence, Experience, Extraction, Learning, Lesson, Parts, Retrieval, Run, Step, Trajectory
+from lessonbank.contracts.records import Found, Match, Recall
 from lessonbank.evidence import Lift
 from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.review import Review, review
-from lessonbank.types import Found, Match, Recall
 
 from .playing import SCOPE, TRUTH, Come, play
 from .rows import Straight
@@ -19,7 +19,7 @@ from .stream import Planted, Stream
 from .truth import Drawn, changes
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.contracts.ports import Vectors
 
 
 class Planned:

@@ -1,0 +1,86 @@
+"""Wait for several things at once, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, Generic, TypeVar, TypeVarTuple, cast
+
+import anyio
+from anyio import to_thread
+from anyio.lowlevel import RunVar
+
+from lessonbank.errors import NotFound, StoreError
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+BRIEFLY: Final = 0.25
+"""Seconds that a reader waits for a write it can do without."""
+
+
+class PerLoop(Generic[T]):
+    """One object for each event loop, such as a lock: what waits in one loop cannot be woken from another."""
+
+    def __init__(self, make: Callable[[], T], /) -> None:
+        self._make = make
+        self._made: RunVar[T] = RunVar("made")
+
+    def here(self) -> T:
+        """The one of this event loop."""
+        try:
+            return self._made.get()
+        except LookupError:
+            made = self._make()
+            self._made.set(made)
+            return made
+
+
+def first_error(error: BaseException, /) -> BaseException:
+    """The failure that ended a group of tasks, however deep the group holds it; another error itself."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+async def if_there(found: Awaitable[T], /) -> T | None:
+    """What is found, or nothing where that was erased, or never was."""
+    try:
+        return await found
+    except NotFound:
+        return None
+
+
+async def aside(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
+    """`work(*args)`: here where it is brief, else in a thread, whose start takes longer than brief work."""
+    return work(*args) if brief else await to_thread.run_sync(work, *args)
+
+
+async def briefly(write: Awaitable[object], /) -> str | None:
+    """Wait a moment for a write that a reader can do without: why it was not done, or `None` where it was."""
+    with anyio.move_on_after(BRIEFLY):
+        try:
+            await write
+        except StoreError as error:
+            return str(error)
+        return None
+    return f"other writers kept the bank busy for {BRIEFLY:g} seconds"
+
+
+async def gather(calls: Iterable[Callable[[], Awaitable[T]]], *, limit: int = 8) -> list[T]:
+    """Results in the order of `calls`. The first failure cancels the rest and is raised as itself, not as a group."""
+    todo = list(calls)
+    results: dict[int, T] = {}
+    slots = anyio.Semaphore(limit)
+
+    async def run(position: int, call: Callable[[], Awaitable[T]]) -> None:
+        async with slots:
+            results[position] = await call()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for position, call in enumerate(todo):
+                tasks.start_soon(run, position, call)
+    except BaseExceptionGroup as group:
+        raise first_error(group) from None
+    if len(results) < len(todo):  # a task group takes a call that cancelled itself for one that it cancelled
+        raise anyio.get_cancelled_exc_class()("a call cancelled itself")
+    return [results[position] for position in range(len(todo))]

@@ -1,0 +1,386 @@
+"""Checks what a caller hands in: each check gives the value back, or one sentence that says what to pass."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from inspect import Signature
+from pathlib import Path
+from reprlib import Repr
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import JsonValue, TypeAdapter
+from typing_extensions import TypeIs
+
+from lessonbank.errors import UsageError, printable
+
+V = TypeVar("V")
+K = TypeVar("K")
+
+LONGEST_ID: Final = 200
+"""Characters of an id. Those made here have 32; importers and callers may bring their own."""
+LARGEST_COUNT: Final = 2**31 - 1
+MOST_DAYS: Final = 365_000
+MOST_SECONDS: Final = 31_536_000
+"""A year: longer, and the clocks of some systems overflow."""
+DEEPEST: Final = 100
+"""Levels of nesting of data: readers of JSON give up near 200, and a record wraps data in a few more."""
+_LONGEST_PATH: Final = 4096
+_LONGEST_NAME: Final = 255
+_LARGEST: Final = 2**63 - 1
+"""The largest whole number that a store keeps."""
+_LONGEST_NUMBER: Final = 13_000
+"""Bits. Python writes no number out that has more than 4,300 digits."""
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_METADATA: Final = TypeAdapter(dict[str, JsonValue])
+
+
+def is_a(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeIs[K]:
+    """Whether a value is of one of these types. `isinstance` may ask the value itself, whose answer can raise."""
+    return issubclass(type(value), kinds)
+
+
+def attribute(value: object, name: str, default: object = None, /) -> Any:
+    """An attribute of a caller's own object, or `default` where it has none or raises when it is asked."""
+    try:
+        return getattr(value, name, default)
+    except Exception:  # noqa: BLE001 - whatever `__getattribute__` or a property raises
+        return default
+
+
+def called(value: object, /) -> str:
+    """What a function or an object calls itself, else the name of its type."""
+    return own if is_a(own := attribute(value, "__name__"), str) and own else type(value).__name__
+
+
+def is_async(function: object, /) -> bool:
+    """Whether calling it gives something to await: an async function, or an object whose `__call__` is one."""
+    try:
+        own = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+        return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own)
+    except Exception:  # noqa: BLE001 - whatever its own attributes raise
+        return False
+
+
+class _Short(Repr):
+    """Short texts of values of any size and depth."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother, self.maxlong = 2, most, most, 40
+
+
+def shown(value: object, /, *, most: int = 80) -> str:
+    """`value` as one short line for an error: nothing in it can drive a terminal, and no value can break it."""
+    try:
+        said = _Short(most).repr(value)
+    except Exception:  # noqa: BLE001 - a value's own methods, and numbers that Python refuses to write out
+        said = type(value).__name__
+    return printable(said, most=most + 2)
+
+
+def named(path: object, /) -> str:
+    """A path for an error: its beginning and its end, with control characters escaped."""
+    return shown(str(path), most=160)
+
+
+def kind(value: object, /) -> str:
+    """The name of a value's type, for an error."""
+    return printable(type(value).__name__, most=40)
+
+
+def refusal(name: str, takes: str, value: object, /) -> UsageError:
+    """The error of an argument: what it takes, and what came."""
+    return UsageError(f"{name} {takes}; got {shown(value)}")
+
+
+def mended(value: Any, /) -> Any:
+    """`value` with every lone surrogate in its strings replaced by U+FFFD: they come out of cut-off JSON and bytes."""
+    if isinstance(value, str):
+        return value if str.isascii(value) else _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {mended(k): mended(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [mended(v) for v in cast("list[Any]", value)]
+    return value
+
+
+def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
+    """`value`, a text that can be encoded; without `blank` it must say something."""
+    if not is_a(value, str):
+        raise refusal(name, "takes a text", value)
+    text = mended(str.__str__(value))  # a plain one, whatever a subclass does
+    if not blank and not text.strip():
+        raise refusal(name, "takes a text that is not blank", text)
+    return text
+
+
+def maybe_text(value: object, name: str, /) -> str | None:
+    """The same, or `None`."""
+    return None if value is None else a_text(value, name)
+
+
+def an_id(value: object, name: str = "id", /) -> str:
+    """`value`, if it can be the id of a record."""
+    text = str.__str__(value) if is_a(value, str) else ""
+    if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
+        raise refusal(name, "takes an id, the text that a record has as `.id`", value)
+    return text
+
+
+def maybe_id(value: object, name: str, /) -> str | None:
+    """The same, or `None`."""
+    return None if value is None else an_id(value, name)
+
+
+def maybe_ids(value: object, name: str, /) -> tuple[str, ...]:
+    """One id or several, each once; none for `None`."""
+    if value is None:
+        return ()
+    if not is_a(value, (list, tuple)):
+        return (an_id(value, name),)
+    found = tuple(dict.fromkeys(an_id(one, name) for one in cast("Iterable[object]", value)))
+    if not found:
+        raise UsageError(f"{name} takes an id or several; got none")
+    return found
+
+
+def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
+    """At least one id."""
+    found = tuple(an_id(value, call) for value in values)
+    if not found:
+        raise UsageError(f"{call} takes at least one id, as in {call}(lesson.id, …)")
+    return found
+
+
+def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
+    """`value`, a whole number from `least` to `most`."""
+    number = _number(value)
+    if not is_a(number, int) or not least <= number <= most:
+        bounds = f"from {least} to {most}" if is_a(number, int) and number > most else f"of at least {least}"
+        raise refusal(name, f"is a whole number {bounds}", value)
+    return number
+
+
+def maybe_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
+    """The same, or `None`."""
+    return None if value is None else a_count(value, name, least=least, most=most)
+
+
+def a_seed(value: object, /) -> int:
+    """`value`, a whole number that a generator of random numbers starts from."""
+    number = _number(value)
+    if not is_a(number, int) or not -_LARGEST <= number <= _LARGEST:
+        raise refusal("seed", "is a whole number of at most 19 digits", value)
+    return number
+
+
+def a_number(value: object, name: str, takes: str, /, *, above: float = -math.inf, most: float = math.inf) -> float:
+    """`value`, a finite number above `above` and at most `most`; `takes` says so."""
+    number = _number(value)
+    if number is None or not above < number <= most or not _finite(number):
+        raise refusal(name, takes, value)
+    return float(number)
+
+
+def some_days(value: object, name: str, /) -> float:
+    """`value`, a number of days that can be counted back from today."""
+    return a_number(value, name, f"is a number of days above 0 and at most {MOST_DAYS:,}", above=0.0, most=MOST_DAYS)
+
+
+def a_share(value: object, name: str, takes: str = "", /, *, least: float = 0.0, below: float | None = None) -> float:
+    """`value`, a number from `least` to 1, or from there to below `below`."""
+    number = _number(value)
+    if number is None or not least <= number <= 1 or (below is not None and number >= below):
+        bounds = f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}"
+        raise refusal(name, takes or bounds, value)
+    return float(number)
+
+
+def a_flag(value: object, name: str, /) -> bool:
+    """`value`, `True` or `False`."""
+    if not is_a(value, bool):
+        raise refusal(name, "is True or False", value)
+    return value
+
+
+def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
+    """`value`, one of the texts that are allowed."""
+    if not is_a(value, str) or str.__str__(value) not in allowed:
+        *others, last = map(repr, allowed)
+        raise refusal(name, f"is {', '.join(others)} or {last}", value)
+    return str.__str__(value)
+
+
+def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
+    """The same, or `None`."""
+    return None if value is None else one_of(value, name, allowed)
+
+
+def a(value: object, name: str, record: type[V], /) -> V:
+    """`value`, a record of one kind."""
+    if not is_a(value, record):
+        raise refusal(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)
+    return value
+
+
+def several(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
+    """At least one record of a kind, or a text, which `or_text` says the meaning of."""
+    found = _items(values)
+    if not found or not all(is_a(one, (record, str) if or_text else record) for one in found):
+        raise refusal(name, f"takes at least one {record.__name__}{or_text}", values)
+    return cast("list[V]", found)
+
+
+def a_copy(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
+    """A mapping of names, read once."""
+    try:
+        return {str(key): one for key, one in value.items()}
+    except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
+        raise refusal(name, "takes a mapping that can be read", value) from None
+
+
+def a_mapping(value: object, /) -> dict[str, Any]:
+    """`value` as plain data that JSON can hold and every reader of JSON can read."""
+    try:
+        if not value:
+            return {}
+        told = dict(cast("Mapping[str, Any]", value))
+        json.dumps(told, allow_nan=False)
+        if _is_readable([told]):
+            return mended(_METADATA.validate_python(told, strict=True))
+    except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
+        pass
+    raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
+
+
+def check_data(values: Sequence[object], name: str, /) -> None:
+    """Refuse data of records that some reader of JSON could not read back."""
+    if not _is_readable(values):
+        takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
+        raise refusal(name, takes, next(value for value in values if not _is_readable([value])))
+
+
+def filters(*, text: object, metadata: object, limit: object, after: object) -> dict[str, Any]:
+    """What every list of records can be asked for."""
+    wanted = None if metadata is None else a_mapping(metadata)
+    return {
+        "text": maybe_text(text, "text="),
+        "metadata": wanted,
+        "limit": a_count(limit),
+        "after": maybe_id(after, "after="),
+    }
+
+
+def a_call(value: object, name: str, /) -> Any:
+    """`value`, a function or an object that can be called, or `None`."""
+    if value is not None and not callable(value):
+        raise refusal(name, "takes a function", value)
+    return value
+
+
+def an_action(value: object, name: str, /) -> Any:
+    """`value`, a function or an object that can be called."""
+    if value is None:
+        raise refusal(name, "takes a function", value)
+    return a_call(value, name)
+
+
+def a_place(value: object, name: str, takes: str = "takes the path of a file", /) -> str:
+    """`value` as the text of a path that a file system can have."""
+    try:
+        told = cast("object", os.fspath(cast("os.PathLike[str]", value)))
+        path = str.__str__(told) if is_a(told, str) else ""
+        names = os.fsencode(path).split(os.sep.encode())
+    except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
+        path, names = "", []
+    if not path.strip() or "\x00" in path or len(path) > _LONGEST_PATH or max(map(len, names)) > _LONGEST_NAME:
+        raise refusal(name, takes, value)
+    return path
+
+
+def a_path(value: object, name: str = "path", /) -> Path:
+    """The same as a path; `~` is the home folder."""
+    path = a_place(value, name)
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # no such user
+        raise refusal(name, "takes the path of a file", value) from None
+
+
+def signature(function: object, /) -> Signature | None:
+    """What a function takes, or `None` where it does not say: some that are built in do not."""
+    try:
+        return inspect.signature(cast("Any", function))
+    except Exception:  # noqa: BLE001 - whatever its own attributes raise
+        return None
+
+
+def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
+    """`value`, the number of a change, or a time with its zone."""
+    if is_a(value, datetime):
+        if value.tzinfo is None:
+            raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
+        return value
+    number = _number(value)
+    if not is_a(number, int) or not 0 <= number <= _LARGEST:
+        raise refusal(name, "is the number of a change, from 0, or a datetime with its zone", value)
+    return number
+
+
+def settle(settings: object, /, **values: object) -> None:
+    """Put checked values into a frozen object that is just being made."""
+    for name, value in values.items():
+        object.__setattr__(settings, name, value)
+
+
+def _number(value: object) -> int | float | None:
+    """A plain number, whatever a subclass does."""
+    if is_a(value, bool) or not is_a(value, (int, float)):
+        return None
+    return int.__int__(value) if is_a(value, int) else float.__float__(value)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _items(values: object) -> list[object]:
+    if is_a(values, (str, bytes)) or not is_a(values, Iterable):
+        return []
+    try:
+        return list(cast("Iterable[object]", values))
+    except Exception:  # noqa: BLE001 - whatever an iterable of the caller's own raises
+        return []
+
+
+def _is_readable(values: Sequence[object]) -> bool:
+    """Whether every reader of JSON can read values back: nested no deeper than `DEEPEST`, and with finite numbers."""
+    level: list[Any] = [value for value in values if issubclass(type(value), (dict, list, tuple))]
+    for _ in range(DEEPEST):
+        outer, level = level, []
+        for one in outer:
+            for inner in cast("dict[str, Any]", one).values() if issubclass(type(one), dict) else one:
+                if type(inner) is str:  # most are
+                    continue
+                if issubclass(type(inner), (dict, list, tuple)):
+                    level.append(inner)
+                elif _is_endless(inner):
+                    return False
+        if not level:
+            return True
+    return False
+
+
+def _is_endless(value: object) -> bool:
+    if is_a(value, float):
+        return not math.isfinite(value)
+    return is_a(value, int) and value.bit_length() > _LONGEST_NUMBER

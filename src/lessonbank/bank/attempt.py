@@ -1,0 +1,311 @@
+"""One attempt at a task as a `with` block: recall on entry, learn on `finish`, and never break the agent inside."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from time import monotonic
+from types import TracebackType
+from typing import Any, Protocol, cast
+
+from lessonbank._base.checks import a_flag, is_a, kind, shown
+from lessonbank.contracts.records import (
+    SECONDS,
+    Action,
+    Json,
+    Learned,
+    Lesson,
+    Observation,
+    Outcome,
+    Recall,
+    Step,
+    Trajectory,
+)
+from lessonbank.contracts.records.ids import new_id
+from lessonbank.errors import FormatError, UsageError
+from lessonbank.guard.quote import quoted
+from lessonbank.text.messages import trajectory_from
+
+log = logging.getLogger("lessonbank")
+_NO_TASK = "(no task was given)"
+
+
+class Loop(Protocol):
+    """What an attempt needs of its bank."""
+
+    @property
+    def scope(self) -> str: ...
+    async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
+    async def learn(self, *args: Any, **options: Any) -> Learned: ...
+    async def submit(self, *args: Any, **options: Any) -> Any: ...
+    async def keep_unfinished(self, *args: Any, **options: Any) -> Any: ...
+
+
+class AsyncAttempt:
+    """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt.
+
+    Nothing in it raises because of the memory. `notes` and a warning say what failed.
+    """
+
+    learned: Learned | None = None
+    """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
+
+    def __init__(
+        self,
+        bank: Loop,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        self._bank, self._metadata = bank, metadata
+        self._retrieve = partial(bank.retrieve, limit=limit, trusted=trusted, metadata=metadata)
+        self._recall: Recall | None = None
+        self._refused_run: Trajectory | None = None
+        self._problems: list[str] = []
+        self._is_finished = False
+        self._run_id, self._began = new_id(), monotonic()
+        self.task = task
+        self.steps: list[Step] = []
+
+    @property
+    def recall(self) -> Recall:
+        """The receipt. Raises UsageError before the block is entered."""
+        if self._recall is None:
+            raise UsageError("an attempt begins where its block is entered: `with bank.attempt(task) as attempt:`")
+        return self._recall
+
+    @property
+    def text(self) -> str:
+        """The memory text for the prompt; empty when nothing is worth showing."""
+        return self.recall.text
+
+    @property
+    def lessons(self) -> tuple[Lesson, ...]:
+        """The lessons that `text` shows."""
+        return self.recall.shown
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: why the text is empty, what failed, what was not learned."""
+        recalled = self._recall.notes if self._recall else ()
+        learned = self.learned.notes if self.learned else ()
+        return tuple(dict.fromkeys((*recalled, *self._problems, *learned)))
+
+    def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
+        """Note one turn as it happens, so that a crash leaves what led to it."""
+        try:
+            self.steps.append(Step(thought=thought, action=action, observation=observation))
+        except Exception as problem:  # noqa: BLE001 - whatever is in a value that is no text
+            self._failed("a step was not noted", problem)
+
+    async def finish(
+        self,
+        source: object = None,
+        /,
+        *,
+        answer: str | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+        wait: bool = True,
+    ) -> Learned:
+        """Learn from `source` (a trajectory or messages), or from the steps noted so far and an `answer`.
+
+        `wait=False` keeps the run and learns from it in the background. A failure of the memory costs the lesson, not
+        the run: it is logged, and `notes` has it. If the messages cannot be read, `outcome` or `reward` still settles
+        the receipt. After an argument that cannot be, such as `outcome="sucess"`, call again.
+
+        Raises:
+            UsageError: the block was not entered.
+        """
+        _ = self.recall
+        if self._is_finished:
+            return self._refused("this attempt is finished already, so nothing more was learned: open another one")
+        if source is not None and answer is not None:
+            self._note("finish was given both a run and an answer: the answer was ignored")
+        self._is_finished, whole = True, source
+        try:
+            call = self._bank.learn if a_flag(wait, "wait=") else self._bank.submit
+            whole = self._timed(source if source is not None else self._trajectory(answer=answer))
+            return self._done(await call(whole, **self._told(outcome, reward)))
+        except FormatError as problem:
+            self._failed("the messages could not be read", problem)
+        except UsageError as problem:
+            self._is_finished, self._refused_run = False, self._readable(whole)
+            return self._refused(self._failed("nothing was learned from this run", problem))
+        except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
+            return self._refused(self._failed("nothing was learned from this run", problem))
+        if outcome is None and reward is None:
+            return self._refused("nothing was learned from this run")
+        return await self._learned_anyway(answer, outcome, reward)
+
+    async def __aenter__(self) -> AsyncAttempt:
+        self._began = monotonic()
+        try:
+            self._recall = await self._retrieve(self.task)
+        except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
+            note = _warned("the agent works without memory", problem)
+            self._recall = Recall(
+                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=(note,), kept=False
+            )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_finished or (error is not None and not isinstance(error, Exception)):
+            return
+        self._is_finished = True
+        try:
+            if error is None:
+                run = self._refused_run or self._timed_run(self._trajectory())
+                await self._bank.keep_unfinished(run, recall=self._receipt, metadata=self._metadata)
+                self._note("the block ended without finish(): the run is kept as unfinished")
+            else:
+                crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
+                self._done(await self._bank.learn(self._timed_run(crashed), **self._told(None, None)))
+        except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
+            self._failed("the attempt could not be kept", problem)
+
+    async def _learned_anyway(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
+        """The outcome alone settles the receipt."""
+        try:
+            run = self._trajectory(answer=answer)
+            return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
+        except Exception as problem:  # noqa: BLE001 - as in `finish`
+            return self._refused(self._failed("nothing was learned from this run", problem))
+
+    def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
+        return {
+            "task": self._named_task,
+            "recall": self._receipt,
+            "outcome": outcome,
+            "reward": reward,
+            "metadata": self._metadata,
+        }
+
+    def _done(self, result: Learned | tuple[str, ...]) -> Learned:
+        if isinstance(result, Learned):
+            self.learned = result
+            return result
+        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else self.notes)
+
+    def _refused(self, note: str) -> Learned:
+        self._note(note)
+        return Learned(notes=(note,))
+
+    def _failed(self, what: str, problem: Exception) -> str:
+        note = _warned(what, problem)
+        self._problems.append(note)
+        return note
+
+    def _note(self, note: str) -> None:
+        if note not in self._problems:
+            log.warning("%s", note)
+            self._problems.append(note)
+
+    @property
+    def _named_task(self) -> str | None:
+        """The task, where it is a text that says something."""
+        task = cast("object", self.task)
+        return str.__str__(task) if is_a(task, str) and str.__str__(task).strip() else None
+
+    @property
+    def _receipt(self) -> Recall | None:
+        """The recall, where the bank made it: it keeps the receipt, or knows it again."""
+        return self._recall if self._recall and (self._recall.kept or self._recall.signature) else None
+
+    def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
+        task = self._named_task or _NO_TASK
+        return Trajectory(id=self._run_id, task=task, steps=tuple(self.steps), answer=answer, error=error)
+
+    def _readable(self, source: object) -> Trajectory | None:
+        """The one run that `source` is, where it can be read."""
+        try:
+            return self._timed_run(trajectory_from(source, task=self._named_task))
+        except UsageError:
+            return None
+
+    def _timed(self, source: object) -> object:
+        return self._timed_run(source) if is_a(source, Trajectory) else source
+
+    def _timed_run(self, run: Trajectory) -> Trajectory:
+        """A trajectory that does not say how long it took, with the time since the block was entered."""
+        if SECONDS in run.metadata:
+            return run
+        return run.model_copy(update={"metadata": {**run.metadata, SECONDS: round(monotonic() - self._began, 3)}})
+
+
+def _warned(what: str, problem: Exception) -> str:
+    """`what`, and why, as one line; it is in the log, too."""
+    told = f"{what}: {kind(problem)}: {quoted(problem)}"
+    log.warning("%s", told)
+    return told
+
+
+class Attempt:
+    """The same for a `with` block."""
+
+    def __init__(self, attempt: AsyncAttempt, /, *, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._attempt, self._wait = attempt, wait
+
+    @property
+    def task(self) -> str:
+        """What the agent was asked."""
+        return self._attempt.task
+
+    @property
+    def recall(self) -> Recall:
+        """The receipt."""
+        return self._attempt.recall
+
+    @property
+    def learned(self) -> Learned | None:
+        """What `finish` (or the crash) taught, once there."""
+        return self._attempt.learned
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: why the text is empty, what failed, what was not learned."""
+        return self._attempt.notes
+
+    @property
+    def text(self) -> str:
+        """The memory text for the prompt; empty when nothing is worth showing."""
+        return self._attempt.text
+
+    @property
+    def lessons(self) -> tuple[Lesson, ...]:
+        """The lessons that `text` shows."""
+        return self._attempt.lessons
+
+    def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
+        """Note one turn as it happens, so that a crash leaves what led to it."""
+        self._attempt.step(action, observation, thought=thought)
+
+    def finish(
+        self,
+        source: object = None,
+        /,
+        *,
+        answer: str | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+        wait: bool = True,
+    ) -> Learned:
+        """Learn from `source` (a trajectory or messages), or from the steps noted so far; see `AsyncAttempt.finish`."""
+        finishing = self._attempt.finish(source, answer=answer, outcome=outcome, reward=reward, wait=wait)
+        learned: Learned = self._wait(finishing)
+        return learned
+
+    def __enter__(self) -> Attempt:
+        self._wait(self._attempt.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wait(self._attempt.__aexit__(kind, error, trace))

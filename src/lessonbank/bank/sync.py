@@ -1,0 +1,208 @@
+"""`ReasoningBank`: the same bank for code that does not await. Derived from the async one, not written twice."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from lessonbank._base.checks import a_text, an_action
+from lessonbank._base.sync_bridge import begin, run_sync
+from lessonbank.contracts.records import Json
+
+from .attempt import Attempt
+from .loop import AsyncReasoningBank
+from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
+
+A = TypeVar("A")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Waiting(Generic[A]):
+    """The waiting twin of the async object `aio`."""
+
+    def __init__(self, aio: A, /) -> None:
+        self.aio = aio
+
+
+def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Callable[Concatenate[Waiting[A], P], T]:
+    """The waiting twin of an async method: same parameters, same result, same docstring."""
+
+    @functools.wraps(method)
+    def call(self: Waiting[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
+        return run_sync(bound(*args, **kwargs))
+
+    return call
+
+
+class Lessons(Waiting[AsyncLessons]):
+    """`bank.lessons`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncLessons.list)
+    search = _sync(AsyncLessons.search)
+    topics = _sync(AsyncLessons.topics)
+    get = _sync(AsyncLessons.get)
+    experience = _sync(AsyncLessons.experience)
+    repeats = _sync(AsyncLessons.repeats)
+    split = _sync(AsyncLessons.split)
+    merge = _sync(AsyncLessons.merge)
+    unmerge = _sync(AsyncLessons.unmerge)
+    add = _sync(AsyncLessons.add)
+    edit = _sync(AsyncLessons.edit)
+    narrow = _sync(AsyncLessons.narrow)
+    proposals = _sync(AsyncLessons.proposals)
+    approve = _sync(AsyncLessons.approve)
+    quarantine = _sync(AsyncLessons.quarantine)
+    retire = _sync(AsyncLessons.retire)
+    restore = _sync(AsyncLessons.restore)
+
+
+class Runs(Waiting[AsyncRuns]):
+    """`bank.runs`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncRuns.list)
+    search = _sync(AsyncRuns.search)
+    get = _sync(AsyncRuns.get)
+    pending = _sync(AsyncRuns.pending)
+    retry = _sync(AsyncRuns.retry)
+    queue = _sync(AsyncRuns.queue)
+    spending = _sync(AsyncRuns.spending)
+    correct = _sync(AsyncRuns.correct)
+    audit = _sync(AsyncRuns.audit)
+    unlabelled = _sync(AsyncRuns.unlabelled)
+
+
+class Recalls(Waiting[AsyncRecalls]):
+    """`bank.recalls`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncRecalls.list)
+    search = _sync(AsyncRecalls.search)
+    get = _sync(AsyncRecalls.get)
+    preview = _sync(AsyncRecalls.preview)
+    explain = _sync(AsyncRecalls.explain)
+
+
+class History(Waiting[AsyncHistory]):
+    """`bank.history`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncHistory.list)
+    state = _sync(AsyncHistory.state)
+    diff = _sync(AsyncHistory.diff)
+    search = _sync(AsyncHistory.search)
+    rollback = _sync(AsyncHistory.rollback)
+    lineage = _sync(AsyncHistory.lineage)
+
+
+class Admin(Waiting[AsyncAdmin]):
+    """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
+
+    counts = _sync(AsyncAdmin.counts)
+    export = _sync(AsyncAdmin.export)
+    import_ = _sync(AsyncAdmin.import_)
+    sync = _sync(AsyncAdmin.sync)
+    reindex = _sync(AsyncAdmin.reindex)
+    unembedded = _sync(AsyncAdmin.unembedded)
+    purge = _sync(AsyncAdmin.purge)
+    forget = _sync(AsyncAdmin.forget)
+    scopes = _sync(AsyncAdmin.scopes)
+    backup = _sync(AsyncAdmin.backup)
+    storage = _sync(AsyncAdmin.storage)
+    verify = _sync(AsyncAdmin.verify)
+    rebuild = _sync(AsyncAdmin.rebuild)
+    add_writer = _sync(AsyncAdmin.add_writer)
+    remove_writer = _sync(AsyncAdmin.remove_writer)
+    writers = _sync(AsyncAdmin.writers)
+    add_reviewer = _sync(AsyncAdmin.add_reviewer)
+    remove_reviewer = _sync(AsyncAdmin.remove_reviewer)
+    reviewers = _sync(AsyncAdmin.reviewers)
+
+
+class ReasoningBank(Waiting[AsyncReasoningBank]):
+    """A bank whose methods wait for their result: in a script, a thread, a notebook's running loop, after a fork.
+
+    Made by `lessonbank.connect`. `aio` is the async bank inside.
+    """
+
+    retrieve = _sync(AsyncReasoningBank.retrieve)
+    learn = _sync(AsyncReasoningBank.learn)
+    submit = _sync(AsyncReasoningBank.submit)
+    keep_unfinished = _sync(AsyncReasoningBank.keep_unfinished)
+    judge = _sync(AsyncReasoningBank.judge)
+    extract = _sync(AsyncReasoningBank.extract)
+    consolidate = _sync(AsyncReasoningBank.consolidate)
+    scale = _sync(AsyncReasoningBank.scale)
+    lift = _sync(AsyncReasoningBank.lift)
+    reflect = _sync(AsyncReasoningBank.reflect)
+    trial = _sync(AsyncReasoningBank.trial)
+    drain = _sync(AsyncReasoningBank.drain)
+    close = _sync(AsyncReasoningBank.close)
+
+    def scoped(
+        self, scope: str | None = None, /, *, writer: str | None = None, key: str | None = None
+    ) -> ReasoningBank:
+        """A handle on the same bank for another scope, another writer, or both; see `AsyncReasoningBank.scoped`."""
+        return ReasoningBank(self.aio.scoped(scope, writer=writer, key=key))
+
+    @property
+    def lessons(self) -> Lessons:
+        """The lessons of this scope: list, search, add, edit, narrow, approve, quarantine, retire, restore."""
+        return Lessons(self.aio.lessons)
+
+    @property
+    def runs(self) -> Runs:
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
+        return Runs(self.aio.runs)
+
+    @property
+    def recalls(self) -> Recalls:
+        """The receipts of this scope: list, get, preview, explain."""
+        return Recalls(self.aio.recalls)
+
+    @property
+    def history(self) -> History:
+        """The journal of this scope: list, state, search, diff, rollback, lineage."""
+        return History(self.aio.history)
+
+    @property
+    def admin(self) -> Admin:
+        """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
+        return Admin(self.aio.admin)
+
+    @property
+    def scope(self) -> str:
+        """Whose memory this is."""
+        return self.aio.scope
+
+    @property
+    def writer(self) -> str:
+        """Under whose name changes are kept."""
+        return self.aio.writer
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What is in force: store, profile, models, embedder, retriever and every setting; secrets are masked."""
+        return self.aio.settings
+
+    def attempt(
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Attempt:
+        """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
+        return Attempt(self.aio.attempt(task, limit=limit, trusted=trusted, metadata=metadata), wait=run_sync)
+
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
+        """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
+        begin(functools.partial(self.aio.in_background, lost=a_text(lost, "lost=")), an_action(work, "work"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

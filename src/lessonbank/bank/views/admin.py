@@ -1,0 +1,553 @@
+"""What the owner of a bank does: count, export, import, erase, back up, verify, rebuild."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, get_args
+
+from anyio import to_thread
+
+from lessonbank._base.checks import (
+    a_call,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_path,
+    a_text,
+    maybe_ids,
+    maybe_one_of,
+    maybe_text,
+    named,
+    one_of,
+    some_days,
+)
+from lessonbank._base.iterate import closing, paged
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import (
+    Counts,
+    Erasure,
+    Experience,
+    Extraction,
+    Forgotten,
+    Json,
+    Record,
+    Synced,
+    target_of,
+)
+from lessonbank.contracts.records.settings import REFUSED
+from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
+from lessonbank.guard import identity
+from lessonbank.guard.names import checked_name, name_key
+from lessonbank.guard.reviewed import asks
+from lessonbank.importers import memories
+from lessonbank.learning.consolidation import sources_of
+from lessonbank.search import Refusals
+
+from . import archive, retention
+from .audit import differences
+from .handle import Handle, log, person
+from .succession import Successions, SuccessionSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from .files import LessonFiles
+
+
+class Successor(Record):
+    """How a lesson lives on that goes with an erased run: in the words of a run that taught it again, and stays."""
+
+    of: str
+    """The id of the lesson that goes."""
+    experience_id: str
+    """The experience that taught it again."""
+    runs: tuple[str, ...]
+    """The ids of its runs that stay."""
+    lesson_id: str | None = None
+    """Where a lesson that stays has these words already, its id."""
+    title: str = ""
+    when: str = ""
+    content: str = ""
+    """The words. All are empty in a preview where a model would be asked to draw them from the runs again."""
+    approved: bool = False
+    """Whether an approval passes on: somebody gave it to exactly these words."""
+
+
+class Erasing(Record):
+    """What a purge would erase: ids of lessons, runs and recalls, or everything; and what of it lives on."""
+
+    lessons: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    recalls: tuple[str, ...] = ()
+    whole_scope: bool = False
+    successors: tuple[Successor, ...] = ()
+    """For each of the lessons that lives on, in which words. The others are gone."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing would be erased."""
+        return not (self.lessons or self.runs or self.recalls or self.whole_scope)
+
+
+@asks("admin")
+@dataclass(frozen=True, slots=True)
+class AsyncAdmin:
+    """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
+
+    _of: Handle
+
+    async def counts(self) -> Counts:
+        """How much the scope holds."""
+        return await self._of.store.counts(scope=self._of.scope)
+
+    async def export(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: ExportFormat = "jsonl",
+        budget: int = BUDGET,
+        all: bool = False,
+    ) -> int:
+        """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
+
+        Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
+        a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
+        as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
+        that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
+        StoreUnavailable.
+        """
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        budget, all = a_count(budget, "budget="), a_flag(all, "all=")
+        if self._of.skips("export"):
+            return 0
+        if format == "jsonl":
+            count = await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+            await self._of.note_act("admin.export", counted(count, "record"), read_only=True)
+            return count
+        told = await self._files.write(a_path(path), format, budget=budget, every=all)
+        left_out = sum(one.left_out for one in told)
+        too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
+        _warn(*([too_many] if left_out else []), *_notes(told))
+        count = sum(one.lessons for one in told)
+        await self._of.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
+        return count
+
+    async def sync(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: FileFormat | None = None,
+        budget: int = BUDGET,
+        preview: bool = False,
+    ) -> tuple[Synced, ...]:
+        """Read what somebody changed between the markers of a file, as proposals, and write the lessons of now.
+
+        What `export` says of `format` (without one, the file's name tells it) and `budget` holds; what each file got
+        and gave. `preview` changes nothing and says what would be. Raises UsageError, FormatError, StoreError.
+        """
+        file, budget = a_path(path), a_count(budget, "budget=")
+        known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
+        if known is None:
+            raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
+        if self._of.skips("sync"):
+            return ()
+        return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
+
+    async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
+        """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
+
+        Files in which other programs keep memories are read, too (`lessonbank.importers.memories.FORMATS`): each memory
+        becomes an experience whose metadata say where it comes from, and passes the same gate as what was learned here.
+
+        Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
+        who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
+        is here in the same words is not kept twice: the tasks that taught it show the one that is here.
+
+        Of a file that `export` wrote for people, what somebody changed in it becomes proposals, which a person approves
+        (`lessons.proposals`). CLAUDE.md, AGENTS.md, GEMINI.md, rules (.mdc), SKILL.md, or a folder of these, without
+        markers of ours: each bullet and section becomes a lesson on probation. How many were new.
+
+        Raises UsageError, NotAllowed, FormatError, Conflict.
+        """
+        if self._of.skips("import_"):
+            return 0
+        source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
+        count = await self._imported(source, approved_by)
+        approval = f", approved by {approved_by}" if approved_by else ""
+        await self._of.note_act("admin.import", f"{counted(count, 'record')}{approval}")
+        return count
+
+    async def _imported(self, source: Path, approved_by: str | None) -> int:
+        format = await to_thread.run_sync(format_of, source)
+        if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
+            with self._of.intake.in_force():
+                found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+            if found is not None:
+                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
+                _refuse_approval(approved_by, told_by)
+                return await self._remember(found, named(source))
+        if format is not None:
+            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+            told = await self._files.read(source)
+            _warn(*_notes(told))
+            return sum(len(one.proposals) + len(one.added) for one in told)
+        return await archive.read(
+            self._of.store,
+            source,
+            scope=self._of.scope,
+            writer="import",
+            approved_by=approved_by,
+            one_wording=self._of.one_wording,
+            redactor=self._of.intake.redactor,
+        )
+
+    async def _remember(self, found: memories.Memories, name: str) -> int:
+        taken = [await self._admitted(one) for one in found.experiences]
+        refused = Counter(draft.rule for one in taken for draft in one.rejected)
+        if refused:
+            log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
+        kept = [one for one in taken if one.lessons]
+        return await archive.add(
+            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
+        )
+
+    async def _admitted(self, experience: Experience) -> Experience:
+        """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
+        drawn = await self._of.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
+        told = {
+            "task": await self._of.intake.task(experience.task),
+            "lessons": drawn.lessons,
+            "rejected": drawn.rejected,
+        }
+        return experience.model_copy(update=told)
+
+    async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
+        """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
+
+        Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
+        `progress` is called with the number done so far. Raises NotAllowed, ModelError.
+        """
+        a_call(progress, "progress=")
+        if await self._of.store.setting(REFUSED.of(self._of.scope)):
+            await self._of.store.set_setting(REFUSED.of(self._of.scope), None)
+        done = 0
+        while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
+            done += batch
+            if progress:
+                progress(done)
+        await self._of.note_act("admin.reindex", counted(done, "record"))
+        return done
+
+    async def unembedded(self) -> tuple[str, ...]:
+        """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
+        kept = await self._of.store.setting(REFUSED.of(self._of.scope))
+        refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
+        return tuple(
+            f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
+        )
+
+    async def purge(
+        self,
+        *,
+        reason: str,
+        lesson: str | Sequence[str] | None = None,
+        run: str | Sequence[str] | None = None,
+        recall: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        all: bool = False,
+        by: str | None = None,
+        preview: bool = False,
+    ) -> Erasing:
+        """Erase lessons, runs and recalls, everything with some metadata, or the whole scope; what was erased.
+
+        Lessons, runs and recalls take one id or several, and go together: all of them, or none. A run goes with the
+        lessons drawn from it, a lesson with those merged from it. A lesson that other runs taught again lives on in
+        their words, on probation (`Erasing.successors`): in those that the bank kept, or drawn again from these runs,
+        for which a model is asked where the bank has one. Its evidence starts again.
+
+        Nothing brings back what is erased: only an entry without content stays in the journal. `preview` erases
+        nothing, asks no model and says what would go.
+
+        Raises UsageError, NotAllowed, NotFound, Conflict, StoreUnavailable.
+        """
+        if self._of.skips("purge"):
+            return Erasing()
+        reason = await self._of.intake.sentence(a_text(reason, "reason="))
+        named = Erasing(
+            lessons=maybe_ids(lesson, "lesson="),
+            runs=maybe_ids(run, "run="),
+            recalls=maybe_ids(recall, "recall="),
+            whole_scope=a_flag(all, "all="),
+        )
+        wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
+        writer = self._of.writer if by is None else person(by)
+        if a_flag(preview, "preview="):
+            await self._check_there(named)
+        if preview or wanted.empty:
+            return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
+        if wanted.whole_scope:
+            await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
+            return wanted
+        these: Sequence[tuple[Erasure, str]] = [
+            *(("trajectory", id) for id in wanted.runs),  # first: their lessons go with them
+            *(("lesson", id) for id in wanted.lessons),
+            *(("recall", id) for id in wanted.recalls),
+        ]
+        erase = partial(self._of.store.purge_many, these, scope=self._of.scope, writer=writer, reason=reason)
+        for tries_left in (2, 1, 0):
+            found = await self._successions(wanted, named.lessons, pays=True)
+            try:
+                changes = found.changes(corroborates=self._of.corroborates)
+                await erase(changes=changes, unchanged=found.unchanged)
+                break
+            except Conflict:  # others learned from what it was decided upon
+                if not tries_left:
+                    raise
+        return _told(wanted, found)
+
+    async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
+        """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
+        if named and not wanted.runs:
+            return Successions()
+        named = await self._with_derived((), named)
+        search = SuccessionSearch(self._of, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
+        return await search.find([id for id in wanted.lessons if id not in named])
+
+    async def forget(self, *, days: float) -> Forgotten:
+        """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
+
+        `Learning(keep_runs=days)` does this automatically. Raises UsageError, NotAllowed, StoreUnavailable.
+        """
+        before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
+        if self._of.skips("forget"):
+            return Forgotten(before=before)
+        return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
+
+    async def add_writer(self, name: str, /) -> str:
+        """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
+
+        What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`), NotAllowed.
+        """
+        return await self._key_for("writer", name, "add_writer")
+
+    async def remove_writer(self, name: str, /) -> None:
+        """End the key of a writer. What it told stays.
+
+        Raises UsageError (no such writer, or a handle made by `scoped()`), NotAllowed.
+        """
+        await self._end_key("writer", name, "remove_writer")
+
+    async def writers(self) -> tuple[str, ...]:
+        """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
+        self._of.whole_file("writers")
+        return await identity.holders(self._of.store, "writer")
+
+    async def add_reviewer(self, name: str, /) -> str:
+        """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
+        read. A new key ends the earlier one of that name.
+
+        From the first reviewer on, what decides, erases or hands out keys asks for the key of one: the list is
+        `lessonbank.guard.reviewed.CALLS`. The bank then keeps the `keep_runs` of this process; only a reviewer changes
+        it. Raises UsageError (no name; a handle made by `scoped()` of a bank without reviewers), NotAllowed.
+        """
+        is_first = not await self.reviewers()
+        key = await self._key_for("reviewer", name, "add_reviewer")
+        if is_first and key:
+            await retention.keep(self._of.store, self._of.keep_runs)
+        return key
+
+    async def remove_reviewer(self, name: str, /) -> None:
+        """End the key of a reviewer. What that person decided stays. Without any reviewer nothing asks for a key.
+
+        Raises UsageError (no such reviewer), NotAllowed.
+        """
+        await self._end_key("reviewer", name, "remove_reviewer")
+
+    async def reviewers(self) -> tuple[str, ...]:
+        """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
+        return await identity.holders(self._of.store, "reviewer")
+
+    async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
+        await self._of.by_owner(call)
+        name = checked_name(name, what="name=")
+        if self._of.skips(call):
+            return ""
+        await self._of.note_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
+        return await identity.add_key(self._of.store, role, name)
+
+    async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
+        await self._of.by_owner(call)
+        name = a_text(name, call)
+        if self._of.skips(call):
+            return
+        if name_key(name) not in await identity.holders(self._of.store, role):
+            raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
+        await self._of.note_act(f"admin.{call}", name_key(name))
+        await identity.end_key(self._of.store, role, name)
+
+    async def scopes(self) -> tuple[str, ...]:
+        """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
+        self._of.whole_file("scopes")
+        return tuple(await self._of.store.scopes())
+
+    async def backup(self, path: str | Path, /) -> None:
+        """Copy the whole file as it is now, every scope with its journal and vectors, while others may write to it.
+
+        The copy is a bank. An earlier backup at `path` stays until the new one is whole, checked and on disk.
+
+        Raises:
+            UsageError: `path` is the bank itself, a folder or no bank; this bank is not in a file; or a scoped handle.
+            StoreUnavailable: the copy cannot be written, or the bank is damaged.
+        """
+        self._of.whole_file("backup")
+        if not self._of.skips("backup"):
+            await self._of.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
+            await self._of.store.backup(a_path(path))
+
+    async def storage(self) -> Mapping[str, str]:
+        """What keeps the bank, and how it is: versions, and what its owner should do, in short texts by name.
+
+        Raises UsageError on a handle made by `scoped()`.
+        """
+        self._of.whole_file("storage")
+        return dict(await self._of.store.storage())
+
+    async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
+        """What is wrong with what is stored, one sentence each; empty when nothing was found.
+
+        With `journal`, each record is also compared with what the journal makes of it. Without `records` no record is
+        read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
+        made by `scoped()`.
+        """
+        self._of.whole_file("verify")
+        compared = a_flag(journal, "journal=") and a_flag(records, "records=")
+        found = list(await self._of.store.verify(records=a_flag(records, "records=")))
+        for scope in await self._of.store.scopes() if compared else ():
+            try:
+                found += await differences(self._of.store, scope=scope)
+            except StoreError as error:
+                found.append(f"{scope}: {error}")
+        return tuple(found)
+
+    async def rebuild(self) -> None:
+        """Rebuild everything that follows from the records. Missing vectors also need `reindex`.
+
+        Raises UsageError (a handle made by `scoped()` of a bank without reviewers), NotAllowed.
+        """
+        await self._of.by_owner("rebuild")
+        await self._of.store.rebuild()
+        await self._of.note_act("admin.rebuild", read_only=True)
+
+    @property
+    def _files(self) -> LessonFiles:
+        from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
+
+        return LessonFiles(self._of)
+
+    async def _wanted(self, named: Erasing, metadata: Mapping[str, Json] | None) -> Erasing:
+        """What was named, with all that goes with it. Raises UsageError."""
+        ids = bool(named.lessons or named.runs or named.recalls)
+        if ids + named.whole_scope + (metadata is not None) != 1 or metadata == {}:
+            raise UsageError(
+                "purge takes ids (lesson=, run=, recall=, each one or several), or metadata={…}, or all=True: "
+                "exactly one of the three"
+            )
+        if named.whole_scope:
+            return named
+        if metadata is None:
+            runs, recalls, lessons = named.runs, named.recalls, named.lessons
+        else:
+            runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
+            lessons = await self._without_runs(metadata)
+        return Erasing(lessons=await self._with_derived(runs, lessons), runs=runs, recalls=recalls)
+
+    async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
+        found = list[str]()
+        async with closing(self._of.store.scan(scope=self._of.scope)) as every:
+            async for one in every:
+                if not one.attempts and metadata.items() <= one.metadata.items():
+                    found += [lesson.id for lesson in one.lessons]
+        return tuple(found)
+
+    async def _with_derived(self, runs: Sequence[str], lessons: Sequence[str]) -> tuple[str, ...]:
+        """The lessons that go with runs and lessons: those drawn from a run, those of experiences with no other run,
+        and what was merged from any of these or would change one."""
+        gone, found = set(runs), dict.fromkeys(lessons)
+        if not gone and not found:
+            return ()
+        resting = list[tuple[set[str | None], tuple[str, ...]]]()
+        async with closing(self._of.store.scan(scope=self._of.scope)) as every:
+            async for one in every:
+                attempts = {ref.trajectory_id for ref in one.attempts}
+                whole = bool(attempts) and attempts <= gone
+                drawn = [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
+                found |= dict.fromkeys(drawn)
+                if on := {target_of(one), *chain(*sources_of(one).values())} - {None}:
+                    resting.append((on, tuple(lesson.id for lesson in one.lessons)))
+        while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
+            found |= dict.fromkeys(more)
+        return tuple(found)
+
+    async def _check_there(self, wanted: Erasing) -> None:
+        """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""
+        store, scope = self._of.store, self._of.scope
+        for id in wanted.lessons:
+            await store.owner(id, scope=scope)
+        for id in wanted.runs:
+            await store.trajectory(id, scope=scope)
+        for id in wanted.recalls:
+            await store.recall(id, scope=scope)
+
+    async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        page = partial(self._of.store.list_runs, scope=self._of.scope, metadata=metadata)
+        return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
+
+    async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        page = partial(self._of.store.list_recalls, scope=self._of.scope, metadata=metadata)
+        return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
+
+
+def _told(wanted: Erasing, found: Successions) -> Erasing:
+    new = {one.lesson.id for one in found.passed if one.is_new}  # ids that no preview could foresee
+    drawn = [
+        Successor(
+            of=one.of.id,
+            experience_id=one.heir.experience.id,
+            runs=one.heir.run_ids,
+            lesson_id=None if one.lesson.id in new else one.lesson.id,
+            title=one.lesson.title,
+            when=one.lesson.description,
+            content=one.lesson.content,
+            approved=one.is_approved,
+        )
+        for one in (*found.passed, *found.restored)
+    ]
+    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in found.untold]
+    return wanted.model_copy(update={"successors": (*drawn, *untold)})
+
+
+def _refuse_approval(by: str | None, why: str) -> None:
+    if by is not None:
+        raise UsageError(
+            f"approved_by= is for exports of a bank, and {why}: leave it out, and approve lessons one by one"
+        )
+
+
+def _notes(told: Iterable[Synced]) -> Iterator[str]:
+    return (note for one in told for note in one.notes)
+
+
+def _warn(*notes: str) -> None:
+    for note in notes:
+        log.warning("%s", note)

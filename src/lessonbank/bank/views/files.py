@@ -1,0 +1,396 @@
+"""Lessons in files of people and agents: written between markers, and what somebody changed there read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from anyio import to_thread
+
+from lessonbank._base.checks import named
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import (
+    EDITS,
+    FILE,
+    RETIRES,
+    Add,
+    Experience,
+    Json,
+    Lesson,
+    Proposal,
+    Provenance,
+    Synced,
+    TrustState,
+)
+from lessonbank.contracts.records.ids import digest
+from lessonbank.errors import FormatError, LessonbankError, StoreUnavailable, UsageError
+from lessonbank.files import disk
+from lessonbank.files.block import Block, Entry, Parts, parts, written
+from lessonbank.files.foreign import MOST, drawn
+from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
+from lessonbank.guard import one_line
+from lessonbank.guard.gate import CONTENT, doubt
+from lessonbank.guard.trust import IMPORTED
+from lessonbank.guard.wording import wording_of
+from lessonbank.importers.memories import ORIGIN
+from lessonbank.learning.topics import in_topics
+from lessonbank.text.rendering import estimate_tokens
+
+from .handle import Handle, log
+from .proposals import WAS
+from .selection import Scope, fitting, ranked
+
+_FOUND: Final = (SKILL, ".mdc", "CLAUDE.md", "AGENTS.md", "GEMINI.md")
+"""How the names of files end that are read of a folder."""
+_PLAIN: Final = Provenance(writer=FILE, method=FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file as it is."""
+
+    path: Path
+    format: FileFormat | None
+    data: bytes | None
+    """`None`: there is none yet."""
+    parts: Parts
+
+    @classmethod
+    def read(cls, path: Path, format: FileFormat | None, /) -> Held:
+        """What is there. Raises UsageError, FormatError, StoreUnavailable."""
+        data = disk.read(path)
+        try:
+            return cls(path, format, data, parts(data or b""))
+        except FormatError as error:
+            raise FormatError(f"cannot use {named(path)}: {error}") from error
+
+    @property
+    def name(self) -> str:
+        """What it is called in the bank: no place of this machine."""
+        return f"{self.path.parent.name}/{SKILL}" if self.path.name == SKILL else self.path.name
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return (self.data or b"").decode(errors="replace")
+
+    @property
+    def block(self) -> Block:
+        """Our part. Raises FormatError."""
+        return self.parts.read() if self.parts.block else Block()
+
+    def becomes(self, entries: Sequence[Entry], /, *, topic: str = "", title: str = "") -> bytes:
+        """The file with these lessons. A new one begins as its readers ask for."""
+        block = written(entries, topic=topic)
+        if (self.data or b"").strip() or self.format is None:
+            return self.parts.with_block(block)
+        front = head(self.format, topic=title, name=self.path.parent.name)
+        return "\n".join(filter(None, (front, block, ""))).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A lesson that a file brings, and what it would change."""
+
+    experience: Experience
+    change: Literal["add", "edit", "retire"]
+    of: str | None = None
+
+    @property
+    def lesson(self) -> Lesson:
+        return self.experience.lessons[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonFiles:
+    """The lessons of a bank as files."""
+
+    _of: Handle
+
+    async def write(self, path: Path, format: FileFormat, /, *, budget: int, every: bool) -> list[Synced]:
+        """Write the lessons. Raises UsageError (somebody's edits were not imported yet), FormatError, StoreError."""
+        scope = await Scope.read(self._of)
+        plans = await self._plans(path, format, scope, budget=budget, every=every)
+        for plan in plans:
+            if (await self._changes(plan.held, scope))[0]:
+                raise UsageError(
+                    f"{named(plan.held.path)} was edited and its edits were not read yet: import it first, or sync it"
+                )
+        for plan in plans:
+            await plan.put()
+        return [plan.told() for plan in plans]
+
+    async def read(self, path: Path, /) -> list[Synced]:
+        """Read what somebody changed, as proposals; and what people wrote elsewhere, as lessons on probation.
+
+        Of a folder, a file that cannot be used costs the others nothing. Raises UsageError, FormatError, StoreError.
+        """
+        scope, found = await Scope.read(self._of), list[Synced]()
+        for file in await to_thread.run_sync(partial(_files_of, path)):
+            try:
+                found.append(file if isinstance(file, Synced) else await self._read(file, scope))
+            except FormatError as error:
+                if path in (file.path, Path(file.path)):
+                    raise
+                found.append(_skipped(Path(file.path), error))
+        return found
+
+    async def _read(self, file: Held, scope: Scope) -> Synced:
+        drafts, notes = await self._changes(file, scope)
+        added, more = await self._foreign(file, scope)
+        await self._keep([*drafts, *added])
+        told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
+        lessons = tuple(draft.lesson for draft in added)
+        return told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more})
+
+    async def sync(self, path: Path, format: FileFormat, /, *, budget: int, preview: bool) -> list[Synced]:
+        """Read what somebody changed, as proposals, and write the lessons that may be shown.
+
+        Raises UsageError, FormatError, StoreError.
+        """
+        scope, found = await Scope.read(self._of), list[Synced]()
+        for plan in await self._plans(path, format, scope, budget=budget, every=False):
+            drafts, notes = await self._changes(plan.held, scope)
+            if not preview:
+                await self._keep(drafts)
+                await plan.put()
+            told = plan.told()
+            update = {**_proposals(drafts, plan.held), "notes": (*told.notes, *notes)}
+            found.append(told.model_copy(update=update))
+        return found
+
+    async def _plans(self, path: Path, format: FileFormat, scope: Scope, *, budget: int, every: bool) -> list[Plan]:
+        entries = await ranked(self._of, scope, every=every)
+        if format == "skill":
+            return await to_thread.run_sync(partial(_skills, path, entries, scope, budget=budget))
+        kept = fitting(entries, budget=budget)
+        held = await to_thread.run_sync(Held.read, path, format)
+        return [Plan(held, held.becomes(kept), lessons=len(kept), left_out=len(entries) - len(kept))]
+
+    async def _changes(self, file: Held, scope: Scope) -> tuple[list[Draft], tuple[str, ...]]:
+        """What somebody changed between the markers and nobody proposed yet, and what a reader should know."""
+        drafts, notes = list[Draft](), list[str]()
+        block = await to_thread.run_sync(lambda: file.block)
+        told = [await self._without_secrets(entry) for entry in block.entries]
+        for draft in _differences(Block(tuple(told), block.shown), file.name, scope):
+            if len(drafts) == MOST:
+                raise FormatError(f"more than {MOST} lessons were changed in {named(file.path)}: change fewer at once")
+            if len(draft.lesson.content) > CONTENT:
+                raise FormatError(
+                    f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
+                )
+            checked = await self._checked(draft, "quarantined")
+            known = _known(checked, scope)
+            if known is checked.lesson:
+                drafts.append(checked)
+            elif known.retired or known.provenance.writer != FILE:
+                why = "proposed before, and rejected" if known.provenance.writer == FILE else "another lesson says this"
+                notes.append(f"{file.name}: {why}: {one_line(checked.lesson.title, limit=80)!r}")
+        return drafts, tuple(notes)
+
+    async def _foreign(self, file: Held, scope: Scope) -> tuple[list[Draft], tuple[str, ...]]:
+        """What people wrote for an agent, each piece as a lesson on probation."""
+        if file.parts.block is not None:
+            return [], ()
+        if file.format not in KEPT_ELSEWHERE:
+            raise FormatError(f"there are no lessonbank markers in {named(file.path)}: name a file that export wrote")
+        try:
+            text = (file.data or b"").decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
+        read, found = await to_thread.run_sync(drawn, text), list[Draft]()
+        for entry in read.entries:
+            bare = await self._without_secrets(entry)
+            draft = await self._checked(_new(bare, file.name, scope, origin=file.format or FILE))
+            if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
+                found.append(draft)
+        cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
+        notes = [f"cut: {counted(cut, 'lesson')} of more than {CONTENT:,} characters"] if cut else []
+        notes += [f"skipped: {counted(known, 'lesson')} that the bank has in the same words"] if known else []
+        return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
+
+    async def _without_secrets(self, entry: Entry) -> Entry:
+        """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
+        return replace(entry, topic=await self._of.intake.task(entry.topic)) if entry.topic else entry
+
+    async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
+        """The draft without secrets; its lesson in `state`, whatever it says."""
+        safe = await self._of.intake.experience(draft.experience)
+        lesson = safe.lessons[0]
+        risk = lesson.risk or doubt(lesson)
+        told = {"state": state or ("quarantined" if risk else lesson.state), "risk": risk}
+        return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
+
+    async def _keep(self, drafts: Sequence[Draft]) -> None:
+        """All of them, or none."""
+        if not drafts:
+            return
+        vectors, _ = await self._of.index([draft.experience for draft in drafts])
+        new = [Add(experience=draft.experience) for draft in drafts if draft.change == "add"]
+        changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
+        in_order, _, _ = await in_topics(self._of.topics, new)
+        # A proposal may say what the lesson says that it would change, but for the line about when to use it.
+        _, notes = await self._of.apply_embedded(
+            (*in_order, *changes), vectors, writer=self._of.writer, one_wording=False
+        )
+        for note in notes:
+            log.warning("%s", note)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a file would become."""
+
+    held: Held
+    after: bytes
+    lessons: int
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+    async def put(self) -> None:
+        """Make it so, unless it is so already or somebody changed the file meanwhile. Raises UsageError, StoreError."""
+        if self.after != self.held.data:
+            await to_thread.run_sync(partial(disk.replace, self.held.path, self.after, earlier=self.held.data))
+
+    def told(self) -> Synced:
+        """It in words."""
+        return Synced(
+            path=str(self.held.path),
+            lessons=self.lessons,
+            left_out=self.left_out,
+            before=self.held.text,
+            after=self.after.decode(errors="replace"),
+            notes=self.notes,
+        )
+
+
+def _skills(path: Path, entries: Sequence[Entry], scope: Scope, *, budget: int) -> list[Plan]:
+    """A file for each topic in the folder `path`: where it is already, wherever somebody moved it, or a new one."""
+    if path.name == SKILL or path.is_file():
+        raise UsageError(f"{named(path)} is one skill, and each topic becomes one: name the folder of all skills")
+    known = {held.parts.topic: held for held in _marked(path)}
+    cost = estimate_tokens(head("skill", topic="x" * 60, name="x" * 60) + written([], topic="x" * 8))
+    kept = fitting(entries, budget=budget, topic_cost=cost)
+    topics = {entry.topic_id or GENERAL: entry.topic for entry in kept}
+    plans = list[Plan]()
+    for id, name in topics.items():
+        held = known.pop(id, None) or Held.read(path / folder(name, id) / SKILL, "skill")
+        own = [replace(entry, topic="") for entry in kept if (entry.topic_id or GENERAL) == id]
+        plans.append(Plan(held, held.becomes(own, topic=id, title=name), lessons=len(own)))
+    if plans:
+        plans[0] = replace(plans[0], left_out=len(entries) - len(kept))
+    return plans + [_emptied(held, id) for id, held in known.items()]
+
+
+def _marked(path: Path) -> Iterator[Held]:
+    """The skills below a folder that have a part of ours about a topic."""
+    for file in disk.below(path, (SKILL,)) if path.is_dir() else ():
+        held = Held.read(file, "skill")
+        if held.parts.topic:
+            yield held
+
+
+def _emptied(held: Held, topic: str) -> Plan:
+    note = f"{held.name} has no lesson any more: delete its folder if you do not need it"
+    return Plan(held, held.becomes([], topic=topic), lessons=0, notes=(note,))
+
+
+def _files_of(path: Path) -> list[Held | Synced]:
+    """The file, or those below a folder; of these, one that cannot be read costs the others nothing."""
+    if not path.is_dir():
+        held = Held.read(path, format_of(path))
+        if held.data is None:
+            raise UsageError(f"there is no file {named(path)}")
+        return [held]
+    found = list[Held | Synced]()
+    for file in disk.below(path, _FOUND):
+        try:
+            found.append(Held.read(file, format_of(file)))
+        except (UsageError, StoreUnavailable) as error:
+            found.append(_skipped(file, error))
+    if not found:
+        raise FormatError(f"no file in {named(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
+    return found
+
+
+def _skipped(path: Path, error: LessonbankError) -> Synced:
+    return Synced(path=str(path), notes=(f"skipped: {error}",))
+
+
+def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
+    """What somebody changed in a file since it was written, as far as the bank does not say the same by now."""
+    for entry in block.edited:
+        found = scope.find(entry.id) if entry.id else None
+        if found is None or found[0].retired:
+            yield _new(entry, file, scope)
+        elif words := _changed_words(entry, found[0]):
+            yield _change(found, file, EDITS, **words)
+    for id in block.removed:
+        found = scope.find(id)
+        if found is not None and not found[0].hidden:
+            words = {
+                "title": f"Retire: {found[0].title}",
+                "description": "",
+                "content": f"Somebody took the lesson {found[0].id} out of {file}.",
+            }
+            yield _change(found, file, RETIRES, **words)
+
+
+def _known(draft: Draft, scope: Scope) -> Lesson:
+    """The lesson that says or proposes the same already, or the draft's own, which does so from now on."""
+    lesson = draft.lesson
+    if draft.of is None:
+        wording = wording_of(lesson)
+        pending = (one for one in scope.proposed.values() if wording_of(one) == wording)
+        return scope.said.setdefault(wording, next(pending, lesson))
+    other = scope.said.get(wording_of(lesson), lesson)
+    if draft.change == "edit" and other is not lesson and other.id != draft.of:
+        return other
+    return scope.proposed.setdefault((draft.of, lesson.text), lesson)
+
+
+def _changed_words(entry: Entry, lesson: Lesson) -> dict[str, str]:
+    """The fields that are other ones than the bank's; what was not touched keeps the letters that it has there."""
+    now = Entry.of(lesson)
+    said = {"title": entry.title, "description": entry.when, "content": entry.content}
+    held = {"title": now.title, "description": now.when, "content": now.content}
+    return {name: text for name, text in said.items() if text != held[name]}
+
+
+def _change(found: tuple[Lesson, Experience], file: str, key: str, **words: str) -> Draft:
+    """A proposal about a lesson of the bank. It is erased with the runs of that lesson, and with the lesson itself."""
+    lesson, owner = found
+    origin = Provenance(writer=FILE, method=FILE, trajectory_ids=lesson.provenance.trajectory_ids)
+    proposal = Lesson(
+        title=words.get("title", lesson.title),
+        description=words.get("description", lesson.description),
+        content=words.get("content", lesson.content),
+        kind=lesson.kind,
+        topic=lesson.topic,
+        provenance=origin,
+    )
+    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: FILE, FILE: file}
+    metadata |= {key: lesson.id, WAS: digest(lesson.text)}
+    experience = Experience(scope=owner.scope, task=owner.task, lessons=(proposal,), metadata=metadata)
+    return Draft(experience, "edit" if key == EDITS else "retire", lesson.id)
+
+
+def _new(entry: Entry, file: str, scope: Scope, *, origin: str = FILE) -> Draft:
+    """A lesson that nobody had told the bank. Its task is what stands above it: that is what retrieval compares."""
+    topic = scope.topic(entry.topic)
+    task = f"{entry.topic}: {entry.title}" if entry.topic else entry.title
+    lesson = Lesson(title=entry.title, description=entry.when, content=entry.content, topic=topic, provenance=_PLAIN)
+    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: origin, FILE: file}
+    return Draft(Experience(scope=scope.name, task=task, lessons=(lesson,), metadata=metadata), "add")
+
+
+def _proposals(drafts: Iterable[Draft], file: Held) -> dict[str, Any]:
+    why = f"read in {one_line(file.name, limit=100)}"
+    return {
+        "proposals": tuple(
+            Proposal(lesson=draft.lesson, reason=why, change=draft.change, origin=FILE, of=draft.of) for draft in drafts
+        )
+    }

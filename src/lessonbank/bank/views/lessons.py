@@ -1,0 +1,353 @@
+"""The lessons of a scope: find them, write and edit them, and decide which may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from lessonbank._base.checks import (
+    a_flag,
+    a_list_of_ids,
+    a_mapping,
+    a_text,
+    an_id,
+    filters,
+    is_a,
+    maybe_one_of,
+    maybe_text,
+    one_of,
+    several,
+    shown,
+)
+from lessonbank.contracts.ports import LessonState, Vectors
+from lessonbank.contracts.records import (
+    Add,
+    Change,
+    Edit,
+    Experience,
+    JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    Proposal,
+    Provenance,
+    Repeat,
+    Replace,
+    Restore,
+    Retire,
+    Trust,
+)
+from lessonbank.contracts.records.repeats import repeats_in, split_off
+from lessonbank.errors import UsageError
+from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.guard.reviewed import asks
+from lessonbank.learning.consolidation.lineage import descent, in_common, merging, sources_of, unmerge
+from lessonbank.learning.topics import in_topics
+from lessonbank.search.trusted import task_words
+
+from .handle import Handle, lesson_of, person
+from .proposals import accepting, compared, edit_to, proposed
+
+_LONGEST: Final = 200
+"""Characters of what names a task."""
+
+
+@asks("lessons")
+@dataclass(frozen=True, slots=True)
+class AsyncLessons:
+    """`bank.lessons`. Every method acts in the scope of its bank.
+
+    Where the bank has reviewers (`admin.add_reviewer`), only one of them decides what is shown: the methods that do
+    raise NotAllowed for anybody else.
+    """
+
+    _of: Handle
+
+    async def list(
+        self,
+        *,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        topic: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Lesson, ...]:
+        """Lessons, newest first, at most `limit`. `after`: the id of the last lesson of the page before.
+
+        Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `topic`: a topic's name or
+        id, as `topics` lists them. `text`: every word of it stands in the title, description or content. `metadata`:
+        the lesson's experience has these keys and values. Raises UsageError, NotFound (`after`, `topic`).
+        """
+        found = await self._of.store.list_lessons(
+            scope=self._of.scope,
+            state=maybe_one_of(state, "state=", get_args(LessonState)),
+            kind=maybe_one_of(kind, "kind=", get_args(Kind)),
+            writer=maybe_text(writer, "writer="),
+            topics=topic if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
+            retired=a_flag(retired, "retired="),
+            **filters(text=text, metadata=metadata, limit=limit, after=after),
+        )
+        return tuple(found)
+
+    async def search(
+        self,
+        text: str,
+        /,
+        *,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Lesson, ...]:
+        """Lessons that contain every word of `text`, newest first. Raises UsageError, NotFound (`after`)."""
+        return await self.list(
+            text=text, state=state, kind=kind, writer=writer, metadata=metadata, limit=limit, after=after
+        )
+
+    async def topics(self) -> Mapping[str, str]:
+        """The topics of the lessons in this scope: id to name."""
+        scope = self._of.scope
+        return topic_names([lesson async for e in self._of.store.scan(scope=scope) for lesson in e.lessons])
+
+    async def get(self, id: str, /) -> Lesson:
+        """One lesson. Raises NotFound."""
+        return lesson_of(await self.experience(id), id)
+
+    async def experience(self, lesson_id: str, /) -> Experience:
+        """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
+        return await self._of.store.owner(an_id(lesson_id), scope=self._of.scope)
+
+    async def repeats(self, id: str, /) -> tuple[Repeat, ...]:
+        """Each time a lesson came again, oldest first: from which runs, how they ended, in which words.
+
+        Raises NotFound.
+        """
+        await self.experience(id)
+        again = await self._of.store.repeating(id, scope=self._of.scope)
+        return tuple(repeat for experience in again for repeat in repeats_in(experience, id))
+
+    async def split(self, id: str, experience_id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
+        """Undo a recognition: what an experience taught in other words becomes lessons of its own, on probation.
+
+        `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
+        """
+        await self.experience(id)
+        experience = await self._of.store.get(an_id(experience_id), scope=self._of.scope)
+        apart, lessons = split_off(experience, id)
+        if not lessons:
+            raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
+        checked = await self._of.intake.experience(experience.model_copy(update={"lessons": lessons}))
+        apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
+        vectors, _ = await self._of.index([apart])
+        change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
+        await self._of.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        return checked.lessons
+
+    async def merge(self, *ids: str, title: str, content: str, by: str, when: str = "", reason: str = "") -> Lesson:
+        """Keep one lesson, in a person's words, for several that say nearly the same. These are retired.
+
+        It is a new lesson, approved and shown at once, which the tasks of all of them find. Its evidence starts from
+        nothing. `unmerge` undoes it. `when`: when to use it, and when not. `by`: the person's name. Raises UsageError
+        (fewer than two lessons, or a strategy and a guardrail), NotFound, Conflict (one is retired, or another lesson
+        has these words).
+        """
+        writer, named = person(by), tuple(dict.fromkeys(a_list_of_ids(ids, "merge")))
+        if len(named) < 2:
+            raise UsageError("merge takes at least two lessons, as in merge(lesson.id, other.id, title=…, …)")
+        sources = [(lesson_of(owner, id), owner) for id in named for owner in [await self.experience(id)]]
+        lesson = Lesson(
+            title=a_text(title, "title=", blank=False),
+            description=a_text(when, "when="),
+            content=a_text(content, "content=", blank=False),
+            **in_common([lesson for lesson, _ in sources]),
+            provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
+        )
+        again = [one for id in named for one in await self._of.store.repeating(id, scope=self._of.scope)]
+        why = a_text(reason, "reason=") or f"merged by {writer}"
+        merge = merging(lesson, sources, again=again, reason=why)
+        safe = await self._of.intake.experience(merge.experience)
+        vectors, _ = await self._of.index([safe])
+        change = merge.model_copy(update={"experience": safe})
+        owners = list({owner.id: owner for _, owner in sources}.values())
+        vouched = _approval((lesson.id,), writer, why)
+        await self._of.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
+        return await self.get(lesson.id)
+
+    async def unmerge(self, id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
+        """Undo a merge: its lesson is retired, and those that it stands for are shown again, as they were.
+
+        Raises UsageError (no merge made this lesson, or it is retired), NotFound, Conflict (one of the others was
+        restored already).
+        """
+        owner = await self.experience(id)
+        changes = unmerge(owner, reason=a_text(reason, "reason=", blank=False))
+        await self._of.apply(*changes, by=by)
+        return tuple([await self.get(source) for source in sources_of(owner).get(id, ())])
+
+    async def add(
+        self,
+        *,
+        title: str,
+        content: str,
+        task: str,
+        by: str,
+        when: str = "",
+        kind: Kind = "strategy",
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Lesson:
+        """Write a lesson by hand. It is approved and shown at once.
+
+        Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
+        when not. `by`: the person's name. Raises UsageError, NotAllowed, Conflict (another lesson has these words).
+        """
+        writer = person(by)
+        lesson = Lesson(
+            title=a_text(title, "title=", blank=False),
+            description=a_text(when, "when="),
+            content=a_text(content, "content=", blank=False),
+            kind=one_of(kind, "kind=", get_args(Kind)),
+            provenance=_written_by(writer, Provenance()),
+        )
+        about, told = a_text(task, "task=", blank=False), a_mapping(metadata)
+        new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
+        new = await self._of.intake.experience(new)
+        vectors, _ = await self._of.index([new])
+        (change,), _, _ = await in_topics(self._of.topics, [Add(experience=new)])
+        applied = await self._of.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
+        return await self.get(lesson.id) if applied else new.lessons[0]
+
+    async def edit(
+        self,
+        id: str,
+        /,
+        *,
+        by: str,
+        title: str | None = None,
+        content: str | None = None,
+        when: str | None = None,
+        reason: str = "",
+    ) -> Lesson:
+        """Change what a lesson says. It keeps its id and its state; its evidence starts again from nothing.
+
+        What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this
+        already, or another lesson has these words).
+        """
+        writer = person(by)
+        told = {
+            "title": None if title is None else a_text(title, "title=", blank=False),
+            "content": None if content is None else a_text(content, "content=", blank=False),
+            "description": maybe_text(when, "when="),
+        }
+        owner = await self.experience(id)
+        lesson = lesson_of(owner, id)
+        worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
+        others = tuple(worded if one.id == id else one for one in owner.lessons)
+        safe = lesson_of(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
+        now = lesson.model_copy(update=_words(safe))
+        return await self._edited(edit_to(now, by=writer, reason=a_text(reason, "reason=")), owner, now)
+
+    async def narrow(self, id: str, /, *, to: str | Sequence[str], by: str, reason: str = "") -> Lesson:
+        """Keep a lesson for the tasks it helps: those that hold all words of one of `to`. `to=()`: for every task.
+
+        `bank.lift()` names tasks on which a lesson's effect differs. Its evidence starts again from nothing, because
+        what it did on other tasks says nothing any more. `by`: the person's name. Raises UsageError, NotFound, Conflict
+        (it is kept for these already).
+        """
+        writer, owner = person(by), await self.experience(id)
+        lesson = lesson_of(owner, id)
+        only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
+        change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
+        return await self._edited(change, owner, lesson)
+
+    async def _edited(self, change: Edit, owner: Experience, lesson: Lesson) -> Lesson:
+        """Apply an edit with the vectors of `lesson`, which has its words."""
+        vectors, _ = await self._of.index([owner.model_copy(update={"lessons": (lesson,)})])
+        vectors = {key: vector for key, vector in vectors.items() if key == lesson.id}
+        await self._of.apply(change, by=change.by, vectors=vectors)
+        return await self.get(lesson.id)
+
+    async def proposals(self) -> tuple[Proposal, ...]:
+        """What a person is asked to decide: approved lessons that the evidence shows to harm, what files propose, and
+        lessons that contradict each other or say nearly the same.
+
+        A lesson that is shown to harm is shown until you decide: `retire` takes it back, `approve` again keeps it. What
+        somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it. Of two lessons that
+        say nearly the same, `merge` makes one, and `approve` keeps both.
+        """
+        evidence = await self._of.ledger.proposals(scope=self._of.scope)
+        return (*evidence, *await proposed(self._of), *await compared(self._of))
+
+    async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
+        """A person vouches for lessons: they may be shown from now on, also those in quarantine.
+
+        What a file proposes is done: a lesson is added, edited or retired. Nothing else lets a lesson out of
+        quarantine: never call this for an agent, a tool or an import. `by`: the person's name. Raises UsageError,
+        NotFound, Conflict.
+        """
+        plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
+        changes, vectors = list[Change](), dict[str, Vectors]()
+        for id in () if self._of.off else plain:
+            if found := await accepting(self._of, id, by=writer, reason=why or f"approved by {writer}"):
+                plain = tuple(one for one in plain if one != id)
+                changes += found[0]
+                vectors |= found[1]
+        vouched = [_approval(plain, writer, why)] if plain else []
+        return await self._of.apply(*vouched, *changes, by=by, vectors=vectors)
+
+    async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
+        """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
+        named = a_list_of_ids(ids, "quarantine")
+        await self._hides(named, "quarantine", by=by)
+        change = Trust(lesson_ids=named, state="quarantined", by="person", reason=a_text(reason, "reason="))
+        return await self._of.apply(change, by=by)
+
+    async def retire(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
+        """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
+        named = a_list_of_ids(ids, "retire")
+        await self._hides(named, "retire", by=by)
+        change = Retire(lesson_ids=named, reason=a_text(reason, "reason="))
+        return await self._of.apply(change, by=by)
+
+    async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
+        """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
+        change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
+        return await self._of.apply(change, by=by)
+
+    async def _hides(self, ids: Sequence[str], call: str, *, by: str | None) -> None:
+        """Hiding a lesson is free, so that it is quick; but what a person vouched for, a person takes back."""
+        if by is not None:
+            person(by)
+        if self._of.off:
+            return
+        if any([lesson_of(await self.experience(id), id).approved for id in ids]):
+            await self._of.reviewed(call, by=by)
+
+
+def _tasks(to: str | Sequence[str]) -> list[str]:
+    """What tasks are named by, each once. Raises UsageError."""
+    if is_a(to, (list, tuple)) and not to:
+        return []
+    named = [to] if is_a(to, str) else several(to, "to=", str)
+    found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
+    if wordless := [text for text in found if not task_words(text)]:
+        raise UsageError(f"to= names tasks by their words, and {shown(wordless[0])} has none: give words of the tasks")
+    return list(dict.fromkeys(found))
+
+
+def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:
+    return Trust(lesson_ids=ids, state="active", by="person", reason=reason or f"approved by {by}")
+
+
+def _written_by(writer: str, earlier: Provenance) -> Provenance:
+    return earlier.model_copy(update={"writer": writer, "method": "human"})
+
+
+def _words(lesson: Lesson) -> dict[str, str]:
+    return {"title": lesson.title, "description": lesson.description, "content": lesson.content}

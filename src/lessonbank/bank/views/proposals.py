@@ -1,0 +1,127 @@
+"""What an edited file proposes: lessons in quarantine that a person lets in, or that say how to change another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from lessonbank._base.iterate import paged
+from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.records import EDITS, FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
+from lessonbank.contracts.records.ids import digest
+from lessonbank.errors import Conflict
+from lessonbank.guard import one_line
+
+from .handle import Handle, lesson_of
+
+WAS: Final = "was"
+"""The key that keeps the digest of the text that somebody saw and changed."""
+_LATEST: Final = 1_000
+"""Lessons among which contradictions are looked for."""
+
+
+async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
+    """What files propose and nobody decided yet, newest first."""
+    page = partial(of.store.list_lessons, scope=of.scope, writer=FILE, state="quarantined")
+    waiting = paged(page, lambda lesson: lesson.id)
+    return tuple([one async for lesson in waiting if (one := await _proposal(of, lesson))])
+
+
+async def compared(of: Handle, /) -> tuple[Proposal, ...]:
+    """What the newest lessons contradict or nearly repeat, until a person decides."""
+    page = await of.store.list_lessons(scope=of.scope, limit=_LATEST)
+    return (*await _opposed(of, page), *await _near(of, page))
+
+
+async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
+    """Of two lessons that are near one another the newer, until it is retired, merged or approved."""
+    found: list[Proposal] = []
+    for lesson in page:
+        if lesson.near is None or lesson.hidden or lesson.approved:
+            continue
+        older = await of.lesson(lesson.near)
+        if older and not older.hidden:
+            why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
+            found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
+    return found
+
+
+async def _opposed(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
+    """Both sides of every contradiction, until one is retired or approved."""
+    told = [
+        (one, id)
+        for one in page
+        if one.against and one.against.stand == "contradicts" and not one.hidden
+        for id in one.against.lesson_ids
+    ]
+    found: list[Proposal] = []
+    for newer, id in told:
+        older = await of.lesson(id)
+        if older and not (older.hidden or older.approved or newer.approved):
+            for one, other in ((newer, older), (older, newer)):
+                why = f"the lesson “{_titled(other)}” says otherwise: approve one of the two, or retire one"
+                found.append(Proposal(lesson=one, reason=why))
+    return found
+
+
+def _titled(lesson: Lesson) -> str:
+    return one_line(lesson.title, limit=100)
+
+
+async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
+    """`None` where the lesson that it speaks of is gone, or retired."""
+    owner = await of.store.owner(lesson.id, scope=of.scope)
+    why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
+    why += f"; {lesson.risk}" if lesson.risk else ""
+    id = target_of(owner)
+    if id is None:
+        return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)
+    target = await of.lesson(id)
+    change = "edit" if EDITS in owner.metadata else "retire"
+    gone = target is None or target.retired
+    return None if gone else Proposal(lesson=lesson, reason=why, change=change, origin=FILE, of=id)
+
+
+async def accepting(
+    of: Handle, id: str, /, *, by: str, reason: str
+) -> tuple[Sequence[Change], dict[str, Vectors]] | None:
+    """What makes of a proposal what it proposes, with the vectors of new words; `None` for every other lesson.
+
+    Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
+    """
+    owner = await of.store.owner(id, scope=of.scope)
+    target, lesson = target_of(owner), lesson_of(owner, id)
+    if target is None:
+        return None
+    if lesson.retired:
+        raise Conflict(f"the proposal {id!r} was rejected: restore it first")
+    others = tuple(one for one in owner.lessons if one.id != id)
+    done = Replace(experience=owner.model_copy(update={"lessons": others}), reason=reason)
+    if EDITS not in owner.metadata:
+        return (done, Retire(lesson_ids=(target,), reason=reason)), {}
+    changed = await of.store.owner(target, scope=of.scope)
+    now = lesson_of(changed, target)
+    if now.retired or owner.metadata.get(WAS) != digest(now.text):
+        what = "is retired" if now.retired else "was edited"
+        raise Conflict(f"the lesson {target!r} {what} since: reject the proposal with retire, or edit that lesson")
+    worded = now.model_copy(update=lesson.model_dump(include={"title", "description", "content"}))
+    vectors, _ = await of.index([changed.model_copy(update={"lessons": (worded,)})])
+    # Its text is what that person vouches for.
+    vouched = Trust(lesson_ids=(target,), state="active", by="person", reason=reason)
+    return (done, edit_to(worded, by=by, reason=reason), vouched), {
+        key: vector for key, vector in vectors.items() if key == target
+    }
+
+
+def edit_to(lesson: Lesson, /, *, by: str, reason: str) -> Edit:
+    """The change that gives a lesson these words, and keeps it for these tasks."""
+    return Edit(
+        lesson_id=lesson.id,
+        title=lesson.title,
+        description=lesson.description,
+        content=lesson.content,
+        only=lesson.only,
+        by=by,
+        reason=reason,
+    )

@@ -1,0 +1,135 @@
+"""The receipts of a scope: what was found, shown and withheld for each task, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Literal
+
+from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Json, Kind, Lesson, Recall
+from lessonbank.contracts.settings import Search, TrustPolicy
+from lessonbank.errors import ModelError
+from lessonbank.evidence.explanation import Explanation, explained, losers
+from lessonbank.guard.quote import quoted
+
+from .handle import Handle
+from .trying import Tried
+
+_NEXT = 10
+"""How many lessons that were not shown an explanation names."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncRecalls:
+    """`bank.recalls`. Every method acts in the scope of its bank."""
+
+    _of: Handle
+
+    async def list(
+        self,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Recall, ...]:
+        """Receipts with lessons, newest first, at most `limit`. `after`: the id of the last recall of the page before.
+
+        `text`: every word of it stands in the task or in the text that was shown. `metadata`: the recall has these keys
+        and values. `lesson`: it showed the lesson of that id. `settled`: its outcome is known, or not;
+        an outcome that was told as unknown is not known.
+        Raises UsageError, NotFound (`after`).
+        """
+        found = await self._of.store.list_recalls(
+            scope=self._of.scope,
+            lesson=maybe_id(lesson, "lesson="),
+            settled=None if settled is None else a_flag(settled, "settled="),
+            **filters(text=text, metadata=metadata, limit=limit, after=after),
+        )
+        return await self._with_lessons(found)
+
+    async def search(
+        self,
+        text: str | None = None,
+        /,
+        *,
+        metadata: Mapping[str, Json] | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Recall, ...]:
+        """Receipts that contain every word of `text` and have this metadata, newest first. Raises UsageError."""
+        return await self.list(text=text, metadata=metadata, limit=limit, after=after)
+
+    async def get(self, id: str, /) -> Recall:
+        """One receipt with its lessons, as they are now. Raises NotFound."""
+        return (await self._with_lessons([await self._stored(id)]))[0]
+
+    async def _stored(self, id: str) -> Recall:
+        return await self._of.store.recall(an_id(id), scope=self._of.scope)
+
+    async def _with_lessons(self, recalls: Sequence[Recall]) -> tuple[Recall, ...]:
+        """Each receipt with the lessons that its candidates name: receipts are kept without them."""
+        known = await self._of.lessons({c.lesson_id for recall in recalls for c in recall.candidates})
+        return tuple(_with_known(recall, known) for recall in recalls)
+
+    async def preview(
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        by: Search | None = None,
+        budget: int | None = None,
+        floor: float | None = None,
+        preface: str | None = None,
+        diversity: float | None = None,
+        exclude: Literal["task", "template"] | None = None,
+        trust: TrustPolicy | None = None,
+        kind: Kind | None = None,
+        trusted: bool = False,
+    ) -> Recall:
+        """What `retrieve` would show for a task now, for a person to look at.
+
+        What is not given is as the bank has it. `limit`, `by`, `budget`, `floor`, `preface`, `diversity` and `exclude`
+        are those of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `trusted`:
+        only active ones. `retriever` of the answer says what searched.
+
+        Nothing is withheld and no receipt is kept, so it is no evidence. Never hand its text to an agent: what an agent
+        is shown comes from `retrieve`. Raises UsageError.
+        """
+        asked = a_text(task, "the task", blank=False)
+        tried = Tried(limit, by, budget, floor, preface, diversity, exclude, trust, kind, a_flag(trusted, "trusted="))
+        return await self._of.preview(asked, tried)
+
+    async def explain(self, recall: Recall | str, /) -> Explanation:
+        """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
+
+        Raises UsageError, NotFound.
+        """
+        receipt = await self._stored(recall.id if is_a(recall, Recall) else recall)
+        lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
+        lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
+        lessons = await self._of.lessons({c.lesson_id for c in receipt.candidates})
+        settlement = await self._of.store.settlement(receipt.id, scope=self._of.scope)
+        told = explained(receipt, settlement, lessons, lifts)
+        try:
+            near = await self._of.retriever(receipt.task, scope=self._of.scope, limit=len(receipt.candidates) + _NEXT)
+        except ModelError as error:
+            note = f"what came next is not known, because the embedder failed: {quoted(error)}"
+            return told.model_copy(update={"notes": (*told.notes, note)})
+        return told.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
+
+
+def _with_known(recall: Recall, known: Mapping[str, Lesson]) -> Recall:
+    ranked = [c.lesson_id for c in sorted(recall.candidates, key=attrgetter("rank"))]
+    found = recall.model_copy(update={"lessons": tuple(known[id] for id in ranked if id in known)})
+    gone = len(ranked) - len(found.lessons)
+    if not gone:
+        return found
+    note = f"{counted(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
+    return found.model_copy(update={"notes": (*found.notes, note)})

@@ -1,0 +1,205 @@
+"""The runs that a scope has kept: find them, correct a verdict, and learn from those that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import anyio
+
+from lessonbank._base.aio import if_there
+from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
+from lessonbank._base.iterate import closing
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict
+from lessonbank.contracts.records.ids import new_id, now
+from lessonbank.contracts.records.queue import IN_HAND, Queue, Spending, problem_of
+from lessonbank.errors import UsageError
+from lessonbank.guard.identity import teller_of
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.reviewed import asks
+from lessonbank.learning.handed_in import submission_of, submitted_outcome, submitted_recall, without_submission
+
+from .handle import Handle, person
+from .spending import spending
+
+
+@asks("runs")
+@dataclass(frozen=True, slots=True)
+class AsyncRuns:
+    """`bank.runs`. Every method acts in the scope of its bank."""
+
+    _of: Handle
+
+    async def list(
+        self,
+        *,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Run, ...]:
+        """Kept runs, newest first, at most `limit`. `after`: the id of the last run of the page before.
+
+        `text`: every word of it stands in the run's task, steps, answer or error. `metadata`: the run has these keys
+        and values. Raises UsageError, NotFound (`after`).
+        """
+        found = await self._of.store.list_runs(
+            scope=self._of.scope,
+            outcome=maybe_one_of(outcome, "outcome=", get_args(Outcome)),
+            status=maybe_one_of(status, "status=", get_args(RunStatus)),
+            **filters(text=text, metadata=metadata, limit=limit, after=after),
+        )
+        return tuple(map(_as_handed_in, found))
+
+    async def search(
+        self,
+        text: str | None = None,
+        /,
+        *,
+        outcome: Outcome | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Run, ...]:
+        """Runs that contain every word of `text` and have this metadata, newest first. Raises UsageError."""
+        return await self.list(text=text, outcome=outcome, metadata=metadata, limit=limit, after=after)
+
+    async def get(self, id: str, /) -> Run:
+        """One run with its trajectory, verdict and status. Raises NotFound."""
+        return _as_handed_in(await self._of.store.get_run(an_id(id), scope=self._of.scope))
+
+    async def pending(self, *, limit: int = 50, after: str | None = None) -> tuple[Trajectory, ...]:
+        """Runs that wait for a verdict or for extraction, oldest first. `retry` learns from them.
+
+        Raises UsageError, NotFound (`after`).
+        """
+        limit, after = a_count(limit), maybe_id(after, "after=")
+        waiting = await self._of.store.pending(scope=self._of.scope, limit=limit, after=after)
+        return tuple(map(without_submission, waiting))
+
+    async def retry(self, *ids: str, limit: int = 50) -> tuple[Learned, ...]:
+        """Learn from the oldest runs that wait or failed, at most `limit` of them; or from the runs of these `ids`.
+
+        Runs that a worker is learning from are left to it, unless they are named. Raises NotFound, StoreError.
+        """
+        store, scope, limit = self._of.store, self._of.scope, a_count(limit)
+        if ids:
+            named = [await store.get_run(an_id(id), scope=scope) for id in ids]
+            await self._note_retry(sum(run.status == "failed" for run in named))
+            return tuple([(await self._again(run.trajectory))[0] for run in named])
+        await self._note_retry((await store.queue(scope=scope)).failed)
+        taker, learned = f"retry {new_id()}", list[Learned]()
+        claims = await store.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
+        waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
+        try:
+            while waiting:
+                await store.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
+                result, done = await self._again(next(iter(waiting.values())))
+                learned.append(result)
+                for id in done & waiting.keys():
+                    await store.release(id, scope=scope, worker=taker, error=problem_of(result))
+                    del waiting[id]
+        finally:
+            with anyio.CancelScope(shield=True):
+                for id in waiting:
+                    await store.release(id, scope=scope, worker=taker)
+        return tuple(learned)
+
+    async def _note_retry(self, given_up: int) -> None:
+        """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
+        if given_up:
+            await self._of.note_act("runs.retry", counted(given_up, "run that was given up", "runs that were given up"))
+
+    async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
+        """Learn from `run` and all that belongs to it; the ids of these runs."""
+        runs, teller, told = await self._as_submitted(run)
+        result = await self._of.learn_as(teller, runs, **told)
+        tried = result.experience.attempts if result.experience else ()
+        return result, {*(one.id for one in runs), *(ref.trajectory_id for ref in tried)}
+
+    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
+        """The runs that were submitted together with `run`, by whom, and what was said of them then."""
+        noted, store, scope = submission_of(run), self._of.store, self._of.scope
+        others = [id for id in noted.get("runs", ()) if id != run.id]
+        siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
+        runs, recall_id = [run, *siblings], submitted_recall(run)
+        recall = await if_there(store.recall(recall_id, scope=scope)) if recall_id else None
+        teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)
+        learned = await store.learned([one.id for one in runs], scope=scope)
+        # What was known later of a learned run, such as a correction, stands.
+        outcomes, rewards = zip(
+            *[(None, None) if one.id in learned else submitted_outcome(one) for one in runs], strict=True
+        )
+        return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
+
+    async def queue(self) -> Queue:
+        """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
+        return await self._of.store.queue(scope=self._of.scope)
+
+    async def spending(self) -> Spending:
+        """What workers that run now let the scope spend on a day, and what workers with a budget spent today (UTC)."""
+        return await spending(now(), self._of.store, scope=self._of.scope)
+
+    async def correct(self, id: str, /, *, outcome: Outcome | None, by: str, reason: str = "") -> Learned:
+        """Put a person's word in the place of a run's verdict. Its receipt is settled again.
+
+        The lessons of the run stay until somebody retires them. `outcome=None` takes the last correction back: the
+        verdict before it counts again, with its source and reason. `by`: the person's name.
+        Raises UsageError (nothing was corrected), NotAllowed, NotFound.
+        """
+        name, reason = person(by), a_text(reason, "reason=")
+        outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))
+        run = await self._of.store.trajectory(an_id(id), scope=self._of.scope)
+        if outcome is None:
+            verdict = await self._before_correction(run.id)
+        else:
+            verdict = Verdict(outcome=outcome, source="human", reason=": ".join(filter(None, (name, reason))))
+        return await self._of.correct(run, verdict, by=name, reason=reason)
+
+    async def _before_correction(self, id: str) -> Verdict:
+        """The verdict that the last correction in force replaced. Raises UsageError."""
+        now, found = (await self.get(id)).verdict, None
+        journal = self._of.store.journal(scope=self._of.scope, kinds={"verdict"})
+        async with closing(journal) as entries:
+            async for entry in entries:
+                told = entry.entry
+                if isinstance(told, Rejudge) and told.trajectory_id == id and told.verdict == now:
+                    found = told.before
+        if found is None:
+            raise UsageError(f"no correction of the run {quoted(id)} can be taken back: say outcome=")
+        return found
+
+    async def audit(self, count: int = 20, /, *, by: str | None = None, reason: str = "") -> tuple[Run, ...]:
+        """Draw about `count` runs at random for a person to label: each has the same chance. Answer with `correct`.
+
+        Drawn are runs with a recall of which only a judge said how they ended. Each has a draw of its own, so their
+        number varies. While drawn runs wait for a label, these are returned and none is drawn. The journal keeps the
+        odds, and the evidence counts the labels by them. `by`: who asks for it. Raises UsageError.
+        """
+        count, reason = a_count(count, "count"), a_text(reason, "reason=")
+        writer = self._of.writer if by is None else person(by)
+        waiting = await self.unlabelled()
+        if waiting or self._of.skips("an audit"):
+            return waiting
+        why = await self._of.intake.sentence(reason)
+        await self._of.ledger.audit(count, scope=self._of.scope, by=writer, reason=why)
+        return await self.unlabelled()
+
+    async def unlabelled(self) -> tuple[Run, ...]:
+        """The runs that an audit drew and that wait for a person's label, the oldest first."""
+        store, scope = self._of.store, self._of.scope
+        drawn = [await store.settlement(id, scope=scope) for id in await self._of.ledger.unlabelled(scope=scope)]
+        ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
+        found = [run for id in ids if (run := await if_there(store.get_run(id, scope=scope)))]
+        return tuple(_as_handed_in(run) for run in found if run.verdict.source == "judge")
+
+
+def _as_handed_in(run: Run) -> Run:
+    trajectory = without_submission(run.trajectory)
+    if trajectory is run.trajectory:
+        return run
+    return run.model_copy(update={"trajectory": trajectory, "metadata": trajectory.metadata})

@@ -1,0 +1,183 @@
+"""Finds in whose words lessons live on that go with erased runs, before anything is erased."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from lessonbank._base.aio import if_there
+from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.shown_lines import Shown
+from lessonbank.guard.wording import wording_of
+from lessonbank.learning.consolidation.lineage import sources_of
+from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
+from lessonbank.learning.outcome import signed
+from lessonbank.learning.shown_texts import receipts_in
+
+from .handle import Handle, lesson_of, log
+
+_BACK = "the lesson that stood for it goes with an erased run"
+_TRIES = 3
+"""Experiences from whose runs one lesson is drawn again at most: a model may be asked for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Successions:
+    """What lives on of the lessons that go with erased runs."""
+
+    passed: tuple[Succession, ...] = ()
+    restored: tuple[Succession, ...] = ()
+    """Merged lessons that go, and each lesson they stood for that stays. It is shown again."""
+    untold: tuple[tuple[str, Heir], ...] = ()
+    """Lessons that a model would draw again, by id, each with the first whose runs it would read."""
+    heirs: dict[str, tuple[Heir, ...]] = field(default_factory=dict[str, tuple[Heir, ...]])
+    """Who taught each of them again, by its id."""
+    owners: tuple[Experience, ...] = ()
+    """What held them: how far they were trusted is passed on."""
+
+    def changes(self, *, corroborates: bool) -> Sequence[Change]:
+        """What passes them on, see `passed_on`."""
+        back = tuple(dict.fromkeys(one.lesson.id for one in self.restored))
+        restore = [Restore(lesson_ids=back, reason=_BACK)] if back else []
+        return [*restore, *passed_on(self.passed, self.heirs, corroborates=corroborates)]
+
+    @property
+    def unchanged(self) -> Sequence[Experience]:
+        """What that was decided upon."""
+        heirs = [heir for one in self.passed for heir in self.heirs[one.of.id]]
+        every = [*(heir.experience for heir in heirs), *(one.heir.experience for one in self.restored), *self.owners]
+        return list({one.id: one for one in every}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessionSearch:
+    """One look at what lives on."""
+
+    of: Handle
+    runs: frozenset[str]
+    """The ids of the runs that go."""
+    lessons: frozenset[str]
+    """The ids of all lessons that go."""
+    pays: bool
+    """Whether a model may be asked."""
+    _heirs: dict[str, Heir] = field(default_factory=dict[str, Heir])
+    _drawn: dict[str, Sequence[Lesson]] = field(default_factory=dict[str, Sequence[Lesson]])
+    _worded: dict[str, Lesson] = field(default_factory=dict[str, Lesson])
+    _freed: set[str] = field(default_factory=set[str])
+    """The sources of merged lessons that go: nothing else retired them."""
+
+    async def find(self, ids: Sequence[str], /) -> Successions:
+        """What lives on of these lessons, which go because their runs go."""
+        found, untold, owners = list[Succession](), list[tuple[str, Heir]](), list[Experience]()
+        heirs = dict[str, tuple[Heir, ...]]()
+        restored = [one for id in ids for one in await self._restored(id)]
+        for id in ids:
+            again = await self._again(id)
+            owner = await if_there(self.of.store.owner(id, scope=self.of.scope)) if again else None
+            if owner is None:
+                continue
+            heirs[id] = again
+            if succession := await self._succession(lesson_of(owner, id), again):
+                found.append(succession)
+                owners.append(owner)
+            elif not self._may_draw and any(heir.runs for heir in again):
+                untold.append((id, next(heir for heir in again if heir.runs)))
+        return Successions(tuple(found), tuple(restored), tuple(untold), heirs, tuple(owners))
+
+    @property
+    def _may_draw(self) -> bool:
+        return self.pays or not self.of.pays
+
+    async def _restored(self, id: str) -> list[Succession]:
+        """The lessons that a merged one stood for, where it goes and they stay."""
+        owner = await if_there(self.of.store.owner(id, scope=self.of.scope))
+        made = sources_of(owner).get(id, ()) if owner else ()
+        merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
+        if merged is None:
+            return []
+        self._freed.update(made)
+        stay = [
+            await if_there(self.of.store.owner(one, scope=self.of.scope)) for one in made if one not in self.lessons
+        ]
+        kept = [(lesson, one) for one in stay if one for lesson in one.lessons if lesson.id in made and lesson.retired]
+        return [Succession(merged, lesson, await self._heir(one), is_new=False) for lesson, one in kept]
+
+    async def _again(self, id: str) -> tuple[Heir, ...]:
+        """Who taught a lesson again and stays, the earliest first."""
+        every = await self.of.store.repeating(id, scope=self.of.scope)
+        stay = [one for one in every if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
+        return tuple([await self._heir(one) for one in stay])
+
+    async def _heir(self, experience: Experience) -> Heir:
+        if experience.id not in self._heirs:
+            runs = await self._runs(experience)
+            self._heirs[experience.id] = Heir(experience, runs, self.runs)
+        return self._heirs[experience.id]
+
+    async def _runs(self, experience: Experience) -> tuple[Trajectory, ...]:
+        store, scope = self.of.store, self.of.scope
+        ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
+        kept = [run for id in ids if (run := await if_there(store.trajectory(id, scope=scope)))]
+        shown = Shown(set(await receipts_in(store, kept, scope=scope)))
+        return tuple(left for run in kept if (left := _without(run, shown)))
+
+    async def _succession(self, of: Lesson, again: Sequence[Heir]) -> Succession | None:
+        tries = 0
+        for heir in again:
+            if (kept := heir.kept_words(of)) is not None:
+                return await self._passed(of, await self._checked(kept, heir), heir)
+            if heir.runs and self._may_draw and tries < _TRIES:
+                tries += 1
+                if (drawn := found_again(await self._drawn_from(heir), of)) is not None:
+                    return await self._passed(of, drawn, heir)
+        return None
+
+    async def _checked(self, lesson: Lesson, heir: Heir) -> Lesson:
+        told = heir.experience.model_copy(update={"lessons": (lesson,), "rejected": ()})
+        (checked,) = (await self.of.intake.experience(told)).lessons
+        return checked
+
+    async def _drawn_from(self, heir: Heir) -> Sequence[Lesson]:
+        known = heir.experience
+        if known.id not in self._drawn:
+            self._drawn[known.id] = await self._signed(heir)
+        return self._drawn[known.id]
+
+    async def _signed(self, heir: Heir) -> Sequence[Lesson]:
+        verdicts = {ref.trajectory_id: ref.verdict for ref in heir.experience.attempts}
+        attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
+        try:
+            drawn = await self.of.draw(attempts)
+        except Exception as error:  # noqa: BLE001 - an extractor of the caller's own may raise anything; an erasure ends
+            log.warning("no lesson could be drawn again from the runs of %s: %s", heir.experience.id, quoted(error))
+            return ()
+        teller = next((lesson.provenance for lesson in heir.experience.lessons), None)
+        writer, identity = (teller.writer, teller.identity) if teller else ("learn", "")
+        return [signed(lesson, attempts, writer=writer, identity=identity) for lesson in drawn.lessons]
+
+    async def _passed(self, of: Lesson, lesson: Lesson, heir: Heir) -> Succession:
+        """A lesson of these words that stays takes its place; else the words become a new one."""
+        wording = wording_of(lesson)
+        if self.of.one_wording and wording not in self._worded:
+            owners = await self.of.store.worded([wording], scope=self.of.scope)
+            every = [one for owner in owners for one in owner.lessons if wording_of(one) == wording]
+            self._worded.update((wording, one) for one in every if one.id not in self.lessons)
+        if known := self._worded.get(wording):
+            return Succession(of, known, heir, is_new=False)
+        new = as_new(lesson, of, retired=of.retired and of.id not in self._freed)
+        self._worded[wording] = new
+        return Succession(of, new, heir)
+
+
+def _without(run: Trajectory, shown: Shown) -> Trajectory | None:
+    """A run without what memory had shown to it; `None` where its metadata are nested too deeply to be read again."""
+    told = run.model_dump_json()
+    if (left := shown.without(told)) == told:
+        return run
+    try:
+        return Trajectory.model_validate_json(left)
+    except ValidationError:
+        return None

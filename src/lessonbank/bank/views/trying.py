@@ -1,0 +1,57 @@
+"""What a person changes of a search to see what it would show, while the bank itself stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from lessonbank._base.checks import a_share, maybe_count, maybe_one_of, maybe_text
+from lessonbank.contracts.ports import Retriever
+from lessonbank.contracts.records import Kind
+from lessonbank.contracts.settings import Retrieval, Search, TrustPolicy
+from lessonbank.search.injection import Injector
+
+LEAST_BUDGET = 100
+"""Tokens: the block itself takes some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Settings of one search in the place of the bank's own; `None` leaves that of the bank.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    limit: int | None = None
+    by: Search | None = None
+    budget: int | None = None
+    floor: float | None = None
+    preface: str | None = None
+    diversity: float | None = None
+    exclude: Literal["task", "template"] | None = None
+    trust: TrustPolicy | None = None
+    kind: Kind | None = None
+    trusted: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", maybe_count(self.limit))  # a plain number, whatever a subclass does
+        maybe_one_of(self.by, "by=", get_args(Search))
+        maybe_count(self.budget, "budget=", least=LEAST_BUDGET)
+        for share, name in ((self.floor, "floor="), (self.diversity, "diversity=")):
+            if share is not None:
+                a_share(share, name)
+        Retrieval(preface=maybe_text(self.preface, "preface=") or "silent")
+        maybe_one_of(self.exclude, "exclude=", ("task", "template"))
+        maybe_one_of(self.trust, "trust=", get_args(TrustPolicy))
+        maybe_one_of(self.kind, "kind=", get_args(Kind))
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the bank's own retriever and words serve: no more than `limit` is asked for."""
+        return self == Tried(limit=self.limit, trusted=self.trusted)
+
+
+Trying: TypeAlias = Callable[[Tried], tuple[Retriever, Injector]]
+"""Makes what searches, and what words the text, for settings that are tried. Raises UsageError."""

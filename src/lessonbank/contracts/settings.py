@@ -1,0 +1,358 @@
+"""What a bank can be told, grouped in frozen objects: a setting that is left open is decided by the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+
+from lessonbank._base.checks import (
+    MOST_SECONDS,
+    a_call,
+    a_copy,
+    a_count,
+    a_flag,
+    a_number,
+    a_place,
+    a_share,
+    attribute,
+    is_a,
+    maybe_count,
+    maybe_one_of,
+    one_of,
+    refusal,
+    settle,
+    some_days,
+)
+from lessonbank.errors import UsageError
+
+if TYPE_CHECKING:
+    from .events import Hook
+    from .ports import Admission, Consolidator, Extractor, Judge, LanguageModel, Redactor, Retriever
+    from .withholding import Withholding
+
+T = TypeVar("T")
+Profile = Literal["default", "paper"]
+Domain = Literal["general", "web", "code"]
+Search = Literal["dense", "lexical", "hybrid"]
+Level = Literal["experience", "lesson"]
+TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
+Consolidation = Literal["recognise", "append", "merge_similar"]
+TopicsBy = Literal["words", "model"]
+Submit = Literal["here", "worker"]
+Template: TypeAlias = Callable[[str], str]
+"""Says which template a task's text has."""
+
+
+class Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "left to the profile"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+OFF: Final = "memory is switched off (LESSONBANK_OFF): nothing is recalled, learned or written"
+"""What every call of a bank says where the environment variable `LESSONBANK_OFF` is set."""
+UNSET: Final = Unset.UNSET
+"""The value of a setting that is left to the profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A bank in a file. `connect("bank.db")` is short for `connect(File("bank.db"))`."""
+
+    path: str | Path
+    """The file, or `:memory:` for a bank that ends with the process. `~` is your home folder."""
+    read_only: bool = False
+    """Whether to open the bank without writing to it: every call that would write raises an error."""
+
+    def __post_init__(self) -> None:
+        settle(self, path=a_place(self.path, "connect", "needs a file path for the bank, or ':memory:'"))
+        a_flag(self.read_only, "File(read_only=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A bank behind a URL: `https://…` or `postgresql://…`."""
+
+    url: str = field(repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
+    timeout: float = 120.0
+    """Seconds in which a call over HTTP ends, with all its tries: then it fails."""
+    retrieve_timeout: float = 5.0
+    """The same for `retrieve`, because an agent waits for it. In `attempt`, the agent then works without memory."""
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "retrieve_timeout"):
+            a_number(
+                getattr(self, name), f"Server({name}=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A language model and how to reach it. `connect(model="openai:gpt-5-mini")` is short for `Model(…)`."""
+
+    name: str | LanguageModel | Callable[..., Any] | Mapping[str, Any]
+    """`provider:model`; the name of a model on `base_url`; a function from a prompt to a text; a `LanguageModel`; or a
+    mapping of the roles `judge`, `extractor` and `contrast` to any of these."""
+    base_url: str | None = field(default=None, repr=False)
+    """An OpenAI-compatible server. It is not shown, because a URL can hold a key."""
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 120.0
+    """Seconds for one call, above 0."""
+    concurrency: int = 8
+    """How many calls this process makes at once."""
+    rate: float | None = None
+    """How many calls this process begins in a minute at most, evenly spaced. `None`: as many as come."""
+    max_tokens: int | None = None
+    """Tokens of one reply at most, those that the model thinks with included. `None`: as many as the bank's questions
+    need. A function or a `LanguageModel` of your own bounds its replies itself."""
+    batch: bool = False
+    """Ask through the provider's batch API: it costs about half and answers within a day, so it is for workers.
+    `timeout`, `concurrency` and `rate` bound live calls only."""
+
+    def __post_init__(self) -> None:
+        a_count(self.concurrency, "Model(concurrency=)")
+        maybe_count(self.max_tokens, "Model(max_tokens=)")
+        if self.rate is not None:
+            a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
+        if is_a(self.name, Mapping):
+            settle(self, name=a_copy(cast("Mapping[str, Any]", self.name), "model="))
+        a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
+        for name in ("base_url", "api_key"):
+            secret = getattr(self, name)
+            text = str.__str__(secret) if is_a(secret, str) else ""
+            if secret is not None and not (text.strip() and text.isprintable()):
+                raise UsageError(f"Model({name}=) takes a text of one line that is not blank, or None")
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """How a bank searches, and how what it finds is shown.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    by: Search | Unset | None = UNSET
+    """`dense` (cosine between task embeddings), `lexical` (BM25), `hybrid` (both, fused by rank). `None`: dense where
+    the bank has an embedder, otherwise lexical."""
+    limit: int | Unset = UNSET
+    """How many experiences a recall draws on (the paper's k). Default 3; the paper's profile: 1."""
+    budget: int | Unset = UNSET
+    """The largest number of tokens (estimated) in a recall's text. Default 1500."""
+    floor: float | Unset | None = UNSET
+    """The lowest score, from 0 to 1, at which an experience is shown. `None`: the default for this kind of search.
+    0: no floor. The paper's profile has none."""
+    preface: str | Unset = UNSET
+    """What the text says before the lessons: `silent` (default) asks the agent for nothing, `cite` asks it to name the
+    lessons it uses by number, and any other text is used as it is."""
+    diversity: float = 0.0
+    """0 to 1: how much an experience loses for lessons already chosen (1 - lambda of MMR). Matters from limit 2."""
+    exclude: Literal["task", "template"] | Template | None = None
+    """Leave out experiences of the same task or of the same template. A function says which template a text has."""
+    level: Level = "experience"
+    """What is searched and shown: `experience` compares tasks and shows all lessons of those found, as in the paper.
+    `lesson` compares the text of each lesson by cosine, shows only what it finds, and `limit` counts lessons."""
+
+    def __post_init__(self) -> None:
+        _asked(maybe_one_of, self.by, "Retrieval(by=)", get_args(Search))
+        one_of(self.level, "Retrieval(level=)", get_args(Level))
+        if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
+            raise UsageError(
+                f"level='lesson' works with by='dense' only, because the word index holds tasks; got {self.by!r}"
+            )
+        _asked(a_count, self.limit, "Retrieval(limit=)")
+        _asked(a_count, self.budget, "Retrieval(budget=)", least=100)
+        if self.floor is not None:
+            _asked(a_share, self.floor, "Retrieval(floor=)")
+        a_share(self.diversity, "Retrieval(diversity=)")
+        if not is_a(self.preface, Unset) and not _is_preface(self.preface):
+            raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
+        if is_a(self.exclude, str) or not callable(self.exclude):
+            maybe_one_of(self.exclude, "exclude", ("task", "template"))
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How a bank learns from runs.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    domain: Domain = "general"
+    """Which prompts: `general`, `web` or `code`."""
+    consolidation: Consolidation | Unset = UNSET
+    """`recognise` keeps a lesson once, however often runs teach it, also in other words. `append` keeps every lesson.
+    `merge_similar` lets the model word one lesson for two that are close. Default: `recognise`; the paper's profile
+    appends."""
+    topics: TopicsBy | Unset | None = UNSET
+    """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
+    not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects
+    are measured."""
+    abstain: float = 0.0
+    """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
+    judge_budget: int | Unset = UNSET
+    """The largest number of tokens (estimated) of a run that the judge is shown, the agent's instructions among them.
+    Default: 6,000."""
+    second_look: int | Unset | None = UNSET
+    """Tokens of the steps that the judge is shown when it asks to see them whole. `None`: it is never shown more.
+    Default: 8,000."""
+    success_at: float = 1.0
+    """The reward from which on a run is a success (above 0, at most 1)."""
+    reflect_every: int | None = None
+    """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
+    submit: Submit = "here"
+    """Who learns from a run that is submitted: this process, in the background, or a `worker` (`lessonbank worker`)."""
+    keep_runs: float | None = None
+    """Days after which runs and recalls are erased. Lessons and counts stay. `None`: they are kept."""
+
+    def __post_init__(self) -> None:
+        one_of(self.domain, "Learning(domain=)", get_args(Domain))
+        if callable(self.consolidation):
+            raise UsageError(
+                "Learning(consolidation=) takes a name: a function of your own goes into Parts(consolidator=)"
+            )
+        _asked(one_of, self.consolidation, "Learning(consolidation=)", get_args(Consolidation))
+        if self.topics is not None:
+            _asked(one_of, self.topics, "Learning(topics=)", get_args(TopicsBy))
+        a_share(self.abstain, "Learning(abstain=)")
+        _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
+        one_of(self.submit, "Learning(submit=)", get_args(Submit))
+        if self.second_look is not None:
+            _asked(a_count, self.second_look, "Learning(second_look=)", least=500)
+        a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
+        maybe_count(self.reflect_every, "Learning(reflect_every=)")
+        if self.keep_runs is not None:
+            some_days(self.keep_runs, "Learning(keep_runs=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How a bank measures whether its lessons help.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    holdout: float | Withholding | Unset | None = UNSET
+    """The probability with which each lesson, and each whole recall, is withheld so that effects can be measured; a
+    policy of `lessonbank.evidence`; `None` for never. Default: `TrialPeriods()`, 0.3 for what is new, then 0.1, 0.05
+    for what is shown to help, and at most 0.5 for what seems to harm; topics are withheld as one."""
+    act: bool = True
+    """Whether a lesson that is shown to harm is retired automatically, and one that is shown to help is trusted."""
+    observe: bool = False
+    """Whether to learn and record everything and show nothing: a start without risk."""
+
+    def __post_init__(self) -> None:
+        a_flag(self.act, "Evidence(act=)")
+        a_flag(self.observe, "Evidence(observe=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many lessons a scope takes in an hour, and how many it holds; `None`: as many as come.
+
+    Raises:
+        UsageError: a bound below 1.
+    """
+
+    hour: int | None = 5000
+    """Far more than runs bring, and an end to a loop that writes lessons."""
+    scope: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("hour", "scope"):
+            maybe_count(getattr(self, name), f"Caps({name}=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """What may be remembered and shown.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    trust: TrustPolicy = "open"
+    """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same.
+    `witnessed`: such a run of another writer (a process or a writer with a key). `reviewed`: a person's approval, which
+    also satisfies the others."""
+    trust_names: bool = False
+    """Whether names given to `scoped(writer=)` are those of users that your application has authenticated. Then each
+    counts as a writer of its own; else all are told by this process, unless they have a key."""
+    redact: Redactor | Unset | None = UNSET
+    """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
+    Default: the built-in redactor."""
+    admission: Admission | Unset | None = UNSET
+    """A gate that rejects drafts that are not lessons; `None` for no gate, which is the paper's default."""
+    caps: Caps | Unset | None = UNSET
+    """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
+
+    def __post_init__(self) -> None:
+        one_of(self.trust, "trust", get_args(TrustPolicy))
+        a_flag(self.trust_names, "Safety(trust_names=)")
+        takes = {
+            "redact": "a function of text that returns text, or None to keep every text as it is",
+            "admission": "a gate such as LessonGate(), or None to keep every lesson",
+        }
+        for name, what in takes.items():
+            part = getattr(self, name)
+            if not (part is None or part is UNSET or callable(part)):
+                raise refusal(f"{name}=", f"takes {what}", part)
+        if not (self.caps is None or self.caps is UNSET or is_a(self.caps, Caps)):
+            raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
+
+
+_OF_RETRIEVERS = ("name", "space", "index", "catch_up")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of your own in the place of the standard ones. Each takes what its protocol in `protocols` says.
+
+    Raises:
+        UsageError: a part that cannot be called.
+    """
+
+    judge: Judge | None = None
+    extractor: Extractor | None = None
+    retriever: Retriever | None = None
+    consolidator: Consolidator | None = None
+    hooks: Sequence[Hook] = ()
+    """Functions that are called with each event, after it happened."""
+
+    def __post_init__(self) -> None:
+        for name in ("judge", "extractor", "retriever", "consolidator"):
+            a_call(getattr(self, name), f"Parts({name}=)")
+        if self.retriever is not None and any(
+            attribute(self.retriever, name, UNSET) is UNSET for name in _OF_RETRIEVERS
+        ):
+            raise refusal("Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever)
+        hooks = cast("object", self.hooks)
+        if not is_a(hooks, (list, tuple)) or not all(map(callable, cast("Sequence[object]", hooks))):
+            raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks)
+
+
+def chosen(value: T | Unset, default: T, /) -> T:
+    """`value`, or the profile's `default` where it was left open."""
+    return default if is_a(value, Unset) else value
+
+
+def _is_preface(value: object) -> bool:
+    """Whether it can stand before lessons. A single ASCII word is more likely a mistyped name."""
+    text = str.__str__(value) if is_a(value, str) else ""
+    return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
+
+
+def _asked(check: Callable[..., Any], value: object, /, *told: Any, **bounds: Any) -> None:
+    """Check a setting that is not left to the profile."""
+    if not is_a(value, Unset):
+        check(value, *told, **bounds)

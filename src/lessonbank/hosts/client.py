@@ -1,0 +1,263 @@
+"""The hook that a coding agent calls. Run as a file, with the standard library only: the package loads too slowly.
+
+It asks the resident process, notes ended sessions in the spool, and gives nothing where that would take too long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import sys
+import time
+
+ANSWER_WITHIN = 0.14
+"""Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
+NOTE_WITHIN = 1.0
+"""Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
+PROTOCOL = 2
+MOST_READ = 16 * 2**20
+MOST_SHOWN = 9_000
+"""Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
+Codex 2,500 tokens and takes four bytes for one: a text of Chinese has three times as many bytes as characters."""
+RECALL, NOTE, WAKE, STOP = "recall", "note", "wake", "stop"
+ACTIONS = {
+    "SessionStart": WAKE,
+    "UserPromptSubmit": RECALL,
+    "BeforeAgent": RECALL,
+    "Stop": NOTE,
+    "AfterAgent": NOTE,
+    "SessionEnd": NOTE,
+}
+"""What the hook does at each event, by the names that the hosts give them."""
+LAST = "SessionEnd"
+PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DIR"}
+"""Where a host says which folder its session is of: the working folder moves with what the agent does."""
+PROBLEM = "problem"
+"""The file beside the notes that says why no resident process runs."""
+MOST_SAID = 1_000
+"""Characters of the line for the person."""
+OPTIONS = ("bank", "model", "holdout")
+"""What the resident process is started with."""
+
+
+LONGEST_FOLDER = 80  # bytes
+"""macOS takes 103 for the path of a socket, Linux 107; the name of ours has 21, and a slash."""
+LOCK = 3
+"""The descriptor of the lock that the resident process gets."""
+
+
+def release() -> str:
+    """The installed release, as its file says it: importing the package would take too long."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(package, "_version.py"), encoding="utf-8") as file:
+        return file.read().partition("VERSION = ")[2].strip()[:40]
+
+
+def socket_path(key: str) -> str:
+    """The resident process of a bank listens here. Raises OSError where other users could have made the folder."""
+    return os.path.join(runtime_folder(), f"{key}.sock")
+
+
+def runtime_folder() -> str:
+    """A folder in the user's runtime folder; in /tmp where there is none or its path is too long. Raises OSError."""
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    folder = os.path.join(given, "lessonbank")
+    fits = len(os.fsencode(folder)) <= LONGEST_FOLDER
+    return private_folder(folder if given and fits else f"/tmp/lessonbank-{os.getuid()}")
+
+
+def spool_folder(key: str) -> str:
+    """Where notes of ended sessions wait. Raises OSError."""
+    return private_folder(os.path.join(state_folder(), f"sessions-{key}"))
+
+
+def state_folder() -> str:
+    """Where the spools of all banks are."""
+    return os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "lessonbank")
+
+
+def private_folder(folder: str) -> str:
+    """`folder`, made where it is missing. Raises OSError where others may enter it, or own it."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{folder} is not a folder that only its owner may enter")
+    return folder
+
+
+def is_same_user(connection: socket.socket) -> bool:
+    """Whether the process at the other end runs as this user; without a way to ask, the private folder has to do."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)  # three numbers: process, user, group
+    return int.from_bytes(told[4:8], sys.byteorder) == os.getuid()
+
+
+def write_private(path: str, value: dict[str, object]) -> None:
+    """Write a small JSON file in one go, readable for this user only."""
+    part = f"{path}.{os.getpid()}.part"
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(value, file)
+    os.replace(part, path)
+
+
+def is_session(session: object) -> bool:
+    """Whether this can be a session's id: it comes from outside and becomes a file's name."""
+    return isinstance(session, str) and 0 < len(session) <= 120 and not session.strip(_LETTERS)
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+
+def main(words: list[str]) -> None:
+    """Answer one event. Whatever happens, the host goes on: exit code 0, and on stdout JSON or nothing."""
+    signal.signal(signal.SIGALRM, lambda _number, _frame: os._exit(0))
+    options = dict(zip(words[1::2], words[2::2], strict=False))
+    left = float(options.get("--within", ANSWER_WITHIN)) - _age()
+    signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+    try:
+        _answer(words[0], options)
+    except Exception:  # noqa: BLE001 - a hook that fails must neither fail its host nor print anything
+        os._exit(0)
+    os._exit(0)
+
+
+def _age() -> float:
+    """Seconds since this process began: loading Python takes a part of the time, more so on a busy machine."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        return max(time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"), 0.0)
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.03  # no Linux: the usual time
+
+
+def _answer(host: str, options: dict[str, str]) -> None:
+    if os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no"):
+        return
+    with open(0, "rb", closefd=False) as stdin:
+        event = json.loads(stdin.read(MOST_READ))
+    action, session = ACTIONS.get(event["hook_event_name"]), event.get("session_id")
+    if not is_session(session) or event.get("agent_id"):  # what a sub-agent is asked is not the user's task
+        return
+    name = event["hook_event_name"]
+    if action == WAKE:
+        _ask(options, {"do": WAKE}, session=session)
+    elif action == NOTE:
+        signal.setitimer(signal.ITIMER_REAL, NOTE_WITHIN)
+        _note(host, options, event)
+        _ask(options, {"do": NOTE})
+    elif action == RECALL and str(event.get("prompt") or "").strip():
+        told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
+        told.update(scope=options.get("--scope", ""), trusted=options["--trusted"])
+        _ask(options, {"do": RECALL, **told}, event=name, session=session)
+
+
+def _folder(host: str, event: dict[str, str]) -> str:
+    return os.environ.get(PROJECT.get(host, ""), "") or str(event.get("cwd") or "")
+
+
+def _note(host: str, options: dict[str, str], event: dict[str, str]) -> None:
+    """Paths and ids, and nothing that was said. A later note of a session replaces its earlier one."""
+    session = event["session_id"]
+    note = {"host": host, "session": session, "transcript": event.get("transcript_path")}
+    note.update(scope=options.get("--scope", ""), folder=_folder(host, event))
+    is_last = event["hook_event_name"] == LAST
+    folder = spool_folder(options["--key"])
+    write_private(os.path.join(folder, f"{session}.json"), {**note, "ended": is_last, "at": time.time()})
+
+
+def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, object]:
+    """Ask the resident process; with `event`, print and confirm its text, and its line. Raises OSError, ValueError."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(socket_path(key))
+        if not is_same_user(connection):
+            raise PermissionError("the process at the socket is not one of this user")
+        told = {**request, "protocol": PROTOCOL, "release": release()}
+        connection.sendall(json.dumps(told).encode() + b"\n")
+        reply = json.loads(connection.makefile("rb").readline(MOST_SHOWN * 8))
+        text = reply.get("text")
+        is_shown = bool(event) and isinstance(text, str) and 0 < len(text.encode()) <= MOST_SHOWN
+        said: dict[str, object] = {}
+        if is_shown:
+            said["hookSpecificOutput"] = {"hookEventName": event, "additionalContext": text}
+        if event and isinstance(line := reply.get("line"), str) and line:
+            said["systemMessage"] = line[:MOST_SAID]
+        if said:
+            _print(said)
+        if is_shown:
+            connection.sendall(b"printed\n")
+        return reply
+
+
+def _ask(options: dict[str, str], request: dict[str, object], *, event: str = "", session: str = "") -> None:
+    """Ask the resident process, and start it where there is none, or an old one that gives its place."""
+    try:
+        is_old = ask(options["--key"], request, event=event).get("replace")
+    except (FileNotFoundError, ConnectionRefusedError):
+        is_old = True
+        if session and (reason := _problem(options["--key"], session)):
+            _start(options)
+            _print({"systemMessage": f"lessonbank: no lessons: {reason}"[:MOST_SAID]})
+            return
+    if is_old:
+        _start(options)
+
+
+def _problem(key: str, session: str) -> str:
+    """Why the last resident process could not begin; once for each session."""
+    path = os.path.join(spool_folder(key), PROBLEM)
+    try:
+        with open(path, encoding="utf-8") as file:
+            told = json.load(file)
+    except FileNotFoundError:
+        return ""
+    if told.get("session") == session:
+        return ""
+    write_private(path, {**told, "session": session})
+    return str(told["reason"])
+
+
+def _print(answer: dict[str, object]) -> None:
+    """From the first byte on the answer is written whole, however long that takes."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _start(options: dict[str, str]) -> None:
+    """Start the resident process, detached: in no folder of a project, and with no import path from one.
+
+    Whoever gets the lock starts it, and hands the lock on: sixteen hooks at once start one.
+    """
+    import fcntl  # noqa: PLC0415 - loaded only where it is needed, to save time
+
+    command = [sys.executable, "-P", "-m", "lessonbank.hosts.resident", "--key", options["--key"]]
+    for name in OPTIONS:
+        command += [f"--{name}", options[f"--{name}"]] if f"--{name}" in options else []
+    lock = os.open(os.path.join(runtime_folder(), f"{options['--key']}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # one is there, or is starting
+        return
+    if os.fork():  # `subprocess` takes 15 ms to load
+        return
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.setsid()
+        os.chdir("/")
+        null = os.open(os.devnull, os.O_RDWR)
+        for kept, place in ((null, 0), (null, 1), (null, 2), (lock, LOCK)):
+            os.dup2(kept, place)
+        os.set_inheritable(LOCK, True)  # `dup2` leaves a descriptor that has its place already as it is
+        os.closerange(LOCK + 1, 1024)
+        os.execv(sys.executable, command)
+    finally:
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,239 @@
+"""What is written for each coding agent, and where: data for `install` and `uninstall`."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias, cast
+
+from lessonbank._version import VERSION
+from lessonbank.contracts.records import Json
+from lessonbank.errors import UsageError
+
+from . import client
+from .pieces import Block, Element, Member, OwnFile, Piece
+from .repositories import COMMON
+
+_NAME: Final = "lessonbank"
+_ABOUT: Final = "Lessons from earlier sessions (lessonbank)"
+_SHOW: Final = (
+    "Call the tool `recall` of the MCP server `lessonbank` with this task: {}. If no task is given, use the task of "
+    "this session. Show the lessons that it returns, each with its id. Do nothing else."
+)
+_SECONDS: Final = 3
+"""Codex allows no more for the end of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a user asks `install` for."""
+
+    bank: str
+    scope: str | None = None
+    """Whose memory all sessions use. `None`: each repository has its own."""
+    model: str | None = None
+    holdout: float | None = None
+    trusted: bool | None = None
+    """Show only lessons that are trusted or approved. `None`: where the host puts them among instructions."""
+    within: float = client.ANSWER_WITHIN
+    """Seconds that a prompt waits for its lessons."""
+    mcp: bool = True
+    """Whether the MCP server is part of it."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the resident process is started with."""
+        told = {"bank": self.bank, "model": self.model, "holdout": self.holdout}
+        return {name: str(value) for name, value in told.items() if value is not None}
+
+    @property
+    def key(self) -> str:
+        """Names the resident process of these options."""
+        return hashlib.sha256(json.dumps(self.options, sort_keys=True).encode()).hexdigest()[:16]
+
+
+Build: TypeAlias = Callable[[Wanted, Path | None], Iterable[Piece]]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A coding agent."""
+
+    name: str
+    title: str
+    build: Build
+    """The pieces for a user, or for the project in this folder."""
+    next_step: str
+    """What the user confirms in the program itself."""
+
+
+def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
+    """Everything that is written for a host.
+
+    Raises:
+        UsageError: the host has no settings for one project.
+    """
+    return list(host.build(wanted, project))
+
+
+def _hook(host: str, wanted: Wanted, *, trusted: bool) -> list[str]:
+    """The command of a hook: this very Python, with nothing loaded but the standard library."""
+    shown = trusted if wanted.trusted is None else wanted.trusted
+    scope = {} if wanted.scope is None else {"scope": wanted.scope}
+    options = {"key": wanted.key, **scope, "trusted": "yes" if shown else "no", **wanted.options}
+    options["within"] = str(wanted.within)
+    words = [sys.executable, "-I", "-S", str(Path(client.__file__).resolve()), host]
+    return words + [word for name, value in options.items() for word in (f"--{name}", value)]
+
+
+def _events(
+    host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS, **more: Json
+) -> dict[str, Json]:
+    # Where lessonbank was removed without `uninstall`, Python ends with 2: hosts take that for "block this prompt".
+    command = f"{shlex.join(_hook(host, wanted, trusted=trusted))} || true"
+    entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
+    return dict.fromkeys(events.split(), entry)
+
+
+def _elements(file: Path, events: dict[str, Json]) -> list[Piece]:
+    return [Element(file, ("hooks", event), entry) for event, entry in events.items()]
+
+
+def has_mcp() -> bool:
+    """Whether this installation can be an MCP server."""
+    return importlib.util.find_spec("mcp") is not None
+
+
+def _server(wanted: Wanted) -> tuple[str, list[str]]:
+    """The command of the MCP server, with the settings of the hooks."""
+    scope = ["--repository"] if wanted.scope is None else ["--scope", wanted.scope]
+    words = ["-P", "-m", "lessonbank.cli", "mcp", *scope, "--domain", "code"]
+    return sys.executable, words + [word for name, value in wanted.options.items() for word in (f"--{name}", value)]
+
+
+def _server_entry(wanted: Wanted) -> dict[str, Json]:
+    command, words = _server(wanted)
+    return {"command": command, "args": cast("list[Json]", words)}
+
+
+def _folder(project: Path | None, name: str, variable: str = "") -> Path:
+    """Where a host keeps its settings: in the project, where a variable says, or in the user's home."""
+    if project is not None:
+        return project / name
+    return Path(os.environ.get(variable) or Path.home() / name) if variable else Path.home() / name
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
+    """A plug-in in a folder that is its own marketplace, and the two settings that switch it on."""
+    home = _folder(project, ".claude", "CLAUDE_CONFIG_DIR")
+    folder = home / _NAME
+    about: dict[str, Json] = {"name": _NAME, "description": _ABOUT, "version": VERSION}
+    about |= {"author": {"name": _NAME}, "license": "Apache-2.0"}
+    events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=True)
+    hooks: Json = {"hooks": {event: [entry] for event, entry in events.items()}}
+    market: Json = {
+        "name": _NAME,
+        "description": _ABOUT,
+        "owner": {"name": _NAME},
+        "plugins": [{**about, "source": "./plugin"}],
+    }
+    yield OwnFile(folder / ".claude-plugin/marketplace.json", _json(market))
+    yield OwnFile(folder / "plugin/.claude-plugin/plugin.json", _json(about))
+    yield OwnFile(folder / "plugin/hooks/hooks.json", _json(hooks))
+    if wanted.mcp:
+        yield OwnFile(folder / "plugin/.mcp.json", _json({"mcpServers": {_NAME: _server_entry(wanted)}}))
+        yield OwnFile(folder / "plugin/commands/lessons.md", _command("$ARGUMENTS"))
+    settings = home / ("settings.json" if project is None else "settings.local.json")
+    source: Json = {"source": {"source": "directory", "path": str(folder)}}
+    yield Member(settings, ("extraKnownMarketplaces", _NAME), source)
+    yield Member(settings, ("enabledPlugins", f"{_NAME}@{_NAME}"), True)
+
+
+def _command(task: str) -> str:
+    return f"---\ndescription: Show the lessons for a task (lessonbank)\n---\n{_SHOW.format(task)}\n"
+
+
+def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
+    home = _folder(project, ".codex", "CODEX_HOME")
+    events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=True)
+    yield from _elements(home / "hooks.json", events)
+    if wanted.mcp:
+        command, words = _server(wanted)
+        table = f"[mcp_servers.{_NAME}]\ncommand = {json.dumps(command)}\nargs = {json.dumps(words)}"
+        yield Block(home / "config.toml", table)
+
+
+def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
+    names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
+    # Without a name it shows the whole command beside the line for the person.
+    events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds, name=_NAME)
+    yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
+
+
+def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
+    """Qwen Code was made of Gemini CLI, and keeps its settings alike."""
+    events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=False)
+    yield from _settings_and_command(_folder(project, ".qwen"), wanted, events)
+
+
+def _settings_and_command(home: Path, wanted: Wanted, events: dict[str, Json]) -> Iterable[Piece]:
+    yield from _elements(home / "settings.json", events)
+    if wanted.mcp:
+        yield Member(home / "settings.json", ("mcpServers", _NAME), _server_entry(wanted))
+        command = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(_SHOW.format('{{args}}'))}\n"
+        yield OwnFile(home / "commands/lessons.toml", command)
+
+
+def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
+    """A plug-in that calls the same hook: opencode itself has none."""
+    home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
+    folder = home if project is None else project / ".opencode"
+    plugin = (Path(__file__).parent / "opencode.js").read_text(encoding="utf-8")
+    words = json.dumps(_hook("opencode", wanted, trusted=False))
+    plugin = plugin.replace("[] /* the hook's command */", words)
+    plugin = plugin.replace("400 /* milliseconds */", str(round(wanted.within * 1000) + 300))  # and to start Python
+    yield OwnFile(folder / "plugin/lessonbank.js", plugin)
+    if wanted.mcp:
+        place = home if project is None else project
+        named = place / "opencode.jsonc"
+        command, words_of_server = _server(wanted)
+        entry: Json = {"type": "local", "enabled": True, "command": cast("list[Json]", [command, *words_of_server])}
+        yield Member(named if named.exists() else place / "opencode.json", ("mcp", _NAME), entry)
+        yield OwnFile(folder / "command/lessons.md", _command("$ARGUMENTS"))
+
+
+def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
+    """The MCP server only: what a hook of Cline answers at the start of a task reaches no request."""
+    if project is not None:
+        raise UsageError("Cline has no settings for one project: leave --project out")
+    wanted = replace(wanted, scope=wanted.scope or COMMON)  # its servers do not begin in the folder of a session
+    file = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
+    entry: dict[str, Json] = {**_server_entry(wanted), "timeout": 60}  # else Cline leaves a server out after 3 s
+    yield Member(file, ("mcpServers", _NAME), entry)
+
+
+WAITING: Final = ("claude-code", "codex")
+"""They put lessons where instructions stand: new ones wait for a person, unless the user wants otherwise."""
+HOSTS: Final = {
+    host.name: host
+    for host in (
+        Host("claude-code", "Claude Code", _claude_code, "start claude, and trust the plug-in if it asks"),
+        Host("codex", "Codex", _codex, "start codex, and trust the hooks with /hooks: without it none of them runs"),
+        Host("gemini-cli", "Gemini CLI", _gemini_cli, "start gemini, and trust the folder if it asks"),
+        Host("opencode", "opencode", _opencode, "start opencode"),
+        Host("qwen-code", "Qwen Code", _qwen_code, "start qwen"),
+        Host("cline", "Cline", _cline, "start cline; it has the MCP server only"),
+    )
+}
+"""Every coding agent, by its name on the command line."""

@@ -1,0 +1,191 @@
+"""What an installation consists of: members and elements of settings files, a block of TOML, files of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from lessonbank._base.checks import named
+from lessonbank.contracts.records import Json
+from lessonbank.errors import FormatError, UsageError
+
+from . import settings_file
+
+MARK: Final = "lessonbank"
+"""Every entry of ours holds this word: in its name, in its command, or in its first line."""
+_CLIENT: Final = "lessonbank/hosts/client.py"
+_BEGIN: Final = "# >>> lessonbank: `lessonbank uninstall` removes these lines"
+_END: Final = "# <<< lessonbank"
+
+
+class Piece(Protocol):
+    """One change to one file, and how to take it back."""
+
+    @property
+    def file(self) -> Path:
+        """The file that is changed."""
+        ...
+
+    def added(self, text: str, /) -> str:
+        """The file's text with the piece, once. Raises FormatError."""
+        ...
+
+    def removed(self, text: str, /) -> str:
+        """The file's text without the piece. Raises FormatError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a JSON object, under a name that is ours alone."""
+
+    file: Path
+    path: tuple[str, ...]
+    value: Json
+
+    def added(self, text: str, /) -> str:
+        return settings_file.with_member(self.removed(text) or settings_file.EMPTY, self.path, self.value)
+
+    def removed(self, text: str, /) -> str:
+        return settings_file.without(text, lambda path, _: path == self.path) if text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Member):
+    """An element of a JSON list that calls our hook."""
+
+    def added(self, text: str, /) -> str:
+        return settings_file.with_element(self.removed(text) or settings_file.EMPTY, self.path, self.value)
+
+    def removed(self, text: str, /) -> str:
+        def is_ours(path: tuple[str, ...], value: Json) -> bool:
+            return path == self.path and isinstance(value, dict) and _CLIENT in str(value)
+
+        return settings_file.without(text, is_ours) if text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of a TOML file, between two marks."""
+
+    file: Path
+    text: str
+
+    def added(self, text: str, /) -> str:
+        before = self.removed(text)
+        gap = "" if not before or before.endswith("\n") else "\n"
+        made = f"{before}{gap}{_BEGIN}\n{self.text.strip()}\n{_END}\n"
+        try:
+            tomllib.loads(made)
+        except tomllib.TOMLDecodeError as error:
+            raise FormatError(f"with our lines it would be no valid TOML: {error}") from None
+        return made
+
+    def removed(self, text: str, /) -> str:
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise FormatError(f"it is no valid TOML: {error}") from None
+        before, begin, rest = text.partition(f"{_BEGIN}\n")
+        _, end, after = rest.partition(f"{_END}\n")
+        return before + after if begin and end else text
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """A file that is ours as a whole. It names us, so that another program's file is not taken for it."""
+
+    file: Path
+    text: str
+
+    def added(self, text: str, /) -> str:
+        if text and MARK not in text:
+            raise FormatError("it is not ours: move it away")
+        return self.text
+
+    def removed(self, text: str, /) -> str:
+        return "" if MARK in text else text
+
+
+def add(pieces: list[Piece], /) -> list[Path]:
+    """Write all pieces; the files that changed. No file is written unless every piece fits.
+
+    Raises:
+        FormatError: a file is broken, or what stands in it does not leave room.
+        UsageError: a file cannot be written.
+    """
+    texts: dict[Path, str] = {}
+    for piece in pieces:
+        texts[piece.file] = _changed(piece.added, piece.file, texts.get(piece.file))
+    return _write(texts)
+
+
+def remove(pieces: list[Piece], /) -> list[Path]:
+    """Take all pieces back; the files that changed. Raises FormatError and UsageError, like `add`."""
+    texts: dict[Path, str] = {}
+    for piece in pieces:
+        if piece.file in texts or piece.file.exists():
+            texts[piece.file] = _changed(piece.removed, piece.file, texts.get(piece.file))
+    return _write({path: "" if text == settings_file.EMPTY else text for path, text in texts.items()})
+
+
+def _changed(change: object, file: Path, text: str | None) -> str:
+    assert callable(change)
+    try:
+        return str(change(_text_of(file) if text is None else text))
+    except FormatError as error:
+        raise FormatError(f"{named(file)} was not changed: {error}") from None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"it cannot be read: {type(error).__name__}") from None
+
+
+def _write(texts: dict[Path, str]) -> list[Path]:
+    changed = [file for file, text in texts.items() if _text_of(file) != text]
+    for file in changed:
+        try:
+            if texts[file]:
+                _replace(file, texts[file])
+            else:
+                file.unlink()
+                _tidy(file.parent)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            raise UsageError(f"{named(file)} cannot be written: {why}. Make it writable, and run this again") from None
+    return changed
+
+
+def _replace(file: Path, text: str) -> None:
+    """In one go, with the mode it had; a link stays a link."""
+    real = Path(os.path.realpath(file))
+    real.parent.mkdir(parents=True, exist_ok=True)
+    part = real.with_name(f"{real.name}.{secrets.token_hex(4)}.part")
+    try:
+        mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as target:
+            target.write(text.encode())
+            target.flush()
+            os.fsync(target.fileno())
+        part.chmod(mode)
+        part.replace(real)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _tidy(folder: Path) -> None:
+    """Remove the folders that our files were in, as far as nothing else is in them."""
+    with contextlib.suppress(OSError):
+        while folder not in (Path.home(), Path.cwd()) and not any(folder.iterdir()):
+            folder.rmdir()
+            folder = folder.parent

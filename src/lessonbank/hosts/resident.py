@@ -1,0 +1,216 @@
+"""The resident process behind the hooks: keeps a bank open, answers prompts in time, and learns from ended sessions.
+
+There is one for each bank and its settings. It ends when it was not needed for an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from shlex import quote
+from typing import IO, Any, Final
+
+from lessonbank._base.plural import counted
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Recall
+from lessonbank.errors import StoreDamaged, StoreError
+from lessonbank.guard.quote import quoted
+
+from . import client
+from .sessions import QUIET, Sessions, open_bank, problem_in
+
+log = logging.getLogger("lessonbank")
+IDLE: Final = 3600.0
+"""Seconds without a request until the process ends."""
+_TICK: Final = 60.0
+"""Seconds between two looks at the clock."""
+_MOST_COUNTED: Final = 100
+"""Lessons that wait, up to which they are counted."""
+_PATIENCE: Final = 2.0
+"""Seconds for a client that connected to say something."""
+
+
+class Resident:
+    """Answers the hooks of all sessions that use one bank."""
+
+    def __init__(
+        self, bank: ReasoningBank, sessions: Sessions, listener: socket.socket, lock: IO[str], *, name: str = ""
+    ) -> None:
+        self._bank, self._sessions, self._listener, self._lock = bank, sessions, listener, lock
+        self._name, self._greeted = name, set[str]()
+        self._busy, self._guard = set[str](), threading.Lock()
+        self._used, self._stopped = time.monotonic(), threading.Event()
+        self._learner = ThreadPoolExecutor(1, "lessonbank-learn")
+
+    def serve(self) -> None:
+        """Answer until nobody asks any more; then learn what is left."""
+        self._later(QUIET)
+        with ThreadPoolExecutor(8, "lessonbank-hook") as answering:
+            while not self._stopped.is_set() and time.monotonic() - self._used < IDLE:
+                try:
+                    connection, _ = self._listener.accept()
+                except TimeoutError:
+                    self._later(QUIET)
+                else:
+                    self._used = time.monotonic()
+                    answering.submit(self._talk, connection)
+            self.stop()
+        self._learner.shutdown()
+
+    def _later(self, quiet: float) -> None:
+        self._learner.submit(self._learn, quiet)
+
+    def _learn(self, quiet: float) -> None:
+        try:
+            self._sessions.learn(self._bank, quiet=quiet)
+        except Exception as error:  # noqa: BLE001 - a background thread: what is not learned now is learned later
+            log.warning("learning from the noted sessions failed: %s", type(error).__name__)
+
+    def _talk(self, connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(_PATIENCE)
+            try:
+                if client.is_same_user(connection):
+                    self._answer(connection)
+            except (OSError, ValueError):  # it hung up, or it speaks something else
+                pass
+            except Exception as error:  # noqa: BLE001 - one hook gets nothing; the others go on
+                log.warning("a hook was not answered: %s", type(error).__name__)
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection.makefile("rwb") as stream:
+            request: dict[str, Any] = json.loads(stream.readline(client.MOST_READ))
+            if (request.get("protocol"), request.get("release")) != (client.PROTOCOL, client.release()):
+                self.stop()
+                _say(stream, {"replace": True})
+            elif request.get("do") == client.RECALL:
+                self._recall(stream, request)
+            elif request.get("do") == client.NOTE:
+                _say(stream, {})
+                self._later(QUIET)
+            else:
+                _say(stream, {"process": os.getpid()})
+                if request.get("do") == client.STOP:
+                    self.stop()
+
+    def _recall(self, stream: Any, request: dict[str, Any]) -> None:
+        """Offer a session its lessons, once. They count as shown only when the hook says that it printed them."""
+        session = str(request["session"])
+        if not client.is_session(session) or not self._begins(session):
+            return _say(stream, {})
+        try:
+            chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""), asks=True)
+            bank = self._bank.scoped(chosen.scope, writer=request["host"])
+            recall = bank.retrieve(request["prompt"], trusted=request["trusted"] == "yes")
+            line = self._line(bank, recall, session, is_trusted=request["trusted"] == "yes", question=chosen.question)
+            _say(stream, {"text": recall.text, "line": line})
+            if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
+                self._sessions.remember(session, recall.id, chosen.scope)
+        except StoreDamaged as error:
+            _say(stream, {"line": "" if self._is_greeted(session) else f"lessonbank: no lessons: {quoted(error)}"})
+            raise
+        finally:
+            with self._guard:
+                self._busy.discard(session)
+
+    def _line(self, bank: ReasoningBank, recall: Recall, session: str, *, is_trusted: bool, question: str) -> str:
+        """What the person sees, once a session unless lessons are shown: how many were, and how many wait."""
+        shown = sum(candidate.shown for candidate in recall.candidates)
+        if self._is_greeted(session) and not (shown or question):
+            return ""
+        waiting = len(bank.lessons.list(state="probation", limit=_MOST_COUNTED)) if is_trusted else 0
+        return line_for(shown, waiting, bank=self._name, scope=bank.scope, question=question)
+
+    def _is_greeted(self, session: str) -> bool:
+        with self._guard:
+            is_known = session in self._greeted
+            self._greeted.add(session)
+            return is_known
+
+    def _begins(self, session: str) -> bool:
+        """Whether a session has no lessons yet and is not being given any: hosts may ask several times at once."""
+        with self._guard:
+            if session in self._busy or self._sessions.recall_of(session):
+                return False
+            self._busy.add(session)
+            return True
+
+    def stop(self) -> None:
+        """Leave the place to the next process. What is being answered or learned is finished."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        path = self._listener.getsockname()
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as waker:
+            waker.connect(path)  # `accept` wakes up for nothing else
+        Path(path).unlink(missing_ok=True)
+        self._lock.close()
+
+
+def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: str = "") -> str:
+    """The line that a person sees at the start of a session; empty where there is nothing to say."""
+    told = [f"{counted(shown, 'lesson')} shown"] if shown or waiting else []
+    if waiting:
+        many = f"{waiting}{'' if waiting < _MOST_COUNTED else ' or more'}"
+        told.append(
+            f"{many} wait{'s' if waiting == 1 else ''} for you: lessonbank review {quote(bank)} --scope {scope}"
+        )
+    return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
+
+
+def _say(stream: Any, reply: dict[str, object]) -> None:
+    stream.write(json.dumps(reply).encode() + b"\n")
+    stream.flush()
+
+
+def main() -> None:
+    """Serve one bank. The hook that starts this process hands it the lock of the bank's resident process."""
+    parser = argparse.ArgumentParser(prog="lessonbank.hosts.resident")
+    for name in ("key", *client.OPTIONS):
+        parser.add_argument(f"--{name}", default="")
+    options = {name: value for name, value in vars(parser.parse_args()).items() if value}
+    with os.fdopen(client.LOCK, "a") as lock:
+        os.set_inheritable(client.LOCK, False)
+        _serve(options, lock)
+
+
+def _serve(options: dict[str, str], lock: IO[str]) -> None:
+    folder = Path(client.spool_folder(options["key"]))
+    client.write_private(str(folder / "options"), dict(options))
+    log.addHandler(RotatingFileHandler(folder / "log", maxBytes=100_000, backupCount=1))
+    Path(options["bank"]).expanduser().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _opened(options, folder) as bank, socket.socket(socket.AF_UNIX) as listener:
+        path = client.socket_path(options["key"])
+        Path(path).unlink(missing_ok=True)  # of a process that was killed
+        listener.bind(path)
+        listener.listen(64)
+        listener.settimeout(_TICK)
+        Resident(bank, Sessions(folder), listener, lock, name=options["bank"]).serve()
+
+
+def _opened(options: dict[str, str], folder: Path) -> ReasoningBank:
+    """The bank, ready to be searched. Why it cannot be opened stays beside the notes, for the next hook to say."""
+    problem = folder / client.PROBLEM
+    try:
+        bank = open_bank(options)
+        bank.lessons.search("warm")  # the first search loads what searching needs
+    except StoreError as error:
+        reason = quoted(error)
+        if reason != problem_in(folder):
+            client.write_private(str(problem), {"reason": reason})
+        raise
+    problem.unlink(missing_ok=True)
+    return bank
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""Learns from the sessions of coding agents that the hooks noted, and remembers which recall each session was given."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from lessonbank import Evidence, Learning, connect, importers
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Trajectory
+from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.importers import Imported
+
+from . import client
+from .repositories import COMMON, Chosen, Repositories
+
+log = logging.getLogger("lessonbank")
+QUIET: Final = 30 * 60.0
+"""Seconds without a sign after which a session counts as ended: not every host says that one ends."""
+_KEPT_FOR: Final = 7 * 24 * 3600.0
+"""Seconds that a note waits for a transcript which cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a hook noted of a session that ended, or paused."""
+
+    path: Path
+    host: str
+    session: str
+    scope: str
+    """As the hook was installed with; empty: that of the folder."""
+    transcript: str
+    ended: bool
+    at: float
+    folder: str = ""
+    """Where the session worked."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What learning from the notes came to."""
+
+    learned: int = 0
+    waiting: int = 0
+    lost: int = 0
+
+
+class Sessions:
+    """The notes in one folder: those of one bank."""
+
+    def __init__(self, folder: Path, /, repositories: Repositories | None = None) -> None:
+        self._folder, self._repositories = folder, repositories
+
+    def recall_of(self, session: str, /) -> str | None:
+        """The id of the recall that a session was given; `None` if it was given none."""
+        told = _read(self._folder / f"{session}.recall")
+        return told.get("id") if isinstance(told.get("id"), str) else None
+
+    def remember(self, session: str, recall: str, /, scope: str = "") -> None:
+        """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
+        client.write_private(str(self._folder / f"{session}.recall"), {"id": recall, "scope": scope})
+
+    def scope_for(self, bank: ReasoningBank, scope: str, folder: str, /, *, asks: bool = False) -> Chosen:
+        """The scope that a hook was installed with, else that of a working folder, see `Repositories.scope_of`."""
+        if scope or not folder:
+            return Chosen(scope or COMMON)
+        repositories = self._repositories or Repositories()
+        try:
+            return repositories.scope_of(folder, is_used=lambda name: is_used(bank.scoped(name)), asks=asks)
+        except ValueError:  # no path can be so
+            return Chosen(COMMON)
+
+    def notes(self) -> Iterator[Note]:
+        """Every note that waits, oldest first."""
+        read = [note for path in self._folder.glob("*.json") if (note := _note(path))]
+        yield from sorted(read, key=lambda note: note.at)
+
+    def learn(self, bank: ReasoningBank, /, *, quiet: float = QUIET) -> Report:
+        """Learn from each session that ended, or was quiet for `quiet` seconds. A note that was used is removed."""
+        report = Report()
+        for note in self.notes():
+            age = time.time() - note.at
+            if not note.ended and age < quiet:
+                report.waiting += 1
+            elif self._is_learned(bank, note):
+                report.learned += 1
+                self._remove(note)
+            elif age > _KEPT_FOR:
+                report.lost += 1
+                self._remove(note)
+            else:
+                report.waiting += 1
+        return report
+
+    def _is_learned(self, bank: ReasoningBank, note: Note) -> bool:
+        found = False
+        try:
+            told = _read(self._folder / f"{note.session}.recall").get("scope")
+            scope = str(told or self.scope_for(bank, note.scope, note.folder).scope)
+            for entry in _runs_of(note):
+                self._learn_run(bank.scoped(scope, writer=note.host), entry, note)
+                found = True
+        except (LessonbankError, OSError) as error:
+            code = error.code if isinstance(error, LessonbankError) else type(error).__name__
+            log.warning("a session of %s was not learned and waits: %s", note.host, code)
+            return False
+        return found
+
+    def _learn_run(self, bank: ReasoningBank, entry: Imported, note: Note) -> None:
+        run, verdict, recall = entry.trajectory, entry.verdict, None
+        if run.metadata.get("run_id") == note.session:
+            recall = self.recall_of(note.session)
+        if recall:
+            run = _asked(run, bank.recalls.get(recall).task)
+        told = verdict.outcome if verdict and verdict.outcome != "unknown" else None
+        bank.learn(run, recall=recall, outcome=told, metadata={"host": note.host})
+        if importers.has_rejection(run):
+            _take_back(bank, run)
+
+    def _remove(self, note: Note) -> None:
+        """Unless a newer note of the session took its place meanwhile."""
+        if _note(note.path) == note:
+            note.path.unlink(missing_ok=True)
+            if note.ended:
+                note.path.with_suffix(".recall").unlink(missing_ok=True)
+
+
+def is_used(bank: ReasoningBank, /) -> bool:
+    """Whether the bank holds anything in its scope."""
+    counts = bank.admin.counts()
+    return bool(counts.experiences or counts.trajectories)
+
+
+def _runs_of(note: Note) -> Iterator[Imported]:
+    """The session's run, and those of its sub-agents, out of a file that may hold other sessions as well."""
+    for entry in importers.read(note.transcript):
+        if isinstance(entry, Imported):
+            name = str(entry.trajectory.metadata.get("run_id", ""))
+            if name == note.session or name.startswith(f"{note.session}/"):
+                yield entry
+
+
+def _take_back(bank: ReasoningBank, run: Trajectory) -> None:
+    """What a resumed session rejects was learned as a run of its own: that is no success any more."""
+    named = {"run_id": run.metadata["run_id"]}
+    for former in bank.runs.list(outcome="success", metadata=named):
+        if verdict := importers.taken_back(former, run):
+            bank.learn(former.trajectory, outcome=cast("Any", verdict))
+
+
+def _asked(run: Trajectory, task: str) -> Trajectory:
+    """The run of the task that memory was asked about: it need not be the first thing the user said."""
+    return run if task in run.task or run.task in task else run.model_copy(update={"task": task})
+
+
+def _note(path: Path) -> Note | None:
+    told = _read(path)
+    texts = [told.get(name) for name in ("host", "session", "scope", "transcript")]
+    at = told.get("at")
+    if (
+        not all(isinstance(text, str) for text in texts)
+        or not isinstance(at, int | float)
+        or not client.is_session(texts[1])
+    ):
+        return None
+    host, session, scope, transcript = cast("list[str]", texts)
+    folder = told.get("folder")
+    place = folder if isinstance(folder, str) else ""
+    return Note(path, host, session, scope, transcript, told.get("ended") is True, float(at), place)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+
+
+def problem_in(folder: Path, /) -> str:
+    """Why the last resident process of these notes could not begin; empty where it could."""
+    return str(_read(folder / client.PROBLEM).get("reason") or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A bank that hooks use, with what its resident process was started with."""
+
+    folder: Path
+    options: dict[str, str]
+
+    def waiting(self) -> int:
+        """How many sessions wait to be learned."""
+        return sum(1 for _ in Sessions(self.folder).notes())
+
+    def problem(self) -> str:
+        """Why the last resident process could not begin; empty where it could."""
+        return problem_in(self.folder)
+
+    def process(self, *, stop: bool = False) -> int | None:
+        """The number of the resident process, which is asked to end with `stop`; `None` where there is none."""
+        try:
+            told = client.ask(self.options["key"], {"do": client.STOP if stop else client.WAKE})
+        except (OSError, ValueError):
+            return None
+        process = told.get("process")
+        return process if isinstance(process, int) else None
+
+
+def installed() -> Iterator[Installed]:
+    """Every bank that a hook of this user was used with."""
+    for folder in sorted(Path(client.state_folder()).glob("sessions-*")):
+        if {"key", "bank"} <= (options := _read(folder / "options")).keys():
+            yield Installed(folder, {name: str(value) for name, value in options.items()})
+
+
+def learn_now(place: Installed, /) -> Report:
+    """Learn from all that is noted, also from sessions that may go on. Raises LessonbankError."""
+    with open_bank(place.options) as bank:
+        return Sessions(place.folder).learn(bank, quiet=0.0)
+
+
+def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
+    """The bank of an installed hook, with its settings.
+
+    Raises:
+        LessonbankError: it cannot be opened, or memory is switched off: then a note must not be taken for learned.
+    """
+    evidence = Evidence()
+    if "holdout" in options:
+        evidence = Evidence(holdout=float(options["holdout"]) or None)
+    learning = Learning(domain="code")
+    bank = connect(options["bank"], scope=COMMON, model=options.get("model"), evidence=evidence, learning=learning)
+    if "off" in bank.settings:
+        bank.close()
+        raise UsageError("memory is switched off: unset LESSONBANK_OFF to learn from sessions")
+    return bank

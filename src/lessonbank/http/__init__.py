@@ -1,0 +1,1 @@
+"""A bank over HTTP: the server, its client, and workers that learn from submitted runs."""

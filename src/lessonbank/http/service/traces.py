@@ -1,0 +1,147 @@
+"""Takes OpenTelemetry traces as they are exported, in pieces, and makes a run of each that is whole."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, cast
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lessonbank import importers
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.contracts.records import Json, Trajectory
+from lessonbank.errors import FormatError, LessonbankError, TooLarge, importing
+from lessonbank.guard.identity import called_by
+from lessonbank.text.bounded_json import check_shape, parse
+
+from .admission import Caller
+from .protobuf_size import check_fields
+
+_PROTOBUF: Final = "application/x-protobuf"
+_IDS: Final = ("traceId", "spanId", "parentSpanId")
+_MOST_TRACES: Final = 1000
+_MOST_SPANS: Final = 5000
+"""Spans of a trace that are held until its first one ends, which comes last."""
+
+_MOST_VALUES: Final = 100_000
+"""Values of an export: 512 spans, as exporters send them at once, with nearly 50 attributes each."""
+_MOST_AT_ONCE: Final = 10_000
+_DEEPEST: Final = 200
+
+
+@dataclass(slots=True)
+class Traces:
+    """The traces that have begun. They end with the process: an exporter sends a span once."""
+
+    _open: OrderedDict[tuple[str, str, str], list[dict[str, Any]]] = field(
+        default_factory=OrderedDict[tuple[str, str, str], list[dict[str, Any]]]
+    )
+
+    async def take(self, request: Request, caller: Caller, /) -> Response:
+        """Keep the spans of an export, and submit the runs of traces that are whole now. Raises FormatError."""
+        body, kind = await request.body(), request.headers.get("content-type", "").partition(";")[0].strip()
+        spans = await to_thread.run_sync(_spans, body, kind)
+        for trace in self._whole(caller, spans):
+            for run in await to_thread.run_sync(_runs, trace):
+                with called_by(caller.identity):
+                    await _submitted(caller.bank, run)
+        if kind == _PROTOBUF:
+            return Response(b"", media_type=_PROTOBUF)
+        return Response("{}", media_type="application/json")
+
+    def _whole(self, caller: Caller, spans: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+        """The traces whose first span is among these: it has no parent, and it ends last."""
+        for span in spans:
+            name = (caller.key.id, caller.bank.scope, str(span.get("traceId", "")))
+            held = self._open.setdefault(name, [])
+            if len(held) >= _MOST_SPANS:
+                raise TooLarge(f"a trace has more than {_MOST_SPANS:,} spans: record less of the agent's run")
+            held.append(span)
+        while len(self._open) > _MOST_TRACES:
+            self._open.popitem(last=False)
+        for span in spans:
+            if not span.get("parentSpanId"):
+                name = (caller.key.id, caller.bank.scope, str(span.get("traceId", "")))
+                yield self._open.pop(name, [])
+
+
+async def _submitted(bank: AsyncReasoningBank, run: Trajectory) -> None:
+    """A run that a gate refuses must not stop those beside it: an exporter would send all of them again."""
+    try:
+        await bank.submit(run)
+    except (FormatError, TooLarge):
+        return
+
+
+def _runs(spans: list[dict[str, Any]]) -> list[Trajectory]:
+    """The runs of one trace, as a file of it would give them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}), encoding="utf-8")
+        try:
+            found = list(importers.read(path, format="otel"))
+        except LessonbankError:
+            return []
+    return [one.trajectory for one in found if isinstance(one, importers.Imported)]
+
+
+def _spans(body: bytes, kind: str) -> list[dict[str, Any]]:
+    """The spans of an export. Raises FormatError, TooLarge."""
+    spans = list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
+    if len(spans) > _MOST_AT_ONCE:
+        raise TooLarge(f"an export has at most {_MOST_AT_ONCE:,} spans: send smaller batches")
+    return spans
+
+
+def _from_json(body: bytes) -> Json:
+    check_shape(body, values=_MOST_VALUES, depth=_DEEPEST)
+    try:
+        return parse(body.decode("utf-8"))
+    except ValueError:
+        raise FormatError("the body is no OTLP trace in JSON: send ExportTraceServiceRequest") from None
+
+
+def _from_protobuf(body: bytes) -> Json:
+    with importing("a trace in protobuf", extra="otel"):
+        protobuf: Any = import_module("google.protobuf.json_format")
+        service: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    export: Any = service.ExportTraceServiceRequest
+    try:
+        check_fields(body, export.DESCRIPTOR, most=_MOST_VALUES)
+        return protobuf.MessageToDict(export.FromString(body))
+    except TooLarge:
+        raise
+    except Exception:  # what protobuf raises has no class that can be named without it  # noqa: BLE001
+        raise FormatError("the body is no OTLP trace in protobuf: send ExportTraceServiceRequest") from None
+
+
+def _of_export(export: Json) -> Iterator[dict[str, Any]]:
+    for resource in _listed(export, "resourceSpans"):
+        for scope in _listed(resource, "scopeSpans"):
+            for span in _listed(scope, "spans"):
+                if isinstance(span, dict):
+                    yield {key: _hex(value) if key in _IDS else value for key, value in span.items()}
+
+
+def _listed(value: Json, name: str) -> list[Json]:
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _hex(id: Json) -> Json:
+    """Protobuf as JSON writes ids in base64, OTLP as JSON in hexadecimal: one of both, so that ids are the same."""
+    if not isinstance(id, str) or len(id) not in (12, 24):
+        return id
+    try:
+        return base64.b64decode(id, validate=True).hex()
+    except ValueError:
+        return cast("Json", id)

@@ -1,0 +1,255 @@
+"""What memory changed, as one page that opens anywhere, offline, and runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final
+
+from lessonbank._base.plural import counted
+from lessonbank.evidence.lift import (
+    Estimate,
+    JudgeReport,
+    LessonLift,
+    Lift,
+    MeasuringCost,
+    Point,
+    advice,
+    changes,
+    headline,
+    promise,
+)
+from lessonbank.guard.sanitise import canonical_line
+
+from .html import document, minus, table
+from .lift_units import NAMES, Address, groups_and_lessons, nowhere, splits
+from .plots import LOOKS, SIGN, gain, growth, named, success
+from .style import STYLE
+
+_MOST: Final = 500
+"""Rows of a table: a page of more opens slowly."""
+_BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and judge": "what was told, and a judge"}
+_HOW = (
+    "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
+    "was drawn at random beforehand. So nothing but memory explains the difference, chance apart.",
+    "An interval says how far chance could have moved the number. The first is right for whoever looks once, at a time "
+    "fixed beforehand. The wider one stays right however often you look and whenever you stop.",
+    "“No evidence yet” is not “no effect”: nothing is shown so far. The effect to be expected is the best single guess "
+    "for a lesson as one of many. While its own evidence is thin, it is close to that of its group. “About 300 "
+    "more recalls”: so many that find it bring the next verdict, with a chance of 80 %, if its effect is ten points.",
+    "The e-value says how strong the evidence is. From 40 on memory or a group likely helps or harms, from 80 on a "
+    "lesson. “Helps” and “harms” ask for more, and the later a lesson or group came, the more. Looking often does not "
+    "wear it out.",
+)
+
+_COUNTS: Final = (
+    "The share counts whatever a draw left out: lessons one by one, groups as one, and all lessons of a task without "
+    "memory. It is high at first, while memory and topics are on trial, and higher for what looks harmful."
+)
+
+
+def page(lift: Lift, /) -> str:
+    """One HTML document, complete in itself: no script, no request, readable without colour; equal lifts, equal pages.
+
+    Texts of lessons, titles and names are made inert.
+    """
+    return document(f"What memory changed: {escape(canonical_line(lift.scope))}", content(lift), style=STYLE)
+
+
+def content(lift: Lift, /, *, address: Address = nowhere) -> str:
+    """What stands on the page, as HTML without a frame. `address`: where pages of lessons, runs and recalls are."""
+    scope = escape(canonical_line(lift.scope))
+    return "\n".join(
+        (
+            f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_counted(lift)}</p>',
+            answer(lift),
+            so_far(lift.series),
+            _overall(lift),
+            groups_and_lessons(lift, address=address),
+            splits(lift) if lift.recalls else "",
+            _missing(lift),
+            _judges(lift.judges),
+            _measuring(lift.measuring) if lift.recalls else "",
+            _notes(lift),
+            f"<h2>How to read this</h2>\n{_listed(_HOW)}",
+        )
+    )
+
+
+def _counted(lift: Lift) -> str:
+    return (
+        f"{counted(lift.recalls, 'recall')} found something, the outcome of {lift.settled:,} is known, "
+        f"{lift.controls:,} of those went without memory"
+    )
+
+
+def answer(lift: Lift, /) -> str:
+    """Whether memory helps, and what to do next."""
+    told = escape(minus(headline(lift)))
+    found = advice(lift)
+    rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
+    promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
+    return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {told}</p>{promised}{rest}'
+
+
+def so_far(series: Sequence[Point], /) -> str:
+    """What changed over time, drawn and in numbers."""
+    if not series:
+        return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
+    columns = ("outcomes", "with memory", "without memory", "lift", NAMES[1], "lessons found")
+    rows = [
+        (
+            f"{p.recalls:,}",
+            _share(p.with_memory),
+            _share(p.without),
+            _points(p.lift),
+            _between(p.low, p.high),
+            str(p.lessons),
+        )
+        for p in series
+    ]
+    numbers = table("The same in numbers", columns, rows, text=())
+    return (
+        f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n'
+        f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
+    )
+
+
+def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
+    """Success, lift and growth over time; there is at least one point."""
+    lift = (
+        "percentage points that memory adds. The band is right however often one looks: once it leaves the line of no "
+        "change, that is evidence. It is cut off where it leaves the picture."
+    )
+    return (
+        _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
+        _figure(gain(series), "Lift", lift),
+        _figure(growth(series), "Growth", "how many lessons had been found for a task"),
+    )
+
+
+def _figure(drawn: str, name: str, told: str) -> str:
+    return f"\n<figure><figcaption>{escape(name)} <span>{escape(told)}</span></figcaption>{drawn}</figure>"
+
+
+def _overall(lift: Lift) -> str:
+    columns = ("of a task", "with memory", "without memory", "change", *NAMES, "outcomes are")
+    effect = lift.success
+    rows = [
+        (
+            "success",
+            _share(lift.success_with),
+            _share(lift.success_without),
+            _points(effect.value),
+            _between(effect.low, effect.high),
+            _between(effect.always_low, effect.always_high),
+            _BASES.get(effect.basis, canonical_line(effect.basis)),
+        ),
+        *(_running(*told) for told in changes(lift)),
+    ]
+    note = f"\n<p>{escape(canonical_line(effect.note))}</p>" if effect.note else ""
+    drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
+    return f"<h2>Overall</h2>\n{drawn}{note}"
+
+
+def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
+    def told(value: float | None) -> str:
+        return "" if value is None else minus(f"{value:+z,{form}}")
+
+    span = "" if effect.low is None or effect.high is None else f"{told(effect.low)} to {told(effect.high)}"
+    return (name, "", "", told(effect.value) or "not known", span, "", "")
+
+
+def _missing(lift: Lift) -> str:
+    """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
+    if lift.missing_with is None and lift.missing_without is None:
+        return ""
+    units = [
+        (unit, named(unit) if isinstance(unit, LessonLift) else canonical_line(unit.name or unit.group))
+        for unit in (*lift.groups, *lift.lessons)
+        if unit.missing_shown is not None
+    ]
+    differs = "differs: no verdict" if lift.missing_differs else "may be chance"
+    rows = [("memory as a whole", _share(lift.missing_with), _share(lift.missing_without), differs)]
+    rows += [
+        (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict")
+        for unit, name in units[:_MOST]
+    ]
+    columns = ("what", "with it", "without it", "difference")
+    told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
+    drawn = table("Recalls without a known outcome", columns, rows, text=(3,))
+    return f"<h2>Missing outcomes</h2>\n{drawn}\n<p>{told}</p>"
+
+
+def _judges(judges: Sequence[JudgeReport]) -> str:
+    if not judges:
+        return ""
+    columns = (
+        "judge",
+        "asked",
+        "checked",
+        "agreement",
+        "said success: right",
+        "successes it saw",
+        "said failure: right",
+        "failures it saw",
+        "calibration error",
+        "sure enough from",
+    )
+    rows = [_judge(judge) for judge in judges[:_MOST]]
+    told = (
+        "Checked are those of whose run the truth was told as well. The last column is the confidence from which on a "
+        "judge agrees with the truth nine times in ten."
+    )
+    drawn = table("How far each judge agrees with the truth", columns, rows, text=())
+    return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(told)}</p>"
+
+
+def _judge(judge: JudgeReport) -> tuple[str, ...]:
+    return (
+        canonical_line(judge.judge, limit=200),
+        f"{judge.asked:,}",
+        f"{judge.checked:,}",
+        _share(judge.agreement),
+        _share(judge.success_precision),
+        _share(judge.success_recall),
+        _share(judge.failure_precision),
+        _share(judge.failure_recall),
+        "not known" if judge.calibration_error is None else f"{judge.calibration_error:.3f}",
+        "not known" if judge.threshold is None else f"{judge.threshold:.2f}",
+    )
+
+
+def _measuring(cost: MeasuringCost) -> str:
+    lost = cost.given_up >= 0
+    rows = [
+        (
+            "successes expected to be given up" if lost else "failures expected to be avoided",
+            f"{abs(cost.given_up):,.1f}",
+        ),
+        ("the same for 100 tasks", f"{abs(cost.per_hundred):,.2f}"),
+        ("share of showings left out", _share(cost.rate)),
+        ("share that would show an overall effect of ten points in as many recalls", _share(cost.recommended)),
+    ]
+    drawn = table("The price of leaving lessons out to compare with", ("what", "how much"), rows, text=())
+    return f"<h2>The cost of measuring</h2>\n{drawn}\n<p>{_COUNTS}</p>"
+
+
+def _notes(lift: Lift) -> str:
+    return f"<h2>Notes</h2>\n{_listed(map(canonical_line, lift.notes))}" if lift.notes else ""
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>"
+
+
+def _share(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.1%}"
+
+
+def _points(value: float | None) -> str:
+    return "not known" if value is None else f"{minus(f'{100 * value:+z.1f}')} points"
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else minus(f"{100 * low:+z.1f} to {100 * high:+z.1f}")

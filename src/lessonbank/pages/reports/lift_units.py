@@ -1,0 +1,185 @@
+"""The part of a lift's page about groups and lessons: a forest of groups, each of which opens into its lessons."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Final, TypeAlias
+
+from lessonbank._base.plural import counted
+from lessonbank.evidence.lift import GroupLift, LessonLift, Lift, Part, Split, UnitLift, points, said_of, standing_of
+from lessonbank.guard.sanitise import canonical, canonical_line, one_line
+
+from .forest import Bar, Forest
+from .html import minus
+from .plots import SIGN, bar, named
+
+MOST: Final = 500
+"""Lessons on the page: a page of more opens slowly."""
+NAMES: Final = ("interval if you look once", "interval however often you look")
+_TEXT, _WHEN = 2_000, 600
+"""Characters of a lesson's content, and of when to use it."""
+_NAMED, _SPLITS = 20, 20
+_KEY: Final = (
+    "The thick line is the interval if you look once. The thin one is right however often you look; it may be cut off. "
+    "Open a row to read more."
+)
+
+
+Address: TypeAlias = "Callable[[str, str], str]"
+"""Where the page of something is: `lessons`, `runs` or `why` (a recall), and its id. Empty: there is none."""
+
+
+def nowhere(_kind: str, _id: str, /) -> str:
+    """A page on its own has nothing to link to."""
+    return ""
+
+
+def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = nowhere) -> str:
+    """Groups in the order of the lift, each with the lessons of which it is the innermost group; then the others."""
+    if not lift.lessons:
+        return "<h2>Groups and lessons</h2>\n<p>No lesson was found for any task yet.</p>"
+    told = lift.lessons[: max(most, 0)]
+    forest = Forest([*map(bar, lift.groups), *map(bar, told)])
+    inside: dict[str, list[LessonLift]] = {group.group: [] for group in lift.groups}
+    alone = list[LessonLift]()
+    for lesson in told:
+        inside.get(lesson.groups[-1] if lesson.groups else "", alone).append(lesson)
+    lessons = {
+        id: "".join(_lesson(lesson, lift.scope, forest, address) for lesson in own) for id, own in inside.items()
+    }
+    groups = [_group(group, lessons[group.group], forest) for group in lift.groups]
+    rest = "".join(_lesson(lesson, lift.scope, forest, address) for lesson in alone)
+    if rest and groups:
+        rest = f"\n<h3>Lessons of no group</h3>{rest}"
+    left = len(lift.lessons) - len(told)
+    more = f"\n<p>{counted(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
+    signs = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)
+    return (
+        f'<h2>Groups and lessons</h2>\n<p class="soft">{escape(signs)}. {escape(_KEY)}</p>'
+        f'\n<div class="forest">{_ruler(forest)}{"".join(groups)}{rest}</div>{more}'
+    )
+
+
+def splits(lift: Lift, /) -> str:
+    """What memory, groups and lessons change on the tasks of each template; where it differs, first."""
+    named_splits = [("Memory as a whole", lift.split)]
+    named_splits += [(_name(group.name or group.group), group.split) for group in lift.groups]
+    named_splits += [(escape(named(lesson)), lesson.split) for lesson in lift.lessons]
+    known = [(name, split) for name, split in named_splits if split and split.parts]
+    known.sort(key=lambda one: not one[1].differs)
+    if not known:
+        return "<h2>For which tasks</h2>\n<p>No two kinds of tasks can be compared yet.</p>"
+    forest = Forest([_part_bar(part, split) for _, split in known[:_SPLITS] for part in split.parts])
+    drawn = "".join(_split(name, split, forest) for name, split in known[:_SPLITS])
+    left = len(known) - _SPLITS
+    more = f"\n<p>{counted(left, 'more effect is', 'more effects are')} not split here.</p>" if left > 0 else ""
+    return f'<h2>For which tasks</h2>\n<div class="forest">{_ruler(forest)}{drawn}</div>{more}'
+
+
+def _split(name: str, split: Split, forest: Forest) -> str:
+    said = "the effects differ" if split.differs else "no difference is shown"
+    rows = "".join(
+        _row(_part_bar(part, split), f"on {_name(part.name)}", points(part.success), forest) for part in split.parts
+    )
+    return f"\n<h3>{name}: {said}</h3>{rows}"
+
+
+def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
+    name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
+    count = counted(group.lessons, "lesson")
+    summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _said(standing_of(group), group), forest)
+    inside = f'<div class="inside">{_facts(_escaped(numbers(group)))}{lessons}</div>'
+    return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
+
+
+def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) -> str:
+    summary = _summary(bar(lesson), escape(named(lesson)), _said(said_of(lesson), lesson), forest)
+    when = canonical(lesson.description, limit=_WHEN).strip()
+    content = canonical(lesson.content, limit=_TEXT).strip()
+    text = f'<p class="soft">{escape(when)}</p>' if when else ""
+    text += f"<p class=content>{escape(content)}</p>" if content else ""
+    known = (
+        ("kind", str(lesson.kind or "")),
+        *numbers(lesson),
+        ("named by the agent", f"{counted(lesson.cited, 'time')}, which is not an effect"),
+    )
+    facts = (
+        *_escaped(known),
+        ("its id", _ids("lessons", (lesson.lesson_id,), address)),
+        ("drawn from the runs", _ids("runs", lesson.run_ids, address)),
+        ("shown last by the recalls", _ids("why", lesson.recall_ids, address)),
+        *_escaped([("to see all of them", _command(lesson.lesson_id, scope))]),
+    )
+    return (
+        f'\n<details class="unit"><summary>{summary}</summary><div class="inside">{text}{_facts(facts)}</div></details>'
+    )
+
+
+def _summary(drawn: Bar, name: str, said: str, forest: Forest) -> str:
+    return f'<span><span class="{drawn.look}">{escape(said)}</span> {name}</span>{forest.strip(drawn)}'
+
+
+def _row(drawn: Bar, name: str, said: str, forest: Forest) -> str:
+    return f'\n<div class="unit row">{_summary(drawn, name, minus(said), forest)}</div>'
+
+
+def _ruler(forest: Forest) -> str:
+    return f'\n<div class="unit row ruler"><span class="soft">points of success</span>{forest.ruler()}</div>'
+
+
+def _said(standing: str, unit: UnitLift) -> str:
+    effect = "" if unit.success.value is None else f", {minus(points(unit.success))}"
+    return f"{SIGN[unit.standing]} {standing}{effect}"
+
+
+def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
+    """What is known of a lesson or a group, by name."""
+    effect = unit.success
+    yield "shown, left out", f"{counted(unit.shown, 'time')}, {counted(unit.withheld, 'time')} (with an outcome)"
+    yield NAMES[0], _between(effect.low, effect.high)
+    yield NAMES[1], _between(effect.always_low, effect.always_high)
+    if unit.expected is not None:
+        yield "to be expected", minus(f"{100 * unit.expected:+z.1f} points")
+    yield "evidence (e-value)", f"{unit.evidence:,.1f}" if unit.evidence < 10_000 else f"{unit.evidence:.0e}"
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    """`facts`: what each says is HTML already."""
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{told}</dd>' for name, told in facts if told)}</dl>"
+
+
+def _escaped(facts: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    return ((name, escape(one_line(told))) for name, told in facts)
+
+
+def _ids(kind: str, ids: Sequence[str], address: Address) -> str:
+    more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
+    return ", ".join(_id(id, address(kind, id)) for id in ids[:_NAMED]) + more
+
+
+def _id(id: str, where: str) -> str:
+    told = escape(one_line(id))
+    return f'<a href="{escape(where)}">{told}</a>' if where else told
+
+
+def _command(id: str, scope: str) -> str:
+    scope, id = (shlex.quote(one_line(text, limit=_WHEN)) for text in (scope, id))
+    return f"lessonbank recalls list --bank BANK --scope {scope} --lesson {id}"
+
+
+def _part_bar(part: Part, split: Split) -> Bar:
+    """Coloured only where it is shown that effects differ, and the part's own interval leaves zero out."""
+    effect, standing = part.success, "no evidence yet"
+    if split.differs and effect.always_low is not None and effect.always_high is not None:
+        standing = "helps" if effect.always_low > 0 else "harms" if effect.always_high < 0 else standing
+    return bar(UnitLift(success=effect, standing=standing))
+
+
+def _name(text: str) -> str:
+    return escape(canonical_line(text, limit=_WHEN))
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else minus(f"{100 * low:+z.1f} to {100 * high:+z.1f} points")

@@ -1,0 +1,1 @@
+"""What asks a provider: language models, embedders, and the connection to both."""

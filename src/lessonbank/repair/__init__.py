@@ -1,0 +1,1 @@
+"""What reads a file that no longer opens, and saves what is still there."""

@@ -1,0 +1,236 @@
+"""Embed what has no vector yet, and search the rest meanwhile: what those that search by vectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import time
+from typing import ClassVar, Final, Protocol, cast, runtime_checkable
+
+from lessonbank._base.aio import briefly
+from lessonbank.contracts.ports import Embedder, Store, Vectors
+from lessonbank.contracts.records import Match
+from lessonbank.contracts.records.ids import digest, new_id
+from lessonbank.contracts.records.settings import REFUSED
+from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, NotFound, SpaceMismatch
+from lessonbank.guard.quote import quoted
+
+from ._refusals import Outages, Refusals
+
+CATCH_UP: Final = 256
+"""How many experiences, or lessons, without a vector one retrieval embeds before it answers."""
+_REQUESTS: Final = 64
+"""Requests that one retrieval makes at most to find the texts that an embedder fails at."""
+
+Texts = Sequence[tuple[str, str]]
+"""Id and text of each."""
+
+
+@runtime_checkable
+class OneLook(Protocol):
+    """A store that tells with one look at its file what is nearest, or that something has no vector yet."""
+
+    async def nearest_unless_missing(
+        self, vector: Vectors, /, *, scope: str, space: str, limit: int, lessons: bool = False
+    ) -> Sequence[Match] | None:
+        """As `Store.nearest`; `None` where `Store.unindexed` would name something."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSearch:
+    """A search in one space of vectors, which embeds what lacks a vector.
+
+    A text that the embedder fails at while it answers others is left alone for a growing time, and the rest is found.
+    """
+
+    store: Store
+    embedder: Embedder
+    _queries: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    _documents: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    of_lessons: ClassVar[bool] = False
+    """Whether lessons are searched, and not experiences."""
+
+    @property
+    def space(self) -> str:
+        """The embedder's space."""
+        return self.embedder.space
+
+    async def nearest(self, task: str, /, *, scope: str, limit: int) -> tuple[Sequence[Match], tuple[str, ...]]:
+        """The nearest, once up to 256 that had no vector have one; and what a reader should know.
+
+        Raises:
+            ModelError: the embedder failed at the task, or is left alone after it failed.
+            SpaceMismatch: the space holds vectors of another dimension.
+        """
+        vector = await self._asked(task, scope)
+        if one_look := _one_look(self.store):
+            found = await one_look.nearest_unless_missing(
+                vector, scope=scope, space=self.space, limit=limit, lessons=self.of_lessons
+            )
+            if found is not None:
+                return found, ()
+        notes = await self._embed_missing(scope)
+        return await self.store.nearest(vector, scope=scope, space=self.space, limit=limit), notes
+
+    async def _asked(self, task: str, scope: str) -> Vectors:
+        self._queries.check(scope)
+        try:
+            vector = (await self.embedder.embed([task], role="query"))[0]
+        except ModelError as error:
+            self._queries.failed(scope, digest(task), error)
+            raise
+        self._queries.over(scope)
+        return vector
+
+    async def _embed_missing(self, scope: str) -> tuple[str, ...]:
+        """Embed some of what has no vector; why there is more without."""
+        try:
+            self._documents.check(scope)
+            return await self._embed_due(scope)
+        except ModelError as error:
+            return (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
+
+    async def _embed_due(self, scope: str) -> tuple[str, ...]:
+        kept = await self.store.setting(REFUSED.of(scope))
+        refusals = Refusals.read(kept, self.space)
+        due, waiting = await self._due(scope, refusals, most=CATCH_UP)
+        if not due:
+            return self._refused(waiting)
+        # Where nothing can be written, the embedder would be asked for the same with every retrieval.
+        if problem := await briefly(self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
+            return (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
+        try:
+            told = await embed_each(self.embedder, due, most=_REQUESTS)
+        except ModelError as error:
+            self._documents.failed(scope, new_id(), error)
+            raise
+        self._documents.over(scope)
+        if told.vectors:
+            await briefly(self.store.index(told.vectors, scope=scope, space=self.space))
+        if told.refused or refusals.by_id:
+            refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
+            await briefly(self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
+        behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
+        left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
+        return (*(behind if left else ()), *self._refused(waiting + len(told.refused)))
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Embed up to `most` without a vector that the embedder does not refuse; how many were done.
+
+        What lies in the space with another dimension is dropped, to be embedded with the rest.
+
+        Raises:
+            ModelError: the embedder answers nothing.
+        """
+        while True:
+            kept = await self.store.setting(REFUSED.of(scope))
+            refusals = Refusals.read(kept, self.space)
+            due, _ = await self._due(scope, refusals, most=most)
+            if not due:
+                if not await self._dropped(scope):
+                    return 0
+                continue
+            told = await embed_each(self.embedder, due)
+            await self._placed(told.vectors, scope)
+            if told.refused:
+                refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
+                await self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space))
+            if told.vectors:
+                return len(told.vectors)
+
+    async def _placed(self, vectors: Mapping[str, Vectors], scope: str) -> None:
+        if not vectors:
+            return
+        try:
+            await self.store.index(vectors, scope=scope, space=self.space)
+        except NotFound:  # one was taken out while it was embedded: the others have their turn the next time
+            return
+        except SpaceMismatch:
+            await self.store.drop_index(scope=scope, space=self.space)
+            await self.store.index(vectors, scope=scope, space=self.space)
+
+    async def _dropped(self, scope: str) -> bool:
+        """Whether the vectors of the space were of another dimension than the embedder's, and are dropped now."""
+        if not (await self.store.counts(scope=scope)).experiences:
+            return False
+        (vector,) = await self.embedder.embed([_probe()], role="document")
+        try:
+            await self.store.nearest(vector, scope=scope, space=self.space, limit=1)
+        except SpaceMismatch:
+            await self.store.drop_index(scope=scope, space=self.space)
+            return True
+        return False
+
+    async def _due(self, scope: str, refusals: Refusals, *, most: int) -> tuple[Texts, int]:
+        """Up to `most` texts to be embedded now, and how many wait."""
+        limit, now = most + len(refusals.by_id), time()
+        missing = await self.store.unindexed(scope=scope, space=self.space, limit=limit, lessons=self.of_lessons)
+        due = [(id, text) for id, text in missing if not refusals.waits(id, text, now=now)]
+        return due[:most], len(missing) - len(due)
+
+    @property
+    def _some(self) -> str:
+        return "not every lesson has" if self.of_lessons else "not every experience has"
+
+    def _refused(self, count: int) -> tuple[str, ...]:
+        if not count:
+            return ()
+        what = "lessons" if self.of_lessons else "experiences"
+        return (
+            f"{count} {what} cannot be found, because the embedder refuses their text: `lessonbank doctor` names them",
+        )
+
+
+def _one_look(store: Store) -> OneLook | None:
+    # As `isinstance` says it, which takes ten times as long, and is asked with every retrieval.
+    return cast("OneLook", store) if hasattr(store, "nearest_unless_missing") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What an embedder made of some texts."""
+
+    vectors: dict[str, Vectors] = field(default_factory=dict[str, Vectors])
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    """By id: a text that it failed at while it answered others, and why."""
+
+
+async def embed_each(embedder: Embedder, texts: Texts, /, *, most: int | None = None) -> Embedded:
+    """The vectors of texts by id; which ones the embedder fails at is found by halving, with `most` requests.
+
+    Raises:
+        ModelError: it does not answer at all.
+    """
+    told, todo, requests, answers = Embedded(), [texts], 0, False
+    while todo and (most is None or requests < most):
+        part = todo.pop()
+        requests += 1
+        try:
+            rows = await embedder.embed([text for _, text in part], role="document")
+        except ModelError as error:
+            if not answers:
+                await _check_answers(embedder, error)
+                answers = True
+            if len(part) == 1:
+                told.refused[part[0][0]] = (part[0][1], quoted(error))
+            else:
+                todo += [part[len(part) // 2 :], part[: len(part) // 2]]
+            continue
+        told.vectors.update((id, rows[at]) for at, (id, _) in enumerate(part))
+    return told
+
+
+async def _check_answers(embedder: Embedder, error: ModelError) -> None:
+    """Raise the error unless the embedder answers something else."""
+    if isinstance(error, ModelTimeout | ModelUnavailable):
+        raise error
+    try:
+        await embedder.embed([_probe()], role="document")
+    except ModelError:
+        raise error from None
+
+
+def _probe() -> str:
+    """A harmless text that nobody remembers the vector of."""
+    return f"Is anybody there? {new_id()}"

@@ -1,0 +1,41 @@
+"""What wrappers of a retriever share: they leave the space and new vectors to the one inside, and change matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lessonbank.contracts.ports import Retriever, Vectors
+from lessonbank.contracts.records import Experience, Lesson, Match
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Indexes as `inner` does."""
+
+    inner: Retriever
+
+    @property
+    def space(self) -> str | None:
+        """The inner retriever's space."""
+        return self.inner.space
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """The inner retriever's vectors."""
+        return await self.inner.index(experiences)
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Let the inner retriever catch up."""
+        return await self.inner.catch_up(scope=scope, most=most)
+
+
+def lessons_of(match: Match, /) -> tuple[Lesson, ...]:
+    """The lesson that a match names, or every lesson of its experience; a retired one never."""
+    lessons, one = match.experience.active_lessons, match.lesson_id
+    return lessons if one is None else tuple([lesson for lesson in lessons if lesson.id == one])
+
+
+def with_lessons(match: Match, lessons: Sequence[Lesson], /) -> Match:
+    """`match` with these lessons in its experience."""
+    experience = match.experience.model_copy(update={"lessons": tuple(lessons)})
+    return match.model_copy(update={"experience": experience})

@@ -1,0 +1,101 @@
+"""Show nothing rather than something unrelated: a least similarity, for vectors and for words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Final
+
+from lessonbank.contracts.records import Found, Match
+from lessonbank.text.bm25 import words
+
+from ._wrapper import Around
+
+WORDS_FLOOR: Final = 0.07
+HASHING_FLOOR: Final = 0.12
+"""The default floors. `docs/decisions/0021-relevance-floor.md` has the rule and the table behind them."""
+_HASHING: Final = "hashing-v1-"
+_DIGIT: Final = re.compile(r"\d")
+_COMPARED: Final = 20_000
+"""Characters of a task whose words are compared: a task of a megabyte must not hold up the event loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor(Around):
+    """Leaves out matches that score below `least`. The paper has no floor: it shows the closest, however far.
+
+    The score is the inner retriever's, such as a cosine. A hybrid score tells places in two lists and not similarity,
+    so a floor belongs around each of the two retrievers inside. For a search by words use `WordFloor`.
+    """
+
+    least: float
+
+    @property
+    def name(self) -> str:
+        """The inner name and the floor."""
+        return f"{self.inner.name}+floor({self.least:g})"
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """What `inner` finds, from `least` upwards; a reason when that is nothing of something."""
+        found = await self.inner(task, scope=scope, limit=limit)
+        return above(found, self._similarities(task, found.matches), self.least)
+
+    def _similarities(self, task: str, matches: Sequence[Match]) -> Sequence[float]:
+        return [match.score for match in matches]
+
+
+@dataclass(frozen=True, slots=True)
+class WordFloor(Floor):
+    """Leaves out matches whose task shares less than `least` of its words with the task asked for (see `overlap`).
+
+    The score of a search by words cannot serve: the same two texts score ten times lower in a bank of one experience
+    than in a bank of a thousand, because BM25 weighs a word by how many experiences hold it.
+    """
+
+    def _similarities(self, task: str, matches: Sequence[Match]) -> Sequence[float]:
+        asked = _words(task)
+        return [_overlap(asked, _words(match.experience.task)) for match in matches]
+
+
+def overlap(one: str, other: str, /) -> float:
+    """How much two tasks have in common, 0 to 1: shared words / sqrt(words of one x words of the other).
+
+    Each word counts once, stop words do not count. A word with a digit (a number, an id, a date) counts only where
+    both tasks have it. A single shared word is a coincidence and scores 0, unless both tasks begin with it (it says
+    what to do) or one of the tasks says nothing else.
+    """
+    return _overlap(_words(one), _words(other))
+
+
+def default_floor(space: str | None, /) -> float | None:
+    """The default floor of a search in `space` (`None`: by words). `None`: cosines of that embedder were not measured.
+
+    What counts as near differs between embedders: unrelated tasks score 0.1 with one and 0.6 with another.
+    """
+    if space is None:
+        return WORDS_FLOOR
+    return HASHING_FLOOR if space.startswith(_HASHING) else None
+
+
+def above(found: Found, similarities: Sequence[float], least: float, /) -> Found:
+    """`found` without the matches whose similarity is below `least`."""
+    kept = tuple(match for match, near in zip(found.matches, similarities, strict=True) if near >= least)
+    if kept or not found.matches:
+        return found.model_copy(update={"matches": kept})
+    why = f"nothing reached the floor of {least:g}: the closest past task has {max(similarities):.3f}"
+    return Found(notes=found.notes, empty=why)
+
+
+def _words(text: str) -> Sequence[str]:
+    """Each word once, in the order of the text."""
+    return tuple(dict.fromkeys(words(text[:_COMPARED])))
+
+
+def _overlap(one: Sequence[str], other: Sequence[str]) -> float:
+    common = set(one) & set(other)
+    sizes = [sum(word in common or not _DIGIT.search(word) for word in each) for each in (one, other)]
+    if not common or (len(common) == 1 and min(sizes) > 1 and one[0] != other[0]):
+        return 0.0
+    return len(common) / sqrt(sizes[0] * sizes[1])

@@ -1,0 +1,74 @@
+"""Shows only what is trusted enough and kept for such tasks, and fills the places that others would have taken."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lessonbank._base.aio import aside
+from lessonbank.contracts.records import Found, Lesson, Match
+from lessonbank.guard.trust import TrustPolicy, showable
+
+from ._wrapper import Around
+
+_WIDER = 4
+_WORD = re.compile(r"\w+")
+_QUICK = 4096
+"""Characters whose words are found faster than a thread starts."""
+_MOST = 512
+"""Experiences that are looked through at most: beyond them nothing is near any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted(Around):
+    """Leaves out lessons that a policy does not show yet, and those that people keep for other tasks.
+
+    Both happen before places are counted: the inner retriever is asked for more until enough are found or there are no
+    more.
+    """
+
+    policy: TrustPolicy
+
+    @property
+    def name(self) -> str:
+        """The inner name and the policy."""
+        return self.inner.name if self.policy == "open" else f"{self.inner.name}+{self.policy}"
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """What `inner` finds and may be shown; a note where something was found and nothing may."""
+        asked, words = limit, frozenset[str]()
+        while True:
+            found = await self.inner(task, scope=scope, limit=asked)
+            if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
+                words = await aside(task_words, task, brief=len(task) <= _QUICK)
+            kept = [m for match in found.matches if (m := _shown(match, self.policy, words))]
+            if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
+                break
+            asked *= _WIDER
+        if kept or not found.matches:
+            return found.model_copy(update={"matches": tuple(kept[:limit])})
+        why = f"past tasks found: {len(found.matches)}, none trusted yet ({self.policy})"
+        if any(showable(match.experience, self.policy).lessons for match in found.matches):
+            why = f"past tasks found: {len(found.matches)}, and their lessons are kept for other tasks (lessons.narrow)"
+        return Found(notes=found.notes, empty=why)
+
+
+def task_words(text: str, /) -> frozenset[str]:
+    """The words of a task without case, and without numbers."""
+    return frozenset(word for word in {*_WORD.findall(text.casefold())} if not any(map(str.isdigit, word)))
+
+
+def is_for(lesson: Lesson, words: frozenset[str], /) -> bool:
+    """Whether a lesson is meant for a task of these words: people may keep it for some tasks."""
+    return not lesson.only or any(words >= task_words(text) for text in lesson.only)
+
+
+def _shown(match: Match, policy: TrustPolicy, words: frozenset[str]) -> Match | None:
+    experience = showable(match.experience, policy)
+    if any(lesson.only for lesson in experience.lessons):
+        meant = tuple(lesson for lesson in experience.lessons if is_for(lesson, words))
+        experience = experience.model_copy(update={"lessons": meant})
+    ids = {lesson.id for lesson in experience.lessons}
+    if not ids or (match.lesson_id is not None and match.lesson_id not in ids):
+        return None
+    return match if experience is match.experience else match.model_copy(update={"experience": experience})

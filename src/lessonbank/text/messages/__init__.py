@@ -1,0 +1,190 @@
+"""Lets a caller hand over the messages they already have, in the shape their SDK gave them, and get them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from lessonbank._base.checks import is_a, kind, shown
+from lessonbank.contracts.records import Json, Trajectory, Usage
+from lessonbank.contracts.records.tools import TOOLS, signatures
+from lessonbank.errors import FormatError, printable
+
+from ._assembly import assemble
+from ._dialects import turns_of, usage_of
+from ._plain import plain, same
+from ._rebuild import rebuild
+from ._requests import first_request
+from ._turns import Turn, text_of
+
+__all__ = ["first_request", "to_messages", "trajectory_from"]
+
+_SAID = 160
+"""Characters of somebody else's error that ours repeats."""
+_SHAPES = "a Trajectory, the answer as text, or a list of messages"
+
+
+def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory:
+    """The run that `source` records.
+
+    `source` is a `Trajectory` (returned as it is), the agent's answer as text (needs `task`), a list of messages, or a
+    mapping with the list under `messages`, the agent's instructions under `system` and its tools under `tools` (their
+    signatures are kept in the run's metadata). Messages may be mappings or SDK
+    objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or plain `{"role", "content"}`; shapes
+    may be mixed, and no SDK is imported. System and developer messages become `instructions`; what came before the
+    agent's first turn becomes one step with an empty action; each turn of the agent is a step, and what followed it
+    its observations. A role nobody knows is an observation of the environment under that name; an image is `[image]`.
+
+    Args:
+        source: The run, in any of the shapes above.
+        task: What the agent was asked. Without it, the `task` of the mapping, or the first turn of the user that asks
+            for something: a turn that only greets, thanks or agrees is passed over, if another one follows.
+
+    Returns:
+        A trajectory with a fresh id. `answer` is the last thing the agent said, unless that turn made calls. Code
+        points that are no text (lone surrogates) are replaced, because no store could keep them.
+
+    Raises:
+        FormatError: the messages have no known shape, or cannot be read (the sentence names the index and what is
+            there), or no task can be found.
+    """
+    if is_a(source, Trajectory):
+        return _retitled(source, task)
+    if is_a(source, str):
+        return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
+    if is_a(source, Mapping):
+        return _from_mapping(cast("Mapping[str, object]", source), task)
+    if not is_a(source, (bytes, bytearray)) and is_a(source, Iterable):
+        return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
+    raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
+
+
+def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
+    """The run as OpenAI chat messages, or the very messages it was made from.
+
+    A trajectory made from messages gives those messages back exactly, in their own shape. Where they came with a
+    separate system prompt (Anthropic), that is `trajectory.instructions`.
+    """
+    if trajectory.original:
+        return [cast("dict[str, Json]", plain(message)) for message in trajectory.original]
+    return rebuild(trajectory)
+
+
+def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
+    messages, named = _field(source, "messages"), _field(source, "task")
+    if is_a(messages, (str, bytes, Mapping)) or not is_a(messages, Iterable):
+        if is_a(_field(source, "role"), str):
+            raise FormatError("this is one message, not a run: pass a list of messages")
+        found = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
+        raise FormatError(f"a mapping needs its list of messages under 'messages', and has {found}: pass {_SHAPES}")
+    try:
+        system = text_of(plain(_field(source, "system")))
+    except FormatError as error:
+        raise FormatError(f"'system' {error}") from None
+    except Exception as error:
+        raise FormatError(f"'system' could not be read: {_raised(error)}") from error
+    if task is None and is_a(named, str) and str.__str__(named).strip():
+        task = named
+    run = _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
+    tools = _tools(source)
+    return run.model_copy(update={"metadata": {TOOLS: tools}}) if tools else run
+
+
+def _tools(source: Mapping[str, object]) -> list[Json]:
+    """The signatures of the tools beside the messages; none where they cannot be read: the run counts."""
+    try:
+        return [*signatures(plain(_field(source, TOOLS)))]
+    except FormatError:
+        return []
+
+
+def _field(source: Mapping[str, object], key: str) -> object:
+    try:
+        return source.get(key)
+    except Exception as error:
+        raise FormatError(f"{_kind(source)} could not be read at {key!r}: {_raised(error)}") from error
+
+
+def _listed(messages: Iterable[object]) -> list[object]:
+    found: list[object] = []
+    try:
+        found.extend(messages)  # what came before an error stays, so that its length says where it was
+    except Exception as error:
+        raise FormatError(f"messages[{len(found)}] could not be read: {_raised(error)}") from error
+    return found
+
+
+def _build(messages: list[object], *, system: str, task: str | None) -> Trajectory:
+    if not messages:
+        raise FormatError(f"the list of messages is empty: pass {_SHAPES}")
+    data, turns = _read(messages)
+    if system:
+        turns.insert(0, Turn("instructions", system))
+    story = assemble(turns)
+    trajectory = Trajectory(
+        task=_checked(story.request if task is None else task, "no user message says it"),
+        instructions=story.instructions,
+        steps=story.steps,
+        answer=story.answer,
+        usage=_usage(data),
+    )
+    if same(rebuild(trajectory), data):
+        return trajectory
+    return trajectory.model_copy(update={"original": tuple(data)})
+
+
+def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
+    data: list[Json] = []
+    turns: list[Turn] = []
+    for index, message in enumerate(messages):
+        try:
+            data.append(plain(message))
+            turns.extend(turns_of(data[-1]))
+        except FormatError as error:
+            raise FormatError(f"messages[{index}] {error}") from None
+        except Exception as error:
+            raise FormatError(f"messages[{index}] is {_kind(message)} that cannot be read: {_raised(error)}") from error
+    return data, turns
+
+
+def _usage(messages: list[Json]) -> Usage:
+    """What the agent's turns cost, where messages say so."""
+    told = [found for message in messages if (found := usage_of(message))]
+    return Usage(requests=len(told), input_tokens=sum(i for i, _ in told), output_tokens=sum(o for _, o in told))
+
+
+def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
+    fields = (trajectory.id, str), (trajectory.task, str), (trajectory.steps, tuple), (trajectory.metadata, dict)
+    if wrong := [value for value, kind in fields if not is_a(value, kind)]:
+        raise FormatError(
+            f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
+        )
+    asked = trajectory.task if task is None else _checked(task, "it is blank")
+    return trajectory if asked == trajectory.task else trajectory.model_copy(update={"task": asked})
+
+
+def _checked(task: object, why: str) -> str:
+    """`task`, stripped, or the one sentence that says it is missing."""
+    if task is not None and not is_a(task, str):
+        raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
+    found = _text("" if task is None else str.__str__(task)).strip()
+    if not found:
+        raise FormatError(f"what was the task? {why}: pass task=")
+    return found
+
+
+def _text(value: str) -> str:
+    return cast("str", plain(value))
+
+
+def _raised(error: Exception) -> str:
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - then its type has to do
+        said = ""
+    return f"{kind(error)}: {printable(said[:_SAID])}".rstrip(": ")
+
+
+def _kind(value: object) -> str:
+    name = kind(value)
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

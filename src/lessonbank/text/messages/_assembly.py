@@ -1,0 +1,115 @@
+"""Puts turns together into the steps of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lessonbank.contracts.records import Action, Observation, Speaker, Step, ToolCall
+
+from ._requests import first_request
+from ._turns import Role, Turn
+
+_SOURCES: dict[Role, Speaker] = {"tool": "tool", "user": "user", "environment": "environment"}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a list of turns amounts to."""
+
+    instructions: str
+    steps: tuple[Step, ...]
+    answer: str | None
+    request: str | None
+    """The first thing a user said that asks for something."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A step that may still grow; lists, because a run can hold a hundred thousand fragments."""
+
+    acts: bool = False
+    fragment: bool = False
+    said: list[str] = field(default_factory=list[str])
+    thoughts: list[str] = field(default_factory=list[str])
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    observations: list[Observation] = field(default_factory=list[Observation])
+
+    def takes(self, turn: Turn) -> bool:
+        """Whether a fragment belongs to this step: reasoning, then a message, then calls are one turn."""
+        if not (self.fragment and turn.fragment) or self.observations:
+            return False
+        return bool(turn.calls) or not (self.said or self.calls)
+
+    def add(self, turn: Turn) -> None:
+        """Take a turn of the agent in."""
+        self.acts, self.fragment = True, turn.fragment
+        self.said.extend(filter(None, (turn.text,)))
+        self.thoughts.extend(filter(None, (turn.thought,)))
+        self.calls.extend(turn.calls)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.said)
+
+    def close(self) -> Step:
+        return Step(
+            thought="\n".join(self.thoughts),
+            action=Action(text=self.text, calls=tuple(self.calls)),
+            observations=tuple(self.observations),
+        )
+
+
+def assemble(turns: Iterable[Turn], /) -> Story:
+    """The instructions, steps and answer of a run. Linear in the number of turns."""
+    instructions: dict[str, None] = {}
+    steps: list[_Open] = []
+    names: dict[str, str] = {}
+    said: list[str] = []
+    for turn in turns:
+        names.update({call.id: call.name for call in turn.calls if call.id})
+        if turn.role == "instructions":
+            instructions[turn.text] = None
+            continue
+        if turn.role == "assistant":
+            _act(steps, turn)
+            continue
+        if turn.role == "user" and not turn.call_id:
+            said.append(turn.text)
+        if not steps:
+            steps.append(_Open())
+        steps[-1].observations.append(_observation(turn, names))
+    return Story(
+        "\n\n".join(filter(None, instructions)),
+        tuple(step.close() for step in steps),
+        _answer(steps),
+        first_request(said),
+    )
+
+
+def _act(steps: list[_Open], turn: Turn) -> None:
+    if not steps or not steps[-1].takes(turn):
+        steps.append(_Open())
+    steps[-1].add(turn)
+
+
+def _answer(steps: list[_Open]) -> str | None:
+    last = next((step for step in reversed(steps) if step.acts), None)
+    return last.text if last and last.text.strip() and not last.calls else None
+
+
+def _observation(turn: Turn, names: dict[str, str]) -> Observation:
+    return Observation(
+        text="\n".join(filter(None, (turn.text, *map(_shown, turn.calls)))),
+        source=_SOURCES[turn.role],
+        name=turn.name or names.get(turn.call_id or ""),
+        call_id=turn.call_id,
+        is_error=turn.is_error,
+    )
+
+
+def _shown(call: ToolCall) -> str:
+    """A call somebody else made (a user with tools of their own) is part of what the agent faced, as text."""
+    shown = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
+    return f"[calls {call.name}({shown})]"

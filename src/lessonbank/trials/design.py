@@ -1,0 +1,366 @@
+"""The same tasks with and without a lesson, pair by pair: who goes when, when to stop, and what may be said then."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, settle
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Lesson, Record, Usage
+from lessonbank.errors import UsageError
+from lessonbank.evidence.draws import uniform
+from lessonbank.evidence.lift import Standing
+from lessonbank.guard import canonical, canonical_line, one_line
+
+from .paired_sequential import PairedTest, plan_trial
+
+Way = Literal["without", "with", "placebo"]
+Arm = Literal["with", "without"]
+Stopped = Literal[
+    "effect shown", "too small to matter", "nothing left to run", "not proven", "max_runs", "max_cost", "max_seconds"
+]
+OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
+_LARGEST: Final = 700.0
+_BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
+
+NEUTRAL: Final = (
+    "The river turns east below the old mill and runs slowly past the orchard.",
+    "In autumn the hills behind the village are red and yellow for a few weeks.",
+    "A clock in the hall strikes the hour, and nobody in the house looks up.",
+    "Bread is left to rise under a cloth while the kitchen grows warm.",
+    "The ferry crosses the bay twice in the morning and once before dark.",
+    "Swallows gather on the roof of the barn when the days become shorter.",
+    "An old map of the coast hangs between two windows of the library.",
+    "Rain fell in the night, and the stones of the square are still wet.",
+)
+"""What a placebo is made of: sentences that no task is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is compared: memory as it is shown, with something and without it, or with irrelevant words instead."""
+
+    way: Way = "without"
+    unit: str | None = None
+    """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
+
+
+def asked(*, without: str | None = None, with_: str | None = None, placebo: str | bool = False) -> Question:
+    """The question of a call. None of the three: memory as a whole against no memory.
+
+    Raises:
+        UsageError: several of the three, or something that is no id.
+    """
+    given: dict[Way, str | bool | None] = {"without": without, "with": with_, "placebo": placebo}
+    named: list[tuple[Way, str | bool]] = [
+        (way, what) for way, what in given.items() if what is not None and what is not False
+    ]
+    if len(named) > 1:
+        raise UsageError("trial compares one thing: give one of without=id, with_=id, placebo=True or placebo=id")
+    way, what = named[0] if named else ("without", True)
+    if what is True and (way == "placebo" or not named):
+        return Question(way)
+    return Question(way, an_id(what, f"{'with_' if way == 'with' else way}="))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """How pairs are run and when they stop."""
+
+    max_runs: int = 400
+    max_cost: float | None = None
+    max_seconds: float | None = None
+    rounds: int = 1
+    """How often a task may be done by each side. Beyond one, the answer speaks of these tasks more than of others."""
+    min_effect: float = 0.1
+    """An effect within this distance of zero does not matter: the search for it ends. Zero: it never does."""
+    level: float = 0.95
+    seed: int = 0
+    concurrency: int = 1
+    """How many pairs are run at once. What is found does not depend on it."""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be: UsageError."""
+        settle(self, max_runs=a_count(self.max_runs, "max_runs", least=2))
+        for name in ("rounds", "concurrency"):
+            settle(self, **{name: a_count(getattr(self, name), name)})
+        for name in ("max_cost", "max_seconds"):
+            if getattr(self, name) is not None:
+                takes = "is a budget for all runs together, a number above 0"
+                settle(self, **{name: a_number(getattr(self, name), name, takes, above=0)})
+        a_share(self.min_effect, "min_effect", below=1.0)
+        a_share(self.level, "level", least=0.5, below=1.0)
+        settle(self, seed=a_seed(self.seed))
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One pair that is to be run."""
+
+    task: str
+    round: int
+    seed: int
+    """For both runs of the pair, from 0 to below 2 ** 32: what is chance in the world can be the same in both."""
+    first: Arm
+
+
+def order(tasks: Sequence[str], design: Design, /) -> Iterator[Planned]:
+    """The pairs in the order in which they are run: each round all tasks, shuffled, each side first by a coin.
+
+    All of it follows from the seed and the places of the tasks, so that equal calls are equal experiments.
+    """
+    seed = str(design.seed)
+    for number in range(design.rounds):
+
+        def draw(what: str, place: int, number: int = number) -> float:
+            return uniform(seed, what, str(number), str(place))
+
+        for place in sorted(range(len(tasks)), key=lambda place: draw("order", place)):
+            first: Arm = "with" if draw("first", place) < 0.5 else "without"
+            yield Planned(tasks[place], number, int(draw("chance", place) * 2**32), first)
+
+
+def placebo(lesson: Lesson, /, *, start: int) -> Lesson:
+    """`lesson` with an irrelevant text in the place of its own: the same kind, as many lines, each about as long.
+
+    It never takes more room than `lesson`, so whatever fits beside the one fits beside the other.
+    """
+    content = "\n".join(
+        _filler(line, start + n) for n, line in enumerate(canonical(lesson.content).strip().split("\n"))
+    )
+    told = {"title": _filler(canonical_line(lesson.title), start + 3), "content": content}
+    when = canonical_line(lesson.description)
+    return lesson.model_copy(update={**told, "description": _filler(when, start + 5) if when else lesson.description})
+
+
+def _filler(line: str, start: int) -> str:
+    """Neutral words in at most as many bytes as `line` has, beginning at the sentence `start`."""
+    room = len(line.encode("utf-8", "replace"))
+    turned = NEUTRAL[start % len(NEUTRAL) :] + NEUTRAL[: start % len(NEUTRAL)]
+    words = " ".join(turned * (room // sum(map(len, NEUTRAL)) + 1))
+    cut = words[:room]
+    whole = cut if len(words) <= room or words[room] == " " else cut.rpartition(" ")[0]
+    return (whole or cut).strip()
+
+
+class TrialRun(Record):
+    """One run of a trial: a task, done by one side in one round."""
+
+    task: str
+    """The id of the recall, or, for a task that was given as text, an id that follows from it and from its memory."""
+    round: int
+    arm: Arm
+    seed: int
+    memory_digest: str
+    """Of the text that the agent was handed (SHA-256, hex)."""
+    outcome: float | None = None
+    """From 0 to 1; `None` where it is not known."""
+    proven: bool = True
+    """Whether the run itself shows that it had this text, or had none where none was handed over."""
+    refused: str = ""
+    """Why the run contradicts what it was handed; empty where it does not."""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+def difference(pair: Sequence[TrialRun], /) -> float | None:
+    """The outcome with it less the outcome without it; `None` where the pair does not count."""
+    known = {run.arm: run.outcome for run in pair if not run.refused}
+    with_, without = known.get("with"), known.get("without")
+    return None if with_ is None or without is None else with_ - without
+
+
+class Trial(Record):
+    """What memory, or a part of it, changed when the same tasks were done with and without it. `print` it.
+
+    Nothing of it is written into the bank. Where a run contradicts what it was handed, no effect is told at all.
+    """
+
+    scope: str
+    way: Way = "without"
+    unit: str | None = None
+    """The id of the lesson or of the group in question; `None`: memory as a whole."""
+    title: str = ""
+    """Of the lesson; the name of the group."""
+    tasks: int = 0
+    """Those for which the two sides differ: memory shows something for them, or shows the lesson in question."""
+    pairs: int = 0
+    """Those that count: both outcomes are known."""
+    wins: int = 0
+    """Pairs that went better with it."""
+    losses: int = 0
+    ties: int = 0
+    unknown: int = 0
+    """Pairs left out because an outcome was not known."""
+    refused: int = 0
+    """Runs that contradict what they were handed; the rows say how."""
+    unproven: int = 0
+    """Runs that do not show the text they were handed. They count: the effect is then that of handing it over."""
+    runs: int = 0
+    """How often the agent ran. With `concurrency` a few runs may be made and not needed any more."""
+    most_runs: int = 0
+    """How many runs there can be, by the tasks, the rounds and the budget."""
+    usage: Usage = Usage()
+    """Of all runs, where they tell it."""
+    seconds: float = 0.0
+    """All runs took together."""
+    success_with: float | None = None
+    success_without: float | None = None
+    effect: float | None = None
+    """The average difference over the pairs, in the unit of the outcome: 0.05 is five points. Stopping when an effect
+    is shown makes it look larger than it is; the interval is right all the same."""
+    low: float | None = None
+    high: float | None = None
+    """Between what the effect on these tasks lies, however often one looked and whenever one stopped."""
+    e_value: float = 1.0
+    """Against there being no effect: at least 1 / (1 - level) exactly when the interval excludes zero."""
+    level: float = 0.95
+    min_effect: float = 0.1
+    standing: Standing = "no evidence yet"
+    stopped: Stopped | None = None
+    """`None` while the trial goes on."""
+    seed: int = 0
+    rows: tuple[TrialRun, ...] = ()
+    """The runs in the order of their pairs, those that do not count among them."""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return in_words(self)
+
+
+class PairEvidence:
+    """Takes pairs one by one in their order, and says when it is enough."""
+
+    def __init__(self, design: Design, /) -> None:
+        self._design, self._test = design, PairedTest(design.level)
+        self._pairs: list[Sequence[TrialRun]] = []
+
+    def take(self, pair: Sequence[TrialRun], /) -> Stopped | None:
+        """Why to stop after this pair; `None`: go on."""
+        self._pairs.append(pair)
+        if any(run.refused for run in pair):
+            return "not proven"
+        changed = difference(pair)
+        if changed is None:
+            return None
+        test, small = self._test, self._design.min_effect
+        test.add(changed)
+        if test.above(0.0) or test.below(0.0):
+            return "effect shown"
+        return "too small to matter" if small and test.above(-small) and test.below(small) else None
+
+    def told(self, about: Trial, /) -> Trial:
+        """`about` with what was found so far."""
+        rows = tuple(run for pair in self._pairs for run in pair)
+        kept = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]
+        refused = sum(bool(run.refused) for run in rows)
+        is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
+        update: dict[str, object] = {
+            "pairs": len(kept),
+            "unknown": sum(not any(run.refused for run in pair) for pair in self._pairs) - len(kept),
+            "refused": refused,
+            "unproven": sum(not run.proven for run in rows if not run.refused),
+            "level": self._design.level,
+            "min_effect": self._design.min_effect,
+            "seed": self._design.seed,
+            "rows": rows,
+            "notes": (*about.notes, *_notes(rows), *([_BLIND] if is_blind else [])),
+        }
+        if kept and not refused:
+            update |= self._found([changed for changed, _ in kept], [run for _, pair in kept for run in pair])
+        return about.model_copy(update=update)
+
+    def _found(self, changed: Sequence[float], runs: Sequence[TrialRun]) -> dict[str, object]:
+        low, high = self._test.interval()
+        return {
+            "wins": sum(d > 0 for d in changed),
+            "losses": sum(d < 0 for d in changed),
+            "ties": sum(d == 0 for d in changed),
+            **{
+                f"success_{arm}": math.fsum(run.outcome or 0.0 for run in runs if run.arm == arm) / len(changed)
+                for arm in OTHER
+            },
+            "effect": math.fsum(changed) / len(changed),
+            "low": low,
+            "high": high,
+            "e_value": math.exp(min(self._test.log_e, _LARGEST)),
+            "standing": "helps" if low > 0 else "harms" if high < 0 else "no evidence yet",
+        }
+
+
+def _notes(rows: Sequence[TrialRun]) -> Iterator[str]:
+    """What a reader must know of the runs: missing outcomes and missing proofs, which both may deceive."""
+    lost = {arm: sum(r.arm == arm and r.outcome is None and not r.refused for r in rows) for arm in OTHER}
+    if any(lost.values()):
+        runs = f"{counted(lost['with'], 'run')} with it and {counted(lost['without'], 'run')} without"
+        yield f"no outcome is known of {runs}: their pairs are left out"
+    silent = sum(not run.proven for run in rows if not run.refused)
+    if silent:
+        yield (
+            f"in {silent} of {counted(len(rows), 'run')} the memory that was handed over does not show: this is the "
+            "effect of handing it over, and none if the agent drops it; a run shows it by its text, or its digest in "
+            'metadata["memory_digest"]'
+        )
+
+
+def in_words(trial: Trial, /) -> str:
+    """The result as plain text. Nothing that strangers wrote can drive a terminal."""
+    return "\n".join(one_line(line) for line in (*_verdict(trial), _cost(trial), *_next(trial), *trial.notes))
+
+
+def _named(trial: Trial) -> str:
+    """What the trial is about, and against what, where that is not plain."""
+    what = "memory"
+    if trial.unit:
+        what = f"the {'group' if '/' in trial.unit else 'lesson'} {one_line(trial.title, limit=80)!r}"
+    return f"{what} (against a placebo in its place)" if trial.way == "placebo" else what
+
+
+def _verdict(trial: Trial) -> Iterator[str]:
+    what = _named(trial)
+    if trial.refused:
+        why = next(row.refused for row in trial.rows if row.refused)
+        yield f"Not proven, and so no effect of {what} is told: {why}."
+        return
+    if trial.effect is None or trial.low is None or trial.high is None:
+        yield f"No evidence yet of what {what} changes: no pair of runs has two known outcomes."
+        return
+    said = f"no evidence yet that {what} changes anything"
+    if trial.standing != "no evidence yet":
+        said = f"{what} {trial.standing}"
+    elif trial.stopped == "too small to matter":
+        said = f"{what} changes less than {100 * trial.min_effect:g} points"
+    span = f"[{100 * trial.low:+.1f}, {100 * trial.high:+.1f}]"
+    yield (
+        f"{said[0].upper()}{said[1:]}: success {100 * trial.effect:+.1f} points {span}, "
+        f"{trial.success_with:.0%} with it and {trial.success_without:.0%} without."
+    )
+    yield (
+        f"{counted(trial.pairs, 'pair')} of runs: {trial.wins} went better with it, {trial.losses} worse, "
+        f"{trial.ties} the same. Stopped: {trial.stopped or 'not yet'}."
+    )
+
+
+def _cost(trial: Trial) -> str:
+    tokens = trial.usage.input_tokens + trial.usage.output_tokens
+    parts = [counted(trial.runs, "run"), counted(tokens, "token") if tokens else "", f"{trial.seconds:,.1f} seconds"]
+    if trial.usage.cost is not None:
+        parts.insert(2, f"${trial.usage.cost:,.2f}")
+    mean = {arm: _tokens_a_run(trial.rows, arm) for arm in OTHER}
+    each = f" A run took {mean['with']:,.0f} tokens with it and {mean['without']:,.0f} without." if tokens else ""
+    return f"Cost: {', '.join(filter(None, parts))}.{each}"
+
+
+def _tokens_a_run(rows: Sequence[TrialRun], arm: Arm) -> float:
+    told = [row.usage.input_tokens + row.usage.output_tokens for row in rows if row.arm == arm]
+    return sum(told) / len(told) if told else 0.0
+
+
+def _next(trial: Trial) -> Iterator[str]:
+    """What to do where a trial ended without an answer."""
+    ended = trial.stopped in ("nothing left to run", "max_runs", "max_cost", "max_seconds")
+    if ended and trial.min_effect and trial.standing == "no evidence yet":
+        yield f"{plan_trial(trial.min_effect, level=trial.level)} More tasks or rounds= give more runs."

@@ -1,0 +1,435 @@
+"""Does tasks again with and without memory: makes the two texts, runs the agent, checks what its runs say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import anyio
+from anyio import to_thread
+
+from lessonbank._base.aio import gather, if_there
+from lessonbank._base.checks import a_text, is_a, refusal, several, shown
+from lessonbank._base.plural import counted
+from lessonbank.contracts.agents import AnyAgent as AnyAgent
+from lessonbank.contracts.agents import Verifier as Verifier
+from lessonbank.contracts.agents import called, check_calls, stated, taken
+from lessonbank.contracts.records import Candidate, Experience, Found, Lesson, Match, Recall, Trajectory, Usage
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.withholding import Assignment
+from lessonbank.errors import UsageError
+from lessonbank.evidence.groups import TOPIC, group_names, groups_of, named, topic_names, writer_of
+from lessonbank.text.messages import trajectory_from
+
+from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, Way, order, placebo
+from .journal import Journal
+
+if TYPE_CHECKING:
+    from lessonbank.contracts.ports import Store
+    from lessonbank.search.injection import Injector
+
+Tasks: TypeAlias = str | Recall | Iterable[str | Recall]
+"""Texts of tasks, kept recalls, or ids of these."""
+Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
+"""Recalls for a task what a user would see, and keeps no receipt."""
+Told: TypeAlias = Callable[[Trial], None]
+
+ECHO = "memory_digest"
+"""Where a trajectory's metadata may say what was shown: SHA-256 of the memory text (UTF-8), as hex."""
+_WORDS = {"success": 1.0, "failure": 0.0, "unknown": None}
+_ID = 32
+"""Hex digits of the id of a recall. No text of a task looks like it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is in question, found in the bank."""
+
+    way: Way
+    unit: str | None = None
+    title: str = ""
+    ids: frozenset[str] = frozenset()
+    """Of the lesson, or of the groups: topics may share a name."""
+
+    def covers(self, match: Match, /) -> bool:
+        """Whether this lesson is at stake."""
+        (lesson,) = match.experience.lessons
+        return self.unit is None or not self.ids.isdisjoint((lesson.id, *_groups(lesson, match.experience)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arms:
+    """A task with the two texts it is done with."""
+
+    id: str
+    task: str
+    texts: dict[Arm, str]
+    as_recorded: bool
+    """Whether one of the texts is the very one that was shown then, where something was."""
+    from_itself: bool
+    """Whether a lesson in question was learned from this very task."""
+
+
+async def try_again(
+    store: Store,
+    injector: Injector,
+    tasks: Tasks,
+    agent: AnyAgent,
+    /,
+    *,
+    recaller: Recaller,
+    verify: Verifier,
+    question: Question,
+    design: Design,
+    scope: str,
+    resume: object = None,
+    progress: Told | None = None,
+) -> Trial:
+    """Do `tasks` in pairs, until it is clear what the thing in question changes.
+
+    The text is handed to the agent, so what is measured is what handing it over changes. A run that drops it cannot
+    make an effect that is not there; it can only hide one. Therefore a run need not prove what it was shown: the result
+    says how many do not. A run that contradicts it (the digest of another text, or the text of the other side) would
+    compare memory with itself: it ends the trial without an effect.
+
+    Raises:
+        UsageError: no tasks, recalls of another scope, a lesson that is not there, nothing to compare, the journal of
+            another trial, or the agent or the verifier gave what they should not. What these raise reaches the caller.
+        NotFound: a recall that this scope does not have.
+    """
+    check_calls(agent, progress=progress)
+    if not callable(verify):
+        raise refusal("verify=", "takes a function of a run", verify)
+    receipts, given = await _receipts(store, tasks, recaller, scope)
+    lessons = _Lessons(store, scope)
+    target = await _target(store, lessons, question, scope)
+    made = [await _arms(injector, receipt, lessons, target) for receipt in receipts]
+    arms = [one for one in made if not is_a(one, str)]
+    if not arms:
+        raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
+    about = Trial(
+        scope=scope,
+        way=question.way,
+        unit=target.unit,
+        title=target.title,
+        tasks=len(arms),
+        most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
+        notes=tuple(_notes(made, design, given)),
+    )
+    trial = _digest(about, arms, design, agent, verify)
+    asked = {"level": design.level, "min_effect": design.min_effect, "seed": design.seed}
+    begin = partial(Journal, resume, trial=trial, about=about.model_copy(update=asked))
+    journal = await to_thread.run_sync(begin)
+    play = _Play(agent, verify, arms, about=about, design=design, journal=journal, progress=progress)
+    return await play.run()
+
+
+def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: object) -> str:
+    """What tells this trial from every other: all that its answer depends on."""
+    names = [getattr(function, "__qualname__", type(function).__qualname__) for function in functions]
+    texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
+    return digest(json.dumps([about.scope, about.way, about.unit, design.seed, design.level, names, texts]))
+
+
+async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
+    """One for each task, and how many tasks were given. Recalls are read as they are kept."""
+    given = _given(tasks)
+    if any(is_a(one, Recall) and one.scope != scope for one in given):
+        raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
+    each = dict.fromkeys(one if is_a(one, str) else one.id for one in given)
+    known = {one.id for one in given if is_a(one, Recall)}
+
+    async def read(name: str) -> Recall:
+        return await (store.recall(name, scope=scope) if name in known or _is_id(name) else recaller(name))
+
+    return await gather([partial(read, name) for name in each]), len(given)
+
+
+def _given(tasks: object, /) -> list[str | Recall]:
+    found = several(
+        [tasks] if is_a(tasks, (str, Recall)) else tasks, "trial", Recall, or_text=", its id, or the text of a task"
+    )
+    return [one if is_a(one, Recall) else a_text(one, "a task", blank=False) for one in cast("list[object]", found)]
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == _ID and all(letter in "0123456789abcdef" for letter in text)
+
+
+class _Lessons:
+    """The lessons of a scope as matches, each read once."""
+
+    def __init__(self, store: Store, scope: str, /) -> None:
+        self._store, self._scope = store, scope
+        self._known: dict[str, Match | None] = {}
+
+    async def get(self, id: str, /, *, score: float = 0.0) -> Match | None:
+        """`None` for one that is gone, or in quarantine: that is shown to nobody. A retired one is shown once more."""
+        if id not in self._known:
+            self._known[id] = await self._read(id)
+        match = self._known[id]
+        return match and match.model_copy(update={"score": score})
+
+    async def _read(self, id: str) -> Match | None:
+        owner = await if_there(self._store.owner(id, scope=self._scope))
+        if owner is None:
+            return None
+        lesson = next(lesson for lesson in owner.lessons if lesson.id == id)
+        if lesson.state == "quarantined":
+            return None
+        alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
+        return Match(experience=alone, score=0.0, lesson_id=id)
+
+
+def _groups(lesson: Lesson, experience: Experience) -> tuple[str, ...]:
+    """All its groups, its writer whether or not that is a source of its own."""
+    return (*groups_of(lesson, experience), writer_of(lesson, experience))
+
+
+async def _target(store: Store, lessons: _Lessons, question: Question, scope: str) -> _Target:
+    unit = question.unit
+    if unit is None:
+        return _Target(question.way)
+    if match := await lessons.get(unit):
+        return _Target(question.way, unit, match.experience.lessons[0].title, frozenset({unit}))
+    if question.way != "with":
+        known = [(lesson, e) async for e in store.scan(scope=scope) for lesson in e.lessons]
+        names = topic_names([lesson for lesson, _ in known])
+        asked = unit.removeprefix(TOPIC).casefold()
+        called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
+        called |= {group for lesson, e in known for group in _groups(lesson, e) if group == unit}
+        if called:
+            first = min(called)
+            name = named(first, group_names([lesson for lesson, _ in known]))
+            return _Target(question.way, first, name, frozenset(called))
+    raise UsageError(
+        f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
+        "it is unknown, erased or in quarantine"
+    )
+
+
+async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: _Target) -> _Arms | str:
+    """The two texts, made by the injector from one list of lessons: what is shown beside the lesson is the same.
+
+    Or why this task cannot be compared.
+    """
+    if not receipt.task:
+        return f"recall {receipt.id} has no task any more, its run was erased"
+    had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
+    scores = {c.lesson_id: c.score for c in receipt.candidates}
+    ids = [c.lesson_id for c in had]
+    if target.unit and target.way == "with" and target.unit not in ids:
+        ids.append(target.unit)
+    matches = [match for id in ids if (match := await lessons.get(id, score=scores.get(id, 0.0)))]
+    asked = frozenset(match.lesson_id or "" for match in matches if target.unit and target.covers(match))
+    if target.unit and not asked:
+        return f"{_called(receipt)} does not show it"
+    held = _withheld(receipt, had) - asked
+    shown = frozenset(match.lesson_id or "" for match in matches) - held
+    if not shown:
+        return f"{_called(receipt)} is empty"
+    return _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
+
+
+def _called(receipt: Recall) -> str:
+    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {shown(receipt.task, most=60)}"
+
+
+def _withheld(receipt: Recall, had: Sequence[Candidate]) -> frozenset[str]:
+    """What draws for lessons and groups left out. That for the whole is undone: there is nothing beside it."""
+    groups = {draw.group for draw in receipt.groups if draw.withheld}
+    return frozenset(c.lesson_id for c in had if c.withheld or groups.intersection(c.groups))
+
+
+def _compared(
+    injector: Injector,
+    receipt: Recall,
+    matches: Sequence[Match],
+    shown: frozenset[str],
+    held: frozenset[str],
+    way: Way,
+    at_stake: frozenset[str],
+) -> _Arms | str:
+    """The texts, unless one of them would differ from the other by more or less than what is asked about."""
+    make = partial(_recall, injector, receipt)
+    if way == "placebo":
+        with_, without, left = make(matches, held), make(_replaced(matches, at_stake), held), shown
+    else:
+        with_, without, left = make(matches, held), make(matches, held | at_stake), shown - at_stake
+    if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
+        return f"{_called(receipt)} has no room for it, or shows a lesson that says the same"
+    texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
+    as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
+    own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
+    return _Arms(receipt.id, receipt.task, texts, as_recorded, own)
+
+
+def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]:
+    """`matches` with placebos in the place of the lessons at stake."""
+    made: list[Match] = []
+    for place, match in enumerate(matches):
+        lesson = match.experience.lessons[0]
+        if lesson.id in at_stake:
+            filled = match.experience.model_copy(update={"lessons": (placebo(lesson, start=place),)})
+            match = match.model_copy(update={"experience": filled})
+        made.append(match)
+    return made
+
+
+def _recall(injector: Injector, receipt: Recall, matches: Sequence[Match], held: frozenset[str]) -> Recall:
+    return injector.recall(
+        Found(matches=tuple(matches)),
+        id=receipt.id,
+        task=receipt.task,
+        scope=receipt.scope,
+        assigned=Assignment(withheld=held),
+        retriever=receipt.retriever,
+        space=receipt.space,
+    )
+
+
+def _shown(recall: Recall) -> frozenset[str]:
+    return frozenset(lesson.id for lesson in recall.shown)
+
+
+def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
+    left = [one for one in made if is_a(one, str)]
+    arms = [one for one in made if not is_a(one, str)]
+    other, own = sum(not one.as_recorded for one in arms), sum(one.from_itself for one in arms)
+    if given > len(made):
+        several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
+        yield f"{counted(given - len(made), *several)}: rounds= does each task again"
+    if left:
+        yield f"left out, because nothing changes there: {len(left)} of {counted(len(made), 'task')} ({left[0]})"
+    if own:
+        among = f"for {own} of {counted(len(made), 'task')}"
+        yield f"{among} a lesson was learned from the very same task: elsewhere it may help less"
+    if other:
+        why = "it was withheld whole, or lessons, prompt or budget have changed"
+        yield f"in {other} of {counted(len(made), 'recall')} neither text is the one that was shown then: {why}"
+    if design.rounds > 1:
+        yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
+
+
+class _Play:
+    """Runs the pairs in their order until it is enough, or the budget is spent.
+
+    The caller's agent and verifier are held to what they promise.
+    """
+
+    def __init__(
+        self,
+        agent: AnyAgent,
+        verify: Verifier,
+        arms: Sequence[_Arms],
+        /,
+        *,
+        about: Trial,
+        design: Design,
+        journal: Journal,
+        progress: Told | None,
+    ) -> None:
+        self._agent, self._verify = (called(one, threads=design.concurrency) for one in (agent, verify))
+        self._is_seeded, self._arms = bool(taken(agent, "seed")), {one.id: one for one in arms}
+        self._about, self._design, self._journal, self._progress = about, design, journal, progress
+        self._evidence, self._began = PairEvidence(design), anyio.current_time()
+        self._runs, self._usage, self._seconds = 0, Usage(), 0.0
+
+    async def run(self) -> Trial:
+        pairs = order(list(self._arms), self._design)
+        stopped: Stopped | None = None
+        while not stopped:
+            room = (self._design.max_runs - self._runs) // 2
+            batch = list(islice(pairs, max(1, min(room, self._design.concurrency))))
+            stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
+        return self._told(stopped)
+
+    def _spent(self, room: int) -> Stopped | None:
+        """Which budget is used up, so that no further pair is begun."""
+        cost, seconds = self._design.max_cost, self._design.max_seconds
+        if room < 1:
+            return "max_runs"
+        if cost is not None and (self._usage.cost or 0.0) >= cost:
+            return "max_cost"
+        return "max_seconds" if seconds is not None and anyio.current_time() - self._began >= seconds else None
+
+    async def _made(self, batch: Sequence[Planned]) -> Stopped | None:
+        """Run some pairs at once, and look after each. Those beyond the moment when it is enough are let go."""
+        for pair in await gather([partial(self._pair, one) for one in batch], limit=self._design.concurrency):
+            stopped = self._evidence.take(pair)
+            if self._progress:
+                self._progress(self._told(stopped))
+            if stopped:
+                return stopped
+        return None
+
+    def _told(self, stopped: Stopped | None) -> Trial:
+        spent = {"runs": self._runs, "usage": self._usage, "seconds": round(self._seconds, 3)}
+        return self._evidence.told(self._about.model_copy(update={**spent, "stopped": stopped}))
+
+    async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
+        """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
+        pair: list[TrialRun] = []
+        for arm in (planned.first, OTHER[planned.first]):
+            run = self._journal.get(planned.task, planned.round, arm) or await self._run(planned, arm)
+            self._runs, self._usage, self._seconds = (
+                self._runs + 1,
+                self._usage + run.usage,
+                self._seconds + run.seconds,
+            )
+            pair.append(run)
+            if run.refused:
+                break
+        return pair
+
+    async def _run(self, planned: Planned, arm: Arm) -> TrialRun:
+        arms, began = self._arms[planned.task], anyio.current_time()
+        memory, keywords = arms.texts[arm], {"seed": planned.seed} if self._is_seeded else {}
+        run = trajectory_from(await self._agent(arms.task, memory, **keywords), task=arms.task)
+        seconds = round(anyio.current_time() - began, 3)
+        against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
+        told = TrialRun(
+            task=planned.task,
+            round=planned.round,
+            arm=arm,
+            seed=planned.seed,
+            memory_digest=digest(memory),
+            outcome=None if against else _success(await self._verify(run)),
+            proven=proven,
+            refused=f"the run {arm} it of {planned.task} {against}" if against else "",
+            usage=run.usage,
+            seconds=seconds,
+        )
+        if not against:  # else a trial with a better agent could not go on
+            await self._journal.add(told)
+        return told
+
+
+def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
+    """How `run` contradicts that it was shown `memory`, if it does, and whether it proves it.
+
+    Holding the other side's text proves the contrary. Where `memory` is empty, that alone can be looked for.
+    """
+    echoed = run.metadata.get(ECHO)
+    held = run.model_dump_json(exclude={"metadata", "answer", "error"})
+    if other and _as_json(other) in held:
+        return "holds the text of the other side", False
+    if echoed is not None:
+        same = echoed == digest(memory)
+        return "" if same else f'says in metadata["{ECHO}"] that it was shown something else', same
+    return "", not memory or _as_json(memory) in held
+
+
+def _as_json(text: str) -> str:
+    """As it stands inside of a string of JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _success(told: object) -> float | None:
+    """What the verifier said, from 0 to 1; `None` where it does not know. Raises UsageError for anything else."""
+    outcome, reward = stated(told)
+    return _WORDS[outcome] if outcome else reward
