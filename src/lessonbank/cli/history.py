@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,23 +17,8 @@ import typer
 from lessonbank._base.plural import counted
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.records import (
-    Add,
-    Administer,
-    Audit,
-    Edit,
-    Erased,
-    Forgotten,
     JournalEntry,
-    Merge,
-    Missing,
-    Purge,
-    Rejudge,
-    Replace,
-    Restore,
-    Retire,
     Rollback,
-    Settle,
-    Trust,
 )
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
@@ -212,52 +197,10 @@ def _row(entry: JournalEntry) -> tuple[object, ...]:
 
 def _what(entry: JournalEntry) -> str:
     """One change in a few words."""
-    match change := entry.entry:
-        case Add() | Replace():
-            lessons = counted(len(change.experience.lessons), "lesson")
-            return f"{short(change.experience.id)}, {lessons}: {change.experience.task}"
-        case Merge():
-            sources = _ids(change.source_lesson_ids)
-            return f"{short(change.experience.id)}: {change.experience.task}; of {sources}: {change.reason}"
-        case Rejudge():
-            run = f"run {short(change.trajectory_id)} of {short(change.experience_id)}"
-            return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
-        case Retire() | Restore() | Edit() | Trust():
-            return _of_lessons(change)
-        case Audit():
-            return f"{change.odds:.0%} of judged runs, by {change.by}: {change.reason}".removesuffix(": ")
-        case Administer():
-            return f"{change.act}, by {change.by}: {change.subject}".removesuffix(": ")
-        case Rollback():
-            return f"to {change.to}: {change.reason}"
-        case _:
-            return _no_change(change)
-
-
-def _of_lessons(change: Retire | Restore | Edit | Trust) -> str:
-    if isinstance(change, Edit):
-        only = f" (for {' or '.join(change.only)})" if change.only else ""
-        return f"{short(change.lesson_id)}: {change.title}{only}: {change.reason}".removesuffix(": ")
-    what = f"{change.state}, by {change.by}: " if isinstance(change, Trust) else ""
-    return f"{_ids(change.lesson_ids)}: {what}{change.reason}"
-
-
-def _ids(ids: Iterable[str]) -> str:
-    return ", ".join(map(short, ids))
-
-
-def _no_change(change: Settle | Purge | Erased | Forgotten | Missing) -> str:
-    if isinstance(change, Settle):
-        return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
-    if isinstance(change, Purge):
-        some = f"{counted(change.lessons, 'lesson')}, {counted(change.trajectories, 'run')}"
-        return f"{change.what}, {some}: {change.reason}"
-    if isinstance(change, Erased):
-        return f"by change {change.by}"
-    if isinstance(change, Missing):
-        return "lost with a damaged file"
-    some = f"{counted(change.runs, 'run')} and {counted(change.recalls, 'recall')}"
-    return f"{some} from before {change.before.isoformat()}"
+    said = entry.entry.sentence()
+    subjects = (said.experience,) if said.experience else said.lessons or filter(None, (said.run,))
+    ids = ", ".join(map(short, subjects))
+    return ": ".join(filter(None, (said.text, ids, said.reason)))
 
 
 def _rows(found: Diff) -> list[tuple[str, str, str]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from lessonbank.contracts.records import (
@@ -15,17 +14,14 @@ from lessonbank.contracts.records import (
     Merge,
     Rejudge,
     Replace,
-    Restore,
-    Retire,
     Rollback,
     Settlement,
     Trust,
 )
-from lessonbank.contracts.records.timeline import Entry, edited, rejudged
+from lessonbank.contracts.records.entry import Entry
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 
-_SAID: Final = {"title", "description", "content", "only"}
 _STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
@@ -84,34 +80,15 @@ class Draft:
             UsageError: it carries an experience of another scope.
         """
         self.touched.append({})
-        match change:
-            case Add():
-                self._add(change.experience)
-            case Replace():
-                self._replace(change.experience)
-            case Rejudge():
-                self._rejudge(change)
-            case Merge():
-                self._set(change.source_lesson_ids, partial(_flipped, retired=True))
-                self._add(change.experience)
-            case Rollback():
-                raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
-            case _:
-                self._mark(change)
-
-    def _mark(self, change: Change) -> None:
-        """Change the flags or the words of lessons."""
-        match change:
-            case Retire():
-                self._set(change.lesson_ids, partial(_flipped, retired=True))
-            case Restore():
-                self._set(change.lesson_ids, partial(_flipped, retired=False))
-            case Trust():
-                self._set(change.lesson_ids, partial(_trusted, change=change))
-            case Edit():
-                self._set((change.lesson_id,), partial(_reworded, change=change))
-            case _:
-                pass  # an audit and an act of administration change no experience
+        if isinstance(change, Rollback):
+            raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
+        if isinstance(change, Rejudge):
+            self._rejudge(change)
+        self._mark(change)
+        if isinstance(change, Replace):
+            self._replace(change.experience)
+        elif change.brings is not None:
+            self._add(change.brings)
 
     def _add(self, experience: Experience) -> None:
         self._check_trust(experience, {})
@@ -133,7 +110,7 @@ class Draft:
         experience = self._experience(change.experience_id)
         if all(attempt.trajectory_id != change.trajectory_id for attempt in experience.attempts):
             raise NotFound(f"no attempt {change.trajectory_id!r} in the experience {change.experience_id!r}")
-        self._write(rejudged(experience, change), whole=False)
+        self._write(change.amend(experience), whole=False)
 
     def _check_trust(self, experience: Experience, earlier: Mapping[str, Lesson]) -> None:
         for lesson in experience.lessons:
@@ -169,16 +146,17 @@ class Draft:
         self.written[experience.id] = experience
         self.touched[-1][experience.id] = whole
 
-    def _set(self, lesson_ids: Iterable[str], update: Callable[[Lesson], Lesson]) -> None:
+    def _mark(self, change: Change) -> None:
+        """Change the flags or the words of lessons."""
         by_experience: dict[str, set[str]] = {}
-        for lesson_id in lesson_ids:
+        for lesson_id in change.marks:
             owner = self._owner(lesson_id)
             if owner is None:
                 raise NotFound(f"no lesson {lesson_id!r} in this scope")
             by_experience.setdefault(owner, set()).add(lesson_id)
-        for owner, flipped in by_experience.items():
+        for owner, marked in by_experience.items():
             experience = self._experience(owner)
-            lessons = tuple(update(i) if i.id in flipped else i for i in experience.lessons)
+            lessons = tuple(_marked(i, change) if i.id in marked else i for i in experience.lessons)
             self._write(experience.model_copy(update={"lessons": lessons}), whole=False)
 
     def _experience(self, id: str) -> Experience:
@@ -207,25 +185,10 @@ class Draft:
         return self._present.owner(lesson_id)
 
 
-def _flipped(lesson: Lesson, *, retired: bool) -> Lesson:
-    if lesson.retired == retired:
-        state = "retired already" if retired else "not retired"
-        raise Conflict(f"the lesson {lesson.id!r} is {state}: nothing was changed")
-    return lesson.model_copy(update={"retired": retired})
-
-
-def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
-    if lesson.state == change.state and not change.approves:
-        raise Conflict(f"the lesson {lesson.id!r} is {change.state} already: nothing was changed")
-    if lesson.state == "quarantined" and change.by != "person":
-        raise Conflict(f"the lesson {lesson.id!r} is quarantined: only a person can let it out")
-    return lesson.model_copy(update={"state": change.state, "approved": change.approves})
-
-
-def _reworded(lesson: Lesson, *, change: Edit) -> Lesson:
-    if edited(lesson, change).model_dump(include=_SAID) == lesson.model_dump(include=_SAID):
-        raise Conflict(f"the lesson {lesson.id!r} says this already: nothing was changed")
-    return edited(lesson, change)
+def _marked(lesson: Lesson, change: Change) -> Lesson:
+    if why := change.misfit(lesson):
+        raise Conflict(f"the lesson {lesson.id!r} {why}")
+    return change.mark(lesson)
 
 
 def planned(

@@ -26,7 +26,7 @@ from lessonbank.contracts.records import (
     Rollback,
     Settle,
 )
-from lessonbank.contracts.records.timeline import Entry, live, named_lessons
+from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 
 from ._packing import unpacked
@@ -154,7 +154,7 @@ def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]
 
     `holders` says which experience each lesson belongs to, and is kept up to date.
     """
-    part = {holders[id] for id in named_lessons(entry) if id in holders}
+    part = {holders[id] for id in entry.marks if id in holders}
     if isinstance(entry, Rejudge):
         part.add(entry.experience_id)
     if not isinstance(entry, Add | Replace | Merge):

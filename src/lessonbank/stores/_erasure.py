@@ -27,7 +27,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.repeats import repeats_of, without_repeats_of
-from lessonbank.contracts.records.timeline import Entry, named_lessons
+from lessonbank.contracts.records.timeline import Entry
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.columns import template_of
 
@@ -68,7 +68,7 @@ class Erasing:
         before = len(self.ids) + len(self._shared)
         for entry in entries:
             if isinstance(entry, Add | Replace | Merge):
-                self._read_experience(entry.experience, sources=named_lessons(entry))
+                self._read_experience(entry.experience, sources=entry.marks)
             elif isinstance(entry, Settle) and self.trajectory in entry.settlement.trajectory_ids:
                 self.recalls.add(entry.settlement.recall_id)
         if len(self.ids) + len(self._shared) > before:
@@ -141,7 +141,7 @@ class Erasing:
 
     def _flips(self, kind: type[Retire | Restore], entry: Entry, *, by: int) -> Entry:
         # A reason may quote what it speaks of. The other sources of a merge stay retired: a purge shows nothing anew.
-        left = tuple(id for id in named_lessons(entry) if id not in self.lessons)
+        left = tuple(id for id in entry.marks if id not in self.lessons)
         return kind(lesson_ids=left, reason="purged") if left else Erased(by=by)
 
     def _trust(self, entry: Trust, *, by: int) -> Entry:

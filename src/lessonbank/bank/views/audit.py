@@ -29,7 +29,7 @@ from lessonbank.contracts.records import (
     Rollback,
     Trust,
 )
-from lessonbank.contracts.records.timeline import Entry, live, named_lessons, rollbacks_of
+from lessonbank.contracts.records.timeline import Entry, live, rollbacks_of
 
 _PORTION: Final = 200
 _TRIES: Final = 3
@@ -95,7 +95,7 @@ class Tracing:
 
     def touched(self, entry: Entry, /) -> set[str]:
         """The experiences that an entry writes, as far as they are known by now."""
-        found = {self.owners[id] for id in named_lessons(entry) if id in self.owners}
+        found = {self.owners[id] for id in entry.marks if id in self.owners}
         if isinstance(entry, Add | Replace | Merge):
             found.add(entry.experience.id)
         elif isinstance(entry, Rejudge):
@@ -119,7 +119,7 @@ class Tracing:
         if isinstance(entry, Edit):
             self._edit(entry)
             return
-        for lesson_id in named_lessons(entry):
+        for lesson_id in entry.marks:
             if lesson_id in self.owners:
                 flags = self.traces[self.owners[lesson_id]].flags
                 retired, trust = flags[lesson_id]

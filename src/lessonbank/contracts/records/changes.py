@@ -7,6 +7,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from lessonbank._base.plural import counted
+
+from .entry import Entry, Sentence
 from .lessons import Experience, Lesson, TrustState
 from .recalls import Settlement
 from .record import Record, Text
@@ -14,24 +17,55 @@ from .runs import Verdict
 from .usage import Usage
 
 Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
+_WORDS: Final = {"title", "description", "content", "only"}
+_STATES: Final = {"active": "approved", "quarantined": "quarantined", "probation": "put on probation"}
+_BY: Final = {"person": "", "corroboration": ", because it was taught again", "ledger": ", by the evidence"}
 
 
-class Add(Record):
+def _ids_of(experience: Experience) -> tuple[str, ...]:
+    return tuple(lesson.id for lesson in experience.lessons)
+
+
+def _in_words(verdict: Verdict) -> str:
+    return f"{verdict.outcome} by {verdict.source.replace('_', ' ')}"
+
+
+class Add(Entry):
     """Keep a new experience."""
 
     kind: Literal["add"] = "add"
     experience: Experience
 
+    @property
+    def brings(self) -> Experience:
+        return self.experience
 
-class Replace(Record):
+    def sentence(self) -> Sentence:
+        text = f"kept a task with {counted(len(self.experience.lessons), 'lesson')}"
+        return Sentence(text, _ids_of(self.experience), self.experience.task, experience=self.experience.id)
+
+
+class Replace(Entry):
     """Replace an experience by a new version of itself (same id)."""
 
     kind: Literal["replace"] = "replace"
     experience: Experience
     reason: str = ""
 
+    @property
+    def brings(self) -> Experience:
+        return self.experience
 
-class Rejudge(Record):
+    def sentence(self) -> Sentence:
+        ids, home = _ids_of(self.experience), self.experience.id
+        run = next((one for one in self.experience.attempts if one.verdict.source == "human"), None)
+        if run is None:
+            return Sentence("replaced what a task taught", ids, self.reason, experience=home)
+        text = f"a person said how a run ended ({run.verdict.outcome}), and what its task taught was replaced"
+        return Sentence(text, ids, run.verdict.reason or self.reason, run.trajectory_id, home)
+
+
+class Rejudge(Entry):
     """Replace the verdict of a run, because its outcome was told later."""
 
     kind: Literal["verdict"] = "verdict"
@@ -42,8 +76,25 @@ class Rejudge(Record):
     before: Verdict | None = None
     """The verdict that was replaced; `None` in a journal of a version that did not keep it."""
 
+    @property
+    def amends(self) -> str:
+        return self.experience_id
 
-class Retire(Record):
+    def amend(self, experience: Experience, /) -> Experience:
+        """Give the verdict to every attempt that is the run."""
+        attempts = tuple(
+            a.model_copy(update={"verdict": self.verdict}) if a.trajectory_id == self.trajectory_id else a
+            for a in experience.attempts
+        )
+        return experience.model_copy(update={"attempts": attempts})
+
+    def sentence(self) -> Sentence:
+        old = f"{_in_words(self.before)}, now " if self.before else ""
+        text = f"corrected a verdict: {old}{_in_words(self.verdict)}"
+        return Sentence(text, (), self.reason, self.trajectory_id, self.experience_id)
+
+
+class Retire(Entry):
     """Stop showing lessons. They stay and can be restored."""
 
     kind: Literal["retire"] = "retire"
@@ -54,16 +105,42 @@ class Retire(Record):
     successor: str = ""
     """The lesson that takes their place, because the evidence says that it helps more."""
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self.lesson_ids
 
-class Restore(Record):
+    def mark(self, lesson: Lesson, /) -> Lesson:
+        return lesson.model_copy(update={"retired": True})
+
+    def misfit(self, lesson: Lesson, /) -> str:
+        return "is retired already: nothing was changed" if lesson.retired else ""
+
+    def sentence(self) -> Sentence:
+        return Sentence("retired", self.lesson_ids, self.reason)
+
+
+class Restore(Entry):
     """Show retired lessons again."""
 
     kind: Literal["restore"] = "restore"
     lesson_ids: tuple[str, ...]
     reason: str
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self.lesson_ids
 
-class Merge(Record):
+    def mark(self, lesson: Lesson, /) -> Lesson:
+        return lesson.model_copy(update={"retired": False})
+
+    def misfit(self, lesson: Lesson, /) -> str:
+        return "" if lesson.retired else "is not retired: nothing was changed"
+
+    def sentence(self) -> Sentence:
+        return Sentence("restored", self.lesson_ids, self.reason)
+
+
+class Merge(Entry):
     """Keep one experience for several lessons. The sources are retired, not destroyed."""
 
     kind: Literal["merge"] = "merge"
@@ -71,8 +148,25 @@ class Merge(Record):
     source_lesson_ids: tuple[str, ...]
     reason: str
 
+    @property
+    def brings(self) -> Experience:
+        return self.experience
 
-class Trust(Record):
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self.source_lesson_ids
+
+    def mark(self, lesson: Lesson, /) -> Lesson:
+        return lesson.model_copy(update={"retired": True})
+
+    def misfit(self, lesson: Lesson, /) -> str:
+        return "is retired already: nothing was changed" if lesson.retired else ""
+
+    def sentence(self) -> Sentence:
+        return Sentence("joined lessons", self.source_lesson_ids, self.reason, experience=self.experience.id)
+
+
+class Trust(Entry):
     """Change how far lessons are trusted: who or what did it, and on which evidence."""
 
     kind: Literal["trust"] = "trust"
@@ -89,8 +183,25 @@ class Trust(Record):
         """Whether a person vouches for the lessons with it."""
         return self.state == "active" and self.by == "person"
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return self.lesson_ids
 
-class Edit(Record):
+    def mark(self, lesson: Lesson, /) -> Lesson:
+        return lesson.model_copy(update={"state": self.state, "approved": self.approves})
+
+    def misfit(self, lesson: Lesson, /) -> str:
+        if lesson.state == self.state and not self.approves:
+            return f"is {self.state} already: nothing was changed"
+        if lesson.state == "quarantined" and self.by != "person":
+            return "is quarantined: only a person can let it out"
+        return ""
+
+    def sentence(self) -> Sentence:
+        return Sentence(f"{_STATES[self.state]}{_BY[self.by]}", self.lesson_ids, self.reason)
+
+
+class Edit(Entry):
     """Replace the words of a lesson by a person's, or the tasks it is kept for.
 
     It keeps its id and its state; its evidence starts again.
@@ -106,8 +217,33 @@ class Edit(Record):
     """The person's name."""
     reason: str = ""
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return (self.lesson_id,)
 
-class Audit(Record):
+    def mark(self, lesson: Lesson, /) -> Lesson:
+        """Make another version of the same lesson, written by a person."""
+        provenance = lesson.provenance.model_copy(update={"method": "human", "writer": self.by})
+        fields = {"title": self.title, "description": self.description, "content": self.content, "only": self.only}
+        if (self.title, self.description, self.content) != (lesson.title, lesson.description, lesson.content):
+            fields |= {
+                "applies_to": None,
+                "choice": None,
+                "rests_on": "",
+                "near": None,
+            }  # they repeat words that may be gone
+        return lesson.model_copy(update={**fields, "version": lesson.version + 1, "provenance": provenance})
+
+    def misfit(self, lesson: Lesson, /) -> str:
+        same = self.mark(lesson).model_dump(include=_WORDS) == lesson.model_dump(include=_WORDS)
+        return "says this already: nothing was changed" if same else ""
+
+    def sentence(self) -> Sentence:
+        only = f" (for {' or '.join(self.only)})" if self.only else ""
+        return Sentence(f"edited: {self.title}{only}", (self.lesson_id,), self.reason)
+
+
+class Audit(Entry):
     """Ask for the truth of runs that were drawn at random from those of which only a judge spoke. Nothing else changes.
 
     Every recall whose outcome stood by a judge's word alone had a draw of its own, with the same odds: it is asked for
@@ -121,8 +257,12 @@ class Audit(Record):
     """Who asked for it."""
     reason: str = ""
 
+    def sentence(self) -> Sentence:
+        text = f"asked for labels of {self.odds:.0%} of judged runs, by {self.by}"
+        return Sentence(text, reason=self.reason)
 
-class Administer(Record):
+
+class Administer(Entry):
     """What somebody did that no other change tells: handed out a key, took an export, tried dead letters again.
 
     It changes no lesson. It holds no secrets and no contents, so a purge leaves it where it is.
@@ -136,8 +276,11 @@ class Administer(Record):
     by: Text
     """Who did it, as the bank knows its caller: a process, or a key and its holder."""
 
+    def sentence(self) -> Sentence:
+        return Sentence(f"{self.act}, by {self.by}", reason=self.subject)
 
-class Rollback(Record):
+
+class Rollback(Entry):
     """Make the experiences what they were after an earlier entry. Another rollback undoes it."""
 
     kind: Literal["rollback"] = "rollback"
@@ -145,8 +288,11 @@ class Rollback(Record):
     """The sequence of that entry; 0 is before the first."""
     reason: str
 
+    def sentence(self) -> Sentence:
+        return Sentence(f"rolled back to change {self.to}", reason=self.reason)
 
-class Purge(Record):
+
+class Purge(Entry):
     """What remains of an erasure: when, why and how much, but not what."""
 
     kind: Literal["purge"] = "purge"
@@ -161,22 +307,32 @@ class Purge(Record):
     entries: int = 0
     """Journal entries that lost their content, or part of it."""
 
+    def sentence(self) -> Sentence:
+        some = f"{counted(self.lessons, 'lesson')}, {counted(self.trajectories, 'run')}"
+        return Sentence(f"erased a {self.what}: {some}", reason=self.reason)
 
-class Erased(Record):
+
+class Erased(Entry):
     """The place of a journal entry whose content was purged."""
 
     kind: Literal["erased"] = "erased"
     by: int
     """The sequence of the `Purge`."""
 
+    def sentence(self) -> Sentence:
+        return Sentence(f"erased by change {self.by}")
 
-class Missing(Record):
+
+class Missing(Entry):
     """The place of a journal entry that was lost with a damaged file, see `salvage`."""
 
     kind: Literal["missing"] = "missing"
 
+    def sentence(self) -> Sentence:
+        return Sentence("lost with a damaged file")
 
-class Forgotten(Record):
+
+class Forgotten(Entry):
     """How many runs and recalls were erased because of their age, but not which."""
 
     kind: Literal["forgotten"] = "forgotten"
@@ -184,6 +340,10 @@ class Forgotten(Record):
     """Everything older than this was erased."""
     runs: int = 0
     recalls: int = 0
+
+    def sentence(self) -> Sentence:
+        some = f"{counted(self.runs, 'run')} and {counted(self.recalls, 'recall')}"
+        return Sentence(f"forgot {some} from before {self.before.isoformat()}")
 
 
 class Proposal(Record):
@@ -244,11 +404,16 @@ Change = Annotated[
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 
 
-class Settle(Record):
+class Settle(Entry):
     """A recall was joined with its outcome."""
 
     kind: Literal["settle"] = "settle"
     settlement: Settlement
+
+    def sentence(self) -> Sentence:
+        runs = self.settlement.trajectory_ids
+        text = f"heard how a task ended: {self.settlement.outcome}"
+        return Sentence(text, run=runs[0] if len(runs) == 1 else "")
 
 
 class JournalEntry(Record):

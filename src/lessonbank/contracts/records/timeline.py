@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -12,7 +12,6 @@ from typing import TypeAlias
 from lessonbank.errors import NotFound
 
 from . import (
-    Add,
     Change,
     Counts,
     Edit,
@@ -25,13 +24,9 @@ from . import (
     Missing,
     Purge,
     Record,
-    Rejudge,
-    Replace,
     Restore,
-    Retire,
     Rollback,
     Settle,
-    Trust,
 )
 
 Entry: TypeAlias = Change | Settle | Purge | Erased | Forgotten | Missing
@@ -136,8 +131,8 @@ def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -
     past = [entry for entry in entries if entry.sequence <= sequence]
     arrivals: dict[str, int] = {}
     for entry in past:
-        if isinstance(entry.entry, Add | Replace | Merge):
-            arrivals.setdefault(entry.entry.experience.id, entry.sequence)
+        if (brought := entry.entry.brings) is not None:
+            arrivals.setdefault(brought.id, entry.sequence)
     in_force = frozenset(chain.from_iterable(live(rollbacks_of(past), sequence)))
     found = folded(entry.entry for entry in past if entry.sequence in in_force)
     order = sorted(found.values(), key=lambda e: (e.created_at, arrivals[e.id]))
@@ -166,24 +161,11 @@ class _Fold:
         self._owners: dict[str, str] = {}
 
     def make(self, entry: Entry, /) -> None:
-        match entry:
-            case Add() | Replace():
-                self._put(entry.experience)
-            case Merge():
-                self._set(entry.source_lesson_ids, retired=True)
-                self._put(entry.experience)
-            case Rejudge():
-                self._rejudge(entry)
-            case Retire():
-                self._set(entry.lesson_ids, retired=True)
-            case Restore():
-                self._set(entry.lesson_ids, retired=False)
-            case Trust():
-                self._set(entry.lesson_ids, state=entry.state, approved=entry.approves)
-            case Edit():
-                self._update((entry.lesson_id,), lambda lesson: edited(lesson, entry))
-            case _:
-                pass
+        self._mark(entry)
+        if (experience := self.experiences.get(entry.amends)) is not None:
+            self.experiences[experience.id] = entry.amend(experience)
+        if entry.brings is not None:
+            self._put(entry.brings)
 
     def _put(self, experience: Experience) -> None:
         earlier = self.experiences.get(experience.id)
@@ -193,37 +175,12 @@ class _Fold:
         self._owners.update((lesson.id, experience.id) for lesson in experience.lessons)
         self.experiences[experience.id] = experience
 
-    def _rejudge(self, change: Rejudge) -> None:
-        if (experience := self.experiences.get(change.experience_id)) is not None:
-            self.experiences[experience.id] = rejudged(experience, change)
-
-    def _set(self, lesson_ids: Iterable[str], **told: object) -> None:
-        self._update(lesson_ids, lambda lesson: lesson.model_copy(update=told))
-
-    def _update(self, lesson_ids: Iterable[str], update: Callable[[Lesson], Lesson]) -> None:
-        wanted = set(lesson_ids)
-        for owner in {self._owners[id]: None for id in lesson_ids if id in self._owners}:
+    def _mark(self, entry: Entry) -> None:
+        marks = set(entry.marks)
+        for owner in {self._owners[id]: None for id in entry.marks if id in self._owners}:
             experience = self.experiences[owner]
-            lessons = tuple(update(i) if i.id in wanted else i for i in experience.lessons)
+            lessons = tuple(entry.mark(i) if i.id in marks else i for i in experience.lessons)
             self.experiences[owner] = experience.model_copy(update={"lessons": lessons})
-
-
-def rejudged(experience: Experience, change: Rejudge, /) -> Experience:
-    """`experience` with the verdict of `change` on every attempt that is the run it names."""
-    attempts = tuple(
-        a.model_copy(update={"verdict": change.verdict}) if a.trajectory_id == change.trajectory_id else a
-        for a in experience.attempts
-    )
-    return experience.model_copy(update={"attempts": attempts})
-
-
-def edited(lesson: Lesson, change: Edit, /) -> Lesson:
-    """`lesson` with the words of `change`: another version of the same lesson, written by a person."""
-    provenance = lesson.provenance.model_copy(update={"method": "human", "writer": change.by})
-    said = {"title": change.title, "description": change.description, "content": change.content, "only": change.only}
-    if (change.title, change.description, change.content) != (lesson.title, lesson.description, lesson.content):
-        said |= {"applies_to": None, "choice": None, "rests_on": "", "near": None}  # they repeat words that may be gone
-    return lesson.model_copy(update={**said, "version": lesson.version + 1, "provenance": provenance})
 
 
 def reworded(entries: Iterable[JournalEntry], /) -> dict[str, datetime]:
@@ -290,12 +247,12 @@ def about(
     direct: list[int] = []
     for entry in entries:
         told = entry.entry
-        brought = told.experience if isinstance(told, Add | Replace | Merge) else None
+        brought = told.brings
         held = {one.id for one in brought.lessons} if brought else set[str]()
         if brought and (brought.id == experience if experience is not None else not own.isdisjoint(held)):
             home, own = brought.id, own if experience is None else own | held
             direct.append(entry.sequence)
-        elif not own.isdisjoint(named_lessons(told)) or (isinstance(told, Rejudge) and told.experience_id == home):
+        elif not own.isdisjoint(told.marks) or (home and told.amends == home):
             direct.append(entry.sequence)
     jumps = rollbacks_of(entries)
     wanted = set(direct) | {
@@ -349,16 +306,3 @@ def reached(steps: Mapping[str, Sequence[str]], start: str, /) -> tuple[str, ...
         todo.extend(new for new in steps.get(id, ()) if new not in found)
         found.update(dict.fromkeys(steps.get(id, ())))
     return tuple(id for id in found if id != start)
-
-
-def named_lessons(entry: Entry, /) -> tuple[str, ...]:
-    """The ids of lessons whose flag or wording an entry sets."""
-    match entry:
-        case Retire() | Restore() | Trust():
-            return entry.lesson_ids
-        case Merge():
-            return entry.source_lesson_ids
-        case Edit():
-            return (entry.lesson_id,)
-        case _:
-            return ()
