@@ -80,20 +80,24 @@ def _ruff(root: Path, *arguments: str) -> list[str]:
 
 
 def scope_settings(root: Path) -> list[str]:
-    """Keys that end with a scope's name and are not declared in `types/settings.py`, so that no purge finds them."""
+    """Keys that end with a scope's name and that no purge finds: `records/settings.py` does not declare them."""
     found = list[str]()
     for path in _sources_of(root):
         for node in ast.walk(ast.parse(_read(path))):
             if _is_key_of_a_scope(node):
                 told = f"{_name(root, path)}:{node.lineno}: {ast.unparse(node)}"
-                found.append(f"{told} is built of a scope's name: declare it in types/settings.py")
+                found.append(f"{told} is built of a scope's name: declare it in records/settings.py")
     return found
 
 
 def _sources_of(root: Path) -> list[Path]:
     package = root / "src" / "lessonbank"
     every = sorted(package.rglob("*.py"))
-    return [path for path in every if path.parent != package / "cli" and path != package / "types" / "settings.py"]
+    return [
+        path
+        for path in every
+        if path.parent != package / "cli" and path != package / "contracts" / "records" / "settings.py"
+    ]
 
 
 def _is_key_of_a_scope(node: ast.AST) -> TypeGuard[ast.expr]:

@@ -177,7 +177,10 @@ async def test_a_run_is_learned_by_whoever_knows_how_it_ended(tmp_path: Path) ->
         trajectory = run()
         held.left = [lambda: theirs.learn(trajectory)]
         learned = await mine.learn(trajectory, outcome="success")
-        assert learned.lessons and held.asked == 1
+        assert learned.known == (trajectory.id,), "the other call found on disk how the run ended"
+        verdict = (await theirs.runs.get(trajectory.id)).verdict
+        assert (verdict.outcome, verdict.source) == ("success", "ground_truth")
+        assert len(await theirs.lessons.list()) == 1
         assert await theirs.runs.pending(limit=10_000) == ()
 
 
