@@ -15,6 +15,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 BRIEFLY: Final = 0.25
 """Seconds that a reader waits for a write it can do without."""
+_LONG: Final = 8_000
+"""Characters of a reply from which on it may take milliseconds to read."""
 
 
 class PerLoop(Generic[T]):
@@ -52,6 +54,11 @@ async def if_there(found: Awaitable[T], /) -> T | None:
 async def aside(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
     """`work(*args)`: here where it is brief, else in a thread, whose start takes longer than brief work."""
     return work(*args) if brief else await to_thread.run_sync(work, *args)
+
+
+async def read_reply(read: Callable[[str], T], reply: str, /) -> T:
+    """`read(reply)`: in a thread where the reply is long, so that the event loop goes on meanwhile."""
+    return await aside(read, reply, brief=len(reply) < _LONG)
 
 
 async def briefly(write: Awaitable[object], /) -> str | None:

@@ -6,10 +6,11 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import if_there, read_reply
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import (
@@ -122,7 +123,7 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     slots = {"nonce": mark, "lessons": lessons, "runs": "\n\n".join(runs), "limit": str(LIMIT)}
     reply = await model.generate(prompt.render(**slots), temperature=0.0, schema=GeneralLessons)
     try:
-        drafts = parse_lessons(reply.text, limit=LIMIT).lessons
+        drafts = (await read_reply(partial(parse_lessons, limit=LIMIT), reply.text)).lessons
     except ExtractionError as error:
         return Reflected(usage=reply.usage, notes=(f"nothing general was drawn: {error}",))
     made, notes = list[tuple[Lesson, tuple[Experience, ...]]](), list[str]()

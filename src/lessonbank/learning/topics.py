@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol, cast
 import json_repair
 from pydantic import BaseModel
 
-from lessonbank._base.aio import aside
+from lessonbank._base.aio import aside, read_reply
 from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
@@ -168,7 +168,7 @@ class TopicsByModel:
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=_Reply)
         except ModelError as error:
             return Chosen(by_words, note=f"the topic was chosen by words, the model failed: {quoted(error, limit=200)}")
-        name = _without(near.private, parse_topic(reply.text))
+        name = _without(near.private, await read_reply(parse_topic, reply.text))
         if not name:
             return Chosen(by_words, reply.usage, "the topic was chosen by words: the model's reply names none")
         known = {_name([said]).casefold(): id for id, said in names.items()}

@@ -11,7 +11,7 @@ from typing import Any, Final
 import json_repair
 from pydantic import BaseModel
 
-from lessonbank._base.aio import gather
+from lessonbank._base.aio import gather, read_reply
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.contracts.records import Add, Change, Experience, Json, Lesson, Usage
@@ -132,7 +132,7 @@ class MergeSimilar:
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=Merged)
         except ModelError as error:
             return f"the model failed: {quoted(error, limit=200)}", Usage()
-        return self._checked(parse_merged(reply.text), pair, prompt), reply.usage
+        return self._checked(await read_reply(parse_merged, reply.text), pair, prompt), reply.usage
 
     def _checked(self, wording: dict[str, str] | str, pair: _Pair, prompt: Prompt) -> Lesson | str:
         if isinstance(wording, str):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from anyio import to_thread
 from pydantic import BaseModel
 
+from lessonbank._base.aio import read_reply
 from lessonbank._base.plural import counted
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import CUT, LanguageModel
@@ -168,7 +170,7 @@ class LLMExtractor:
             schema=schema if self._structured else None,
         )
         try:
-            parsed = parse_lessons(completion.text, limit=limit * _SPARE)
+            parsed = await read_reply(partial(parse_lessons, limit=limit * _SPARE), completion.text)
         except ExtractionError as error:
             raise ExtractionError(str(error), usage=completion.usage) from error
         if completion.is_cut:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from lessonbank._base.aio import read_reply
 from lessonbank.contracts.ports import CUT, Completion, Judge, LanguageModel, Message
 from lessonbank.contracts.records import Trajectory, Verdict
 from lessonbank.errors import ModelError, ModelTimeout, OutputError
@@ -45,7 +46,7 @@ async def ask(
     reply, steps = Completion(text=""), ()
     try:
         reply = await model.generate(messages, temperature=temperature, schema=schema)
-        reading = read(reply.text)
+        reading = await read_reply(read, reply.text)
         verdict, steps = decide(reading), reading.steps
         if reply.is_cut:
             verdict = verdict.model_copy(update={"reason": f"{verdict.reason} ({CUT})".strip()})
