@@ -175,6 +175,7 @@ class AsyncReasoningBank:
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._trying = trying
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
+        self._consolidator_asks = asks_model(consolidator)
         # What decides where the bank changes faster than its consolidator.
         self._appending = OneWording(append, store) if one_wording else append
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
@@ -375,14 +376,18 @@ class AsyncReasoningBank:
 
     def _swapped(self, receipt: Recall | None, runs: Sequence[Trajectory]) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
-        other = [(run, self._receipts.mistaken_for(receipt, request_of(run))) for run in runs]
-        return tuple(
+        if receipt is None:
+            return ()
+        asked = [(run, request) for run in runs if (request := request_of(run))]
+        other = [(run, self._receipts.mistaken_for(receipt, request)) for run, request in asked]
+        notes = [
             f"another task: run {shown(run.id)} begins with {shown(request_of(run))}, for which the recall "
             f"{shown(id)} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with the "
             "recall that it used"
             for run, id in other
-            if receipt and id
-        )
+            if id
+        ]
+        return tuple(notes)
 
     async def _keep(
         self,
@@ -493,7 +498,7 @@ class AsyncReasoningBank:
         if self._handle.skips("consolidate"):
             return ()
         experience = taught_by(await self._intake.experience(experience), await self._identity())
-        if asks_model(self._consolidator) and (misfit := await self._misfit(experience.task)):
+        if self._consolidator_asks and (misfit := await self._misfit(experience.task)):
             raise misfit
         if dry_run:
             return (await self._decided(self._consolidator, experience, earlier=None, costs=[]))[0]
@@ -940,7 +945,8 @@ class AsyncReasoningBank:
         scope = experience.scope
         decide_now = partial(self._decided, policy, experience, earlier=earlier, costs=costs)
         apply = partial(self._applied, experience, earlier=earlier, result=result, who=who)
-        if not asks_model(policy) and not (self._topics and self._topics.asks_model):
+        asks = self._consolidator_asks if policy is self._consolidator else asks_model(policy)
+        if not asks and not (self._topics and self._topics.asks_model):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(scope):
                 changes, sorting = await decide_now()
@@ -988,7 +994,7 @@ class AsyncReasoningBank:
                 self.store, result.receipt, result.prior, result.truths, besides=result.attempts
             )
             settlement = told_by(result.settlement(experience.id, others), who)
-            notes += settled_otherwise(before, result.attempts)
+            notes += settled_otherwise(before, result.attempts) if before else ()
         _, misfit = await self._handle.apply_embedded(
             changes,
             {id: vector for id, vector in vectors.items() if id in kept},

@@ -43,7 +43,9 @@ class Receipts:
 
     async def keep(self, recall: Recall, /) -> Recall:
         """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
-        self._remember(recall)
+        self._latest[recall.scope, plain_task(recall.task)] = recall.id
+        if len(self._latest) > _LATEST:
+            self._latest.popitem(last=False)
         signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
         problem = await briefly(self._store.record(recall))
         if problem is None:
@@ -54,11 +56,6 @@ class Receipts:
             log.warning("%s", note)
             self._is_warned = True
         return signed.model_copy(update={"kept": False, "notes": (*signed.notes, note)})
-
-    def _remember(self, recall: Recall) -> None:
-        self._latest[recall.scope, plain_task(recall.task)] = recall.id
-        if len(self._latest) > _LATEST:
-            self._latest.popitem(last=False)
 
     def mistaken_for(self, recall: Recall | None, request: str, /) -> str | None:
         """The id of the recall that was made lately for `request`, where that is another task than that of `recall`."""

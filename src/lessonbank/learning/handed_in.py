@@ -21,7 +21,8 @@ async def run_from(source: object, /, *, task: str | None) -> Trajectory:
     """One run: a trajectory, or its messages. Messages are read in a thread. Raises FormatError, UsageError."""
     if not is_a(source, Trajectory):
         return await to_thread.run_sync(partial(trajectory_from, source, task=task))
-    return without_submission(trajectory_from(source, task=task))
+    run = trajectory_from(source, task=task)
+    return without_submission(run) if SUBMITTED in run.metadata else run
 
 
 async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
@@ -100,7 +101,7 @@ def request_of(run: Trajectory, /) -> str:
     """What the user asked for first, as the messages of a run say it; empty where they do not."""
     opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
     said = [one.text for one in opening.observations if one.source == "user"] if opening else []
-    return first_request(said) or ""
+    return said[0] if len(said) == 1 else first_request(said) or ""
 
 
 def with_submission(

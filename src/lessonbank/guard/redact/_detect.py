@@ -13,7 +13,7 @@ from ._personal import personal
 from ._portions import portions
 from ._rules import ruled
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
-from ._views import VIEWS, View, decoded, unbroken
+from ._views import VIEWS, VIEWS_OF_ASCII, View, decoded, unbroken
 from ._words import random_looking
 
 DETECTORS: tuple[Detector, ...] = (private_keys, ruled, named, personal)
@@ -103,7 +103,7 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
     page = Page(text)
     plain = _directly(page, detectors)
     yield from plain
-    for look in VIEWS:
+    for look in VIEWS_OF_ASCII if text.isascii() else VIEWS:
         if view := look(text):
             for span in _seen(view, detectors):
                 start, end = view.back(span.start, span.end)

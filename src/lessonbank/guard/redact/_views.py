@@ -126,16 +126,12 @@ def without(text: str, places: Sequence[int], /) -> View:
 
 def in_ascii(text: str, /) -> View | None:
     """With letters of other widths and fonts as plain ones."""
-    if text.isascii():
-        return None
     alphabet = "".join(_odd_in(text))
     return None if _plain(alphabet) == alphabet else View(_plain(text))
 
 
 def spelled_out(text: str, /) -> View | None:
     """The same, and with the letters of signs that stand for several, such as ligatures."""
-    if text.isascii():
-        return None
     several = [c for c in _odd_in(text) if len(form := folded(c)) > 1 and form.isascii()]
     if not several:
         return None
@@ -241,3 +237,5 @@ def _readable(data: bytes) -> str:
 
 
 VIEWS: tuple[Look, ...] = (in_ascii, spelled_out, decoded_signs)
+VIEWS_OF_ASCII: tuple[Look, ...] = (decoded_signs,)
+"""Those that may show something else of a text that is ASCII already."""
