@@ -22,6 +22,8 @@ _UNSIGNED: Final = frozenset({"lessons", "notes", "kept", "signature"})
 """What is not kept with a receipt that comes back, or is another then."""
 _LATEST: Final = 256
 """Tasks whose last recall is remembered, to notice recalls that are handed back for another task."""
+_LONGEST: Final = 4_000
+"""Characters of a task that is remembered: a longer one takes milliseconds to compare."""
 _REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
 """What stands in the place of a secret: it may be called otherwise in another text."""
 
@@ -43,7 +45,8 @@ class Receipts:
 
     async def keep(self, recall: Recall, /) -> Recall:
         """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
-        self._latest[recall.scope, plain_task(recall.task)] = recall.id
+        if len(recall.task) <= _LONGEST:
+            self._latest[recall.scope, plain_task(recall.task)] = recall.id
         if len(self._latest) > _LATEST:
             self._latest.popitem(last=False)
         signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
@@ -59,7 +62,12 @@ class Receipts:
 
     def mistaken_for(self, recall: Recall | None, request: str, /) -> str | None:
         """The id of the recall that was made lately for `request`, where that is another task than that of `recall`."""
-        if recall is None or not (asked := plain_task(request)) or asked in plain_task(recall.task):
+        if (
+            recall is None
+            or max(len(request), len(recall.task)) > _LONGEST
+            or not (asked := plain_task(request))
+            or asked in plain_task(recall.task)
+        ):
             return None
         own = self._latest.get((recall.scope, asked))
         return None if own == recall.id or plain_task(recall.task) in asked else own

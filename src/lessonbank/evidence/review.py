@@ -145,18 +145,18 @@ def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:
 
 
 def missing_differs(episodes: Episodes, /) -> Flags:
-    """By unit: whether an outcome goes missing likelier on one side, of it or of what covers it.
+    """By unit: whether an outcome goes missing likelier on one side.
 
-    A lesson has no verdict where its group or memory as a whole has none: there it shows first. One bank in twenty says
-    so by mistake.
+    Where its group or memory as a whole has no verdict, a lesson needs as little evidence of it as memory as a whole:
+    else it would get a verdict before. One bank in twenty says so by mistake.
     """
     if episodes.known.all():
         return np.zeros(len(episodes.units), np.bool_)
     won = tally(missing_scores(episodes))
-    differs = np.maximum(log_e(won, helps=True), log_e(won, helps=False)) >= shown_from(episodes)
-    covered = [unit for unit, parents in enumerate(episodes.parents) if differs[list(parents)].any()]
-    differs[covered] = True
-    return differs | differs[0]
+    log, least = np.maximum(log_e(won, helps=True), log_e(won, helps=False)), shown_from(episodes)
+    differs = log >= least
+    within = np.array([differs[[0, *parents]].any() for parents in episodes.parents], np.bool_)
+    return differs | (within & (log >= least[0]))
 
 
 def left_out(episodes: Episodes, /) -> int:

@@ -327,6 +327,7 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "apply": _apply,
     "get": lambda t, c: t.store.get(t.id("e", c), scope=t.scope),
     "owner": lambda t, c: t.store.owner(t.lesson_id(c), scope=t.scope),
+    "owners": lambda t, c: t.store.owners([t.lesson_id(c), t.lesson_id(c)], scope=t.scope),
     "scan": lambda t, c: collected(t.store.scan(scope=t.scope)),
     "nearest": _nearest,
     "search": _search,
