@@ -212,7 +212,7 @@ class AsyncReasoningBank:
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search = Trusted(self._retriever, "corroborated") if a_flag(trusted, "trusted=") else self._retriever
+        search = _of_active(self._retriever, a_flag(trusted, "trusted="))
         recall, found = await self._found(task, search, self._ledger, limit=limit)
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
@@ -255,7 +255,7 @@ class AsyncReasoningBank:
             if self._trying is None:
                 raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
             search, words = self._trying(tried)
-        search = Trusted(search, "corroborated") if tried.trusted else search
+        search = _of_active(search, tried.trusted)
         recall, found = await self._found(task, search, Unmeasured(), limit=tried.limit or self.limit, words=words)
         recall = await with_reason(recall, found, self.store)
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
@@ -620,7 +620,7 @@ class AsyncReasoningBank:
     async def _recall_for_trial(self, task: str, *, trusted: bool) -> Recall:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
-        search = Trusted(self._retriever, "corroborated") if trusted else self._retriever
+        search = _of_active(self._retriever, trusted)
         found = await search(await self._intake.task(task), scope=self.scope, limit=self.limit)
         found = await self._ledger.prefer(found, scope=self.scope)
         found = one_side(found, recall_id="", drawn=False).found
@@ -1136,6 +1136,11 @@ class AsyncReasoningBank:
             keep_runs=self._keep_runs,
             topics=self._topics,
         )
+
+
+def _of_active(search: Retriever, trusted: bool, /) -> Retriever:
+    """`search`, which with `trusted` shows only lessons that are active."""
+    return Trusted(search, "corroborated") if trusted else search
 
 
 def _noted(record: T, notes: tuple[str, ...]) -> T:
