@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -405,13 +406,7 @@ async def test_changing_the_embedder_embeds_the_records_again() -> None:
     async with await lessonbank.connect_async(":memory:", embedder="lexical", **grouped(**options)) as bank:
         await bank.learn(run(), outcome="success")
         changed = AsyncReasoningBank(
-            bank.store,
-            scope="t",
-            retriever=DenseRetriever(bank.store, HashingEmbedder()),
-            judge=bank._judge,
-            extractor=bank._extractor,
-            consolidator=bank._consolidator,
-            injector=bank._injector,
+            bank.store, replace(bank.parts, retriever=DenseRetriever(bank.store, HashingEmbedder())), scope="t"
         )
         seen: list[int] = []
         assert await changed.admin.reindex(progress=seen.append) == 1

@@ -151,7 +151,7 @@ async def test_a_bank_without_a_model_and_an_embedder_says_that_it_asks_none(tru
     async with await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", safety=Safety(trust=trust)
     ) as bank:
-        assert not asks_model(bank._consolidator)  # pyright: ignore[reportPrivateUsage]
+        assert not asks_model(bank.parts.consolidator)
 
 
 async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_server_is() -> None:

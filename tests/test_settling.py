@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -79,15 +80,7 @@ async def test_what_a_call_paid_for_is_reported_even_when_another_was_quicker(ba
         await bank.learn(trajectory, outcome="success")
         return Extraction(usage=Usage(requests=3))
 
-    slower = AsyncReasoningBank(
-        bank.store,
-        scope="t",
-        retriever=bank._retriever,
-        judge=bank._judge,
-        extractor=extract,
-        consolidator=bank._consolidator,
-        injector=bank._injector,
-    )
+    slower = AsyncReasoningBank(bank.store, replace(bank.parts, extractor=extract), bank.options, scope="t")
     learned = await slower.learn(trajectory, outcome="success")
     assert learned.known == (trajectory.id,)
     assert learned.usage.requests == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -613,7 +614,7 @@ async def merging_bank(trust: TrustPolicy, **more: Any) -> Any:
 async def test_one_writer_who_has_lessons_merged_does_not_become_two() -> None:
     async with await merging_bank("witnessed", writer="mallory") as bank:
         for text, task in zip((PORTAL, MERGED["near"], MERGED["both"]), TASKS, strict=False):
-            bank._extractor = Taught(a_lesson(text))
+            bank.parts = replace(bank.parts, extractor=Taught(a_lesson(text)))
             await taught(bank, task)
         assert "active" not in await states(bank)
         assert not await shown(bank)
@@ -622,6 +623,6 @@ async def test_one_writer_who_has_lessons_merged_does_not_become_two() -> None:
 async def test_an_approved_lesson_is_not_hidden_by_one_that_is_near_it() -> None:
     async with await merging_bank("reviewed") as bank:
         await bank.lessons.approve((await taught(bank, TASKS[0])).lessons[0].id, by="ana")
-        bank._extractor = Taught(a_lesson(MERGED["near"]))
+        bank.parts = replace(bank.parts, extractor=Taught(a_lesson(MERGED["near"])))
         learned = await taught(bank, TASKS[1])
         assert await shown(bank), [change.kind for change in learned.changes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ async def test_consolidating_by_hand_meets_a_changed_bank_too_and_tells_the_hook
         held.left = [lambda: theirs.lessons.retire(old.id, reason="first")]
         assert [c.kind for c in await mine.consolidate(new)] == ["add"]
         stubborn = Interrupted(refused_retire(old.id))
-        mine._consolidator = stubborn
+        mine.parts = replace(mine.parts, consolidator=stubborn)
         again = new.model_copy(update={"id": "again", "lessons": ()})
         assert [c.kind for c in await mine.consolidate(again)] == ["add"]
         assert stubborn.asked == TRIES
@@ -230,7 +231,7 @@ async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str
     store = await filled()
     events: list[Event] = []
     async with await lessonbank.connect_async(":memory:", **grouped(hooks=[events.append], **OPTIONS)) as bank:
-        bank.store, bank._consolidator = store, policies(store)[name]
+        bank.store, bank.parts = store, replace(bank.parts, consolidator=policies(store)[name])
         empty = Lesson(title="Empty search", content=NEAR)
         new = Experience(scope="t", task="find the receipt of the invoice", lessons=(empty,))
         before = await bank.history.list()
@@ -264,7 +265,7 @@ async def test_what_a_merge_asks_of_a_model_is_part_of_the_usage_however_it_ends
         options: dict[str, Any] = {**OPTIONS, "model": {"extractor": model}, "consolidation": "merge_similar"}
         async with await lessonbank.connect_async(":memory:", **grouped(extractor=drawing(OLD), **options)) as bank:
             assert (await bank.learn(run("find the invoice"), outcome="success")).usage == Usage()
-            bank._extractor = drawing(NEAR)
+            bank.parts = replace(bank.parts, extractor=drawing(NEAR))
             learned = await bank.learn(run(), outcome="success")
         assert [type(change) for change in learned.changes] == kinds
         asked = 0 if isinstance(reply, ModelError) else 1

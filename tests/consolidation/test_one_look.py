@@ -10,6 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
+from lessonbank.bank.parts import BankParts
 from lessonbank.contracts.ports import Retriever, Store
 from lessonbank.learning.consolidation import Recognise
 from lessonbank.learning.topics import TopicsByWords
@@ -54,16 +55,15 @@ async def learned(bank: AsyncReasoningBank, retriever: Callable[[Store], Retriev
     """What a bank that knows five such tasks searches for while it learns the sixth."""
     counting = Counting(bank.store)
     store = cast("Store", counting)
-    watched = AsyncReasoningBank(
-        store,
-        scope="t",
+    parts = BankParts(
         retriever=retriever(store),
-        judge=bank._judge,
-        extractor=bank._extractor,
+        injector=bank.parts.injector,
+        judge=bank.parts.judge,
+        extractor=bank.parts.extractor,
         consolidator=Recognise(retriever(store)),
-        injector=bank._injector,
         topics=TopicsByWords(store),
     )
+    watched = AsyncReasoningBank(store, parts, scope="t")
     for number in range(5):
         await watched.learn(run(number), outcome="success")
     counting.asked.clear()

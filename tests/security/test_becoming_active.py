@@ -74,7 +74,7 @@ async def measured_to_help(bank: AsyncReasoningBank, _: Path) -> None:
         await bank.store.apply([], scope=SCOPE, writer="w", settlement=told)
     for number in range(21):
         recall = await bank.retrieve(f"Sort letter {number}")
-        await bank._ledger.settled(scope=SCOPE)
+        await bank.parts.ledger.settled(scope=SCOPE)
 
 
 async def imported(bank: AsyncReasoningBank, folder: Path) -> None:

@@ -29,19 +29,18 @@ from lessonbank._base.checks import (
     shown,
 )
 from lessonbank._base.locks import ScopeLocks
-from lessonbank.contracts.agents import AnyAgent, Verifier, check_calls
+from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.events import (
     Consolidated,
     Event,
     Extracted,
     ExtractionFailed,
-    Hook,
     Judged,
     Retrieved,
     Reviewed,
     Settled,
 )
-from lessonbank.contracts.ports import Consolidator, Extractor, Judge, LanguageModel, Retriever, Store, Vectors
+from lessonbank.contracts.ports import Consolidator, Extractor, Retriever, Store, Vectors
 from lessonbank.contracts.records import (
     RECALL,
     UNFINISHED,
@@ -70,7 +69,6 @@ from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import identity_of, seal, teller_of
-from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
@@ -89,7 +87,7 @@ from lessonbank.learning.handed_in import (
     with_metadata,
     with_submission,
 )
-from lessonbank.learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
+from lessonbank.learning.judging import error_verdict, judged, truth_verdict, unknown
 from lessonbank.learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
 from lessonbank.learning.prior_runs import (
     PriorRuns,
@@ -101,12 +99,8 @@ from lessonbank.learning.prior_runs import (
 )
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, settled_otherwise, told_by
 from lessonbank.learning.shown_texts import texts_shown
-from lessonbank.learning.topics import Topics, in_topics
-from lessonbank.matts.design import Design, Examining, Mode, Selection
-from lessonbank.matts.result import Scaled
-from lessonbank.matts.rollouts import Progress
-from lessonbank.matts.runner import BankMemory, ScaledTask
-from lessonbank.matts.scaler import Scaler
+from lessonbank.learning.topics import in_topics
+from lessonbank.matts.scale import scale
 from lessonbank.search.contests import one_side, remember
 from lessonbank.search.emptiness import with_reason
 from lessonbank.search.injection import Injector
@@ -118,10 +112,11 @@ from lessonbank.trials.trial import Tasks, try_again
 
 from .attempt import AsyncAttempt
 from .hooks import call_hooks
+from .parts import BankOptions, BankParts
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 from .views.reflecting import LEAST_RUNS, Reflecting
 from .views.retention import days_to_keep
-from .views.trying import Tried, Trying
+from .views.trying import Tried
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
@@ -134,60 +129,17 @@ _STALE_TRIES: Final = 5
 class AsyncReasoningBank:
     """Remembers what an agent learned, and recalls it for the next task. Made by `lessonbank.connect_async`."""
 
-    def __init__(
-        self,
-        store: Store,
-        /,
-        *,
-        scope: str,
-        retriever: Retriever,
-        judge: Judge,
-        extractor: Extractor,
-        consolidator: Consolidator,
-        injector: Injector,
-        trying: Trying | None = None,
-        one_wording: bool = False,
-        compares: bool = False,
-        reflector: LanguageModel | None = None,
-        reflect_every: int | None = None,
-        ledger: Ledger | None = None,
-        topics: Topics | None = None,
-        limit: int = 1,
-        writer: str = "learn",
-        trust_names: bool = False,
-        hooks: Sequence[Hook] = (),
-        intake: IntakeFilter | None = None,
-        scaler: Scaler | None = None,
-        success_at: float = SUCCESS_AT,
-        pays: bool = True,
-        keep_runs: float | None = None,
-        submits_here: bool = True,
-        observe: bool = False,
-        off: bool = False,
-        settings: Mapping[str, object] | None = None,
-    ) -> None:
-        self.store, self.scope, self.limit = store, check_scope(scope), limit
-        self.writer = checked_name(writer, what="writer=")
+    def __init__(self, store: Store, parts: BankParts, options: BankOptions | None = None, /, *, scope: str) -> None:
+        self.store, self.parts, self.scope = store, parts, check_scope(scope)
+        self.options = options or BankOptions()
+        self.writer, self.settings = self.options.writer, dict(self.options.settings)
         self._key: str | None = None
         self._teller: str | None = None
-        self._trust_names, self._is_named = trust_names, False
-        self.settings = dict(settings or {})
-        self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
-        self._trying = trying
-        self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
-        self._consolidator_asks = asks_model(consolidator)
-        # What decides where the bank changes faster than its consolidator.
-        self._appending = OneWording(append, store) if one_wording else append
-        self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
-        self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
-        self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
-        self._reflector, self._reflect_every = reflector, reflect_every
-        self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
-        self._learning, self._compares = set[asyncio.Task[None]](), compares
-        self._is_scoped = False
-        self._keep_runs, self._forgotten = keep_runs, dict[str, tuple[date, float]]()
+        self._is_named = self._is_scoped = False
+        self._receipts, self._locks, self._commits = Receipts(store), ScopeLocks(), Counter[str]()
+        self._fitting, self._learning = set[str](), set[asyncio.Task[None]]()
+        self._forgotten = dict[str, tuple[date, float]]()
         self._retained = dict[tuple[str, str | None], date]()
-        self._receipts, self._submits_here = Receipts(store), submits_here
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -208,13 +160,13 @@ class AsyncReasoningBank:
         If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
         Raises UsageError, StoreError.
         """
-        told, limit, begun = a_mapping(metadata), maybe_count(limit) or self.limit, perf_counter()
-        task = await self._intake.task(a_text(task, "the task", blank=False))
-        if self._off:
+        told, limit, begun = a_mapping(metadata), maybe_count(limit) or self.options.limit, perf_counter()
+        task = await self.parts.intake.task(a_text(task, "the task", blank=False))
+        if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search = _of_active(self._retriever, a_flag(trusted, "trusted="))
-        recall, found = await self._found(task, search, self._ledger, limit=limit)
-        recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
+        search = _of_active(self.parts.retriever, a_flag(trusted, "trusted="))
+        recall, found = await self._found(task, search, self.parts.ledger, limit=limit)
+        recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
@@ -233,7 +185,7 @@ class AsyncReasoningBank:
         assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
         sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
         found = sides.found
-        recall = (words or self._injector).recall(
+        recall = (words or self.parts.injector).recall(
             found,
             id=recall_id,
             task=task,
@@ -247,16 +199,18 @@ class AsyncReasoningBank:
 
     async def _preview(self, task: str, tried: Tried) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
-        task = await self._intake.task(task)
-        if self._off:
+        task = await self.parts.intake.task(task)
+        if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search, words = self._retriever, self._injector
+        search, words = self.parts.retriever, self.parts.injector
         if not tried.is_own:
-            if self._trying is None:
+            if self.parts.previews is None:
                 raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
-            search, words = self._trying(tried)
+            search, words = self.parts.previews(tried)
         search = _of_active(search, tried.trusted)
-        recall, found = await self._found(task, search, Unmeasured(), limit=tried.limit or self.limit, words=words)
+        recall, found = await self._found(
+            task, search, Unmeasured(), limit=tried.limit or self.options.limit, words=words
+        )
         recall = await with_reason(recall, found, self.store)
         return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
 
@@ -281,13 +235,13 @@ class AsyncReasoningBank:
         A run that was learned before adds no lesson, but a later outcome corrects its verdict and its receipt. A
         pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
         """
-        if self._off:
+        if self.options.off:
             return Learned(notes=(OFF,))
         metadata = a_mapping(metadata)
         who = await self._identity()  # a wrong key costs no model
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
-        truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
         swapped = self._swapped(receipt, runs)
         receipt, refused = await own_receipt(self.store, receipt, prior)
@@ -311,7 +265,7 @@ class AsyncReasoningBank:
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         who = await self._identity() if who is None else who
-        new = with_metadata(await self._intake.runs(prior.new), metadata)
+        new = with_metadata(await self.parts.intake.runs(prior.new), metadata)
         if waited := await self._keep(new, truths, receipt, who=who):
             if teller := await self._earlier_teller(waited, who) if len(waited) == len(new) else None:
                 return _noted(await self._learn_as(teller, prior.handed_in), stays_as_told(waited, truths))
@@ -362,14 +316,14 @@ class AsyncReasoningBank:
         for note in unmeasured:
             log.warning("%s", note)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
-        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        kept = with_metadata(await self._intake.runs(runs), a_mapping(metadata))
-        waited = await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self._submits_here else 0.0)
+        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
+        kept = with_metadata(await self.parts.intake.runs(runs), a_mapping(metadata))
+        waited = await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self.options.submits_here else 0.0)
         known = await self.store.learned([run.id for run in waited], scope=self.scope) if waited else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
             told = [(run, truths[run.id]) for run in kept if run.id in known]
             await self.learn([run for run, _ in told], recall=receipt, outcome=cast("Any", [one for _, one in told]))
-        if self._submits_here and len(known) < len(kept):
+        if self.options.submits_here and len(known) < len(kept):
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
@@ -431,19 +385,19 @@ class AsyncReasoningBank:
         """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
         recall = next(filter(None, map(submitted_recall, waited)), None)
         receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
-        return truths_with_submitted(truths, waited, success_at=self._success_at), receipt
+        return truths_with_submitted(truths, waited, success_at=self.options.success_at), receipt
 
     async def _hand_in(
         self,
         runs: Sequence[Trajectory],
-        outcome: Sequence[Outcome] | None,
-        reward: Sequence[float] | None,
-        recall: Recall | None,
         /,
+        *,
+        recall: Recall | None,
+        outcome: Sequence[Outcome],
+        reward: Sequence[float],
     ) -> None:
-        """Put redacted runs on disk, to be learned later."""
         receipt, _ = await self._receipts.returned(recall, scope=self.scope)
-        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
         await self._keep(runs, truths, receipt, who=await self._identity())
 
     async def keep_unfinished(
@@ -465,24 +419,24 @@ class AsyncReasoningBank:
         run = await run_from(source, task=task)
         named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
         told = {**a_mapping(metadata), **named, UNFINISHED: True}
-        await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
+        await self.store.keep(with_metadata(await self.parts.intake.runs([run]), told), scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        run = (await self._intake.runs([await run_from(source, task=task)]))[0]
-        truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
-        if self._off and truth is None:
+        run = (await self.parts.intake.runs([await run_from(source, task=task)]))[0]
+        truth = truth_verdict(outcome=outcome, reward=reward, success_at=self.options.success_at)
+        if self.options.off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
         return (await self._judged(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = several(attempts, "extract", Run)
-        if self._off:
+        if self.options.off:
             return Extraction(notes=(OFF,))
-        return await self._drawn(await self._intake.attempts(attempts))
+        return await self._drawn(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
@@ -497,13 +451,13 @@ class AsyncReasoningBank:
             )
         if self._handle.skips("consolidate"):
             return ()
-        experience = taught_by(await self._intake.experience(experience), await self._identity())
-        if self._consolidator_asks and (misfit := await self._misfit(experience.task)):
+        experience = taught_by(await self.parts.intake.experience(experience), await self._identity())
+        if asks_model(self.parts.consolidator) and (misfit := await self._misfit(experience.task)):
             raise misfit
         if dry_run:
-            return (await self._decided(self._consolidator, experience, earlier=None, costs=[]))[0]
+            return (await self._decided(self.parts.consolidator, experience, earlier=None, costs=[]))[0]
         (changes, _, unembedded), notes = await retry_on_conflict(
-            lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
+            lambda policy: self._commit(policy, experience, costs=[]), self.parts.consolidator, last=self._last_resort
         )
         self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
@@ -532,8 +486,8 @@ class AsyncReasoningBank:
         the intervals. Raises UsageError, StoreError.
         """
         level = a_share(level, "level", least=0.5, below=1.0)
-        found = await self._ledger.lift(scope=self.scope, level=level)
-        return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
+        found = await self.parts.ledger.lift(scope=self.scope, level=level)
+        return found.model_copy(update={"notes": (*found.notes, OFF)}) if self.options.off else found
 
     async def trial(
         self,
@@ -596,7 +550,7 @@ class AsyncReasoningBank:
         """
         return await try_again(
             self.store,
-            self._injector,
+            self.parts.injector,
             tasks,
             agent,
             recaller=partial(self._recall_for_trial, trusted=a_flag(trusted, "trusted=")),
@@ -620,18 +574,18 @@ class AsyncReasoningBank:
     async def _recall_for_trial(self, task: str, *, trusted: bool) -> Recall:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
-        search = _of_active(self._retriever, trusted)
-        found = await search(await self._intake.task(task), scope=self.scope, limit=self.limit)
-        found = await self._ledger.prefer(found, scope=self.scope)
+        search = _of_active(self.parts.retriever, trusted)
+        found = await search(await self.parts.intake.task(task), scope=self.scope, limit=self.options.limit)
+        found = await self.parts.ledger.prefer(found, scope=self.scope)
         found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        recall = self._injector.recall(
+        recall = self.parts.injector.recall(
             found,
             id=digest("\n".join((self.scope, task, *words)))[:32],
             task=task,
             scope=self.scope,
-            retriever=self._retriever.name,
-            space=self._retriever.space,
+            retriever=self.parts.retriever.name,
+            space=self.parts.retriever.space,
         )
         return recall.model_copy(update={"kept": False})
 
@@ -658,104 +612,17 @@ class AsyncReasoningBank:
         asked = maybe_text(topic, "topic=")
         a_flag(dry_run, "dry_run=")
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
-        if self._off:
+        if self.options.off:
             return Reflected(notes=(OFF,))
-        if self._reflector is None:
+        if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
-        return await Reflecting(self._handle, self._reflector).over(asked, runs=runs, budget=budget, dry_run=dry_run)
+        return await Reflecting(self._handle, self.parts.reflector).over(
+            asked, runs=runs, budget=budget, dry_run=dry_run
+        )
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
-    async def scale(
-        self,
-        task: str,
-        agent: AnyAgent,
-        /,
-        *,
-        k: int = 3,
-        mode: Mode = "parallel",
-        verify: Verifier | None = None,
-        memory: bool = True,
-        learn: bool = True,
-        labels: bool | None = None,
-        choose: Selection = "auto",
-        examine: Examining = "act",
-        confirm: int = 2,
-        concurrency: int | None = None,
-        tokens: int | None = None,
-        cost: float | None = None,
-        seconds: float | None = None,
-        seed: int = 0,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> Scaled:
-        """Let the agent do `task` up to `k` times under one recall, choose the best run, and learn from all of them.
-
-        This is memory-aware test-time scaling (paper section 3.3). A run that raises is a failed attempt (an agent that
-        returns a `Trajectory` with `error=` keeps its steps). Every run is on disk as soon as it ends. When memory
-        fails, the agent works without it and `notes` says so. `print` the result, or read its fields.
-
-        Args:
-            agent: `(task, memory)` to a trajectory or its messages, async or not. Where it has parameters of these
-                names, it gets `seed` (`seed` + 0, 1, …), and in re-examinations `check` (what to do, and the record of
-                the run before) and `previous` (that run).
-            k: the largest number of runs; the first counts, so 1 is no scaling.
-            mode: `parallel`: independent runs and one contrast of all. `sequential`: each run re-examines the one
-                before. `vanilla`: independent runs, each learned from alone, in their order: the paper's control.
-            verify: the world's check of a run, asked as soon as it ends: success or not, a score from 0 to 1, or an
-                outcome. It beats the judge, and is not asked about a run that was stopped by an error.
-            memory: `False` for the control without memory: nothing is recalled, shown, kept or learned.
-            learn: `False` to leave the bank as it is: the runs are only judged, and the recall stays unsettled.
-            labels: whether the contrast is told how each run ended; `None` as the profile does (the paper's hides it).
-            choose: `model` compares the runs, by the paper's criteria; `verdicts` takes the likeliest success and asks
-                nobody; `auto`: a model where the bank has one. In sequential mode the last sound run is taken.
-            examine: in sequential mode `act`: the agent is called again, with the check in `check=`, or after the
-                memory if it does not take that. `rewrite`: a model rewrites the answer and nothing is done.
-            confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
-                run without an answer, all that it did.
-            concurrency: how many runs are made at once; by default at most 8. Under a budget of tokens or money one
-                goes first, then as many of these as the budget holds by what they cost so far, unless this says
-                otherwise.
-            tokens: what all runs together may use. Once it is spent no run begins, and what is under way is finished.
-            cost: the same in US dollars. Judging and learning come on top.
-            seconds: the same in time. What is under way then is cut off and is a failed attempt, except for a plain
-                function, which cannot be cut off.
-            limit: how many experiences the recall draws on.
-            trusted: show only active lessons, as `retrieve(trusted=True)` does.
-            metadata: kept with the recall.
-            progress: called after every run. What it raises ends the whole.
-
-        Raises:
-            UsageError: an argument that cannot be, or a verifier that returns no outcome.
-        """
-        design = Design(
-            k=k,
-            mode=mode,
-            memory=a_flag(memory, "memory=") and not self._off,
-            learn=a_flag(learn, "learn=") and not self._off,
-            labels=labels,
-            choose=choose,
-            examine=examine,
-            confirm=confirm,
-            concurrency=concurrency,
-            tokens=tokens,
-            cost=cost,
-            seconds=seconds,
-            seed=seed,
-        )
-        task, limit = a_text(task, "the task", blank=False), maybe_count(limit)
-        check_calls(agent, verify=verify, progress=progress)
-        if design.asks_model and self._scaler.model is None:
-            raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
-        bank, notes = self._labelled(labels)
-        notes += [OFF] if self._off else []
-        options = {"limit": limit, "trusted": a_flag(trusted, "trusted="), "metadata": a_mapping(metadata)}
-        memory_of = BankMemory(bank, bank._intake, options, bank._hand_in)
-        scaling = ScaledTask(memory_of, self._scaler, design, self.scope, notes)
-        with self._intake.in_force():
-            return await scaling.run(task, agent, verifier=verify, progress=progress)
+    scale = scale
 
     # -- handles and views --------------------------------------------------------------------------------------------
 
@@ -845,7 +712,7 @@ class AsyncReasoningBank:
         Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
         """
-        if not self._pays or self.scope in self._fitting:
+        if not self.parts.asks_model or self.scope in self._fitting:
             return None
         try:
             misfit = await self._handle.misfit(task)
@@ -859,13 +726,13 @@ class AsyncReasoningBank:
         verdict = truth or error_verdict(run)
         if misfit and not verdict:
             verdict = unknown(quoted(misfit), error=misfit.code)
-        with self._intake.in_force():
-            verdict = verdict or await judged(self._judge, run)
-        return Run(trajectory=run, verdict=await self._intake.reply(verdict))
+        with self.parts.intake.in_force():
+            verdict = verdict or await judged(self.parts.judge, run)
+        return Run(trajectory=run, verdict=await self.parts.intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
         extractor = await self._knowing(attempts)
-        with self._intake.in_force():
+        with self.parts.intake.in_force():
             drawn = await extractor(attempts)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
             own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
@@ -875,23 +742,23 @@ class AsyncReasoningBank:
 
     async def _drawn_again(self, attempts: Sequence[Run]) -> Extraction:
         """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
-        with self._intake.in_force():
-            drawn = await self._extractor(attempts)
+        with self.parts.intake.in_force():
+            drawn = await self.parts.extractor(attempts)
         return await self._admitted(drawn, attempts, None)
 
     async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
-        return await self._intake.lessons(drawn, attempts, shown=shown)
+        return await self.parts.intake.lessons(drawn, attempts, shown=shown)
 
     async def _knowing(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
-        knowing = attribute(self._extractor, "knowing") if self._compares and attempts else None
+        knowing = attribute(self.parts.extractor, "knowing") if self.options.shows_known and attempts else None
         if knowing is None:
-            return self._extractor
+            return self.parts.extractor
         found = await self.store.search(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)  # embeds nothing
         near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
-        return knowing(list(near.values())[:KNOWN]) if near else self._extractor
+        return knowing(list(near.values())[:KNOWN]) if near else self.parts.extractor
 
     async def _extracted(
         self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
@@ -904,7 +771,7 @@ class AsyncReasoningBank:
         try:
             return await self._drawn(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
-            return await self._intake.reply(nothing_drawn(error)), error
+            return await self.parts.intake.reply(nothing_drawn(error)), error
 
     async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
@@ -922,7 +789,9 @@ class AsyncReasoningBank:
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
 
-        (learned, settlement, event), notes = await retry_on_conflict(once, self._consolidator, last=self._appending)
+        (learned, settlement, event), notes = await retry_on_conflict(
+            once, self.parts.consolidator, last=self._last_resort
+        )
         notes += self._tell(event, notes=notes) if event else ()
         learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return _noted(learned, notes), settlement
@@ -945,8 +814,7 @@ class AsyncReasoningBank:
         scope = experience.scope
         decide_now = partial(self._decided, policy, experience, earlier=earlier, costs=costs)
         apply = partial(self._applied, experience, earlier=earlier, result=result, who=who)
-        asks = self._consolidator_asks if policy is self._consolidator else asks_model(policy)
-        if not asks and not (self._topics and self._topics.asks_model):
+        if not asks_model(policy) and not (self.parts.topics and self.parts.topics.asks_model):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(scope):
                 changes, sorting = await decide_now()
@@ -965,11 +833,11 @@ class AsyncReasoningBank:
     ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
         with one_look():
-            with self._locks.deciding(experience.scope), self._intake.in_force():
+            with self._locks.deciding(experience.scope), self.parts.intake.in_force():
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            changes = replacing(earlier, await self._intake.changes(told, given=experience))
-            changes, usage, notes = await in_topics(self._topics, changes)
+            changes = replacing(earlier, await self.parts.intake.changes(told, given=experience))
+            changes, usage, notes = await in_topics(self.parts.topics, changes)
         costs.append(usage)
         return changes, notes
 
@@ -1002,7 +870,7 @@ class AsyncReasoningBank:
             settlement=settlement,
             unlearned=result.ids if result else (),
             unchanged=[earlier] if earlier else [],
-            one_wording=self._one_wording,
+            one_wording=self.options.unique_wording,
         )
         self._commits[experience.scope] += 1
         await remember(self.store, brought, scope=experience.scope)
@@ -1038,7 +906,7 @@ class AsyncReasoningBank:
         if settlement is None:
             return learned
         notes = self._tell(Settled(settlement=settlement))
-        acted = await self._ledger.settled(scope=settlement.scope)
+        acted = await self.parts.ledger.settled(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self._tell(reviewed, notes=acted.notes)
@@ -1047,9 +915,9 @@ class AsyncReasoningBank:
     async def _reflected(self, learned: Learned) -> Learned:
         """`learned`, and what looking back over its topic gave, where it is time to."""
         named = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
-        if not self._reflect_every or self._reflector is None or named is None:
+        if not self.options.reflect_every or self.parts.reflector is None or named is None:
             return learned
-        if (await self.store.counts(scope=self.scope)).experiences % self._reflect_every:
+        if (await self.store.counts(scope=self.scope)).experiences % self.options.reflect_every:
             return learned
         try:
             told = await self.reflect(topic=named)
@@ -1062,11 +930,11 @@ class AsyncReasoningBank:
     async def _forget_old_runs(self) -> tuple[str, ...]:
         """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked."""
         today = datetime.now(UTC).date()
-        if self._off or self._retained.get((self.scope, self._key)) == today:
+        if self.options.off or self._retained.get((self.scope, self._key)) == today:
             return ()
         self._retained[self.scope, self._key] = today
         try:
-            days, notes = await days_to_keep(self.store, self._keep_runs, name=self.writer, key=self._key)
+            days, notes = await days_to_keep(self.store, self.options.keep_runs, name=self.writer, key=self._key)
             if days is not None and self._forgotten.get(self.scope) != (today, days):
                 self._forgotten[self.scope] = today, days
                 before = datetime.now(UTC) - timedelta(days=days)
@@ -1077,17 +945,20 @@ class AsyncReasoningBank:
 
     async def _corrected(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
-        prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
+        prior, verdict = (
+            await find_prior_runs(self.store, [run], scope=self.scope),
+            await self.parts.intake.reply(verdict),
+        )
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
-        why = await self._intake.sentence(reason)
+        why = await self.parts.intake.sentence(reason)
         return await self._correct(prior, prior.recall, {run.id: verdict}, by=(by, why))
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
         if self._teller is not None:
             return self._teller
-        trusted = self._trust_names and self._is_named
+        trusted = self.options.trust_names and self._is_named
         return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
 
     async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
@@ -1098,20 +969,14 @@ class AsyncReasoningBank:
         return await bank.learn(runs, **told)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
-        if not self._hooks:
+        if not self.parts.hooks:
             return ()
-        return tuple(note for event in events for note in call_hooks(self._hooks, event, notes=notes))
+        return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
 
-    def _labelled(self, labels: bool | None) -> tuple[Self, list[str]]:
-        """This bank, with an extractor whose contrast shows how runs ended, or hides it; or why that cannot be."""
-        if labels is None:
-            return self, []
-        relabel = attribute(self._extractor, "labelled")
-        if relabel is None:
-            return self, ["labels= changed nothing: this bank's extractor cannot be told whether to show outcomes"]
-        bank = copy(self)
-        bank._extractor = relabel(labels)
-        return bank, []
+    @property
+    def _last_resort(self) -> Consolidator:
+        """What decides where the bank changes faster than its consolidator."""
+        return OneWording(append, self.store) if self.options.unique_wording else append
 
     @property
     def _handle(self) -> Handle:
@@ -1120,21 +985,21 @@ class AsyncReasoningBank:
             scope=self.scope,
             writer=self.writer,
             key=self._key,
-            retriever=self._retriever,
-            ledger=self._ledger,
-            intake=self._intake,
-            limit=self.limit,
+            retriever=self.parts.retriever,
+            ledger=self.parts.ledger,
+            intake=self.parts.intake,
+            limit=self.options.limit,
             learn_as=self._learn_as,
             correct=self._corrected,
             draw=self._drawn_again,
-            pays=self._pays,
+            pays=self.parts.asks_model,
             preview=self._preview,
             is_scoped=self._is_scoped,
-            off=self._off,
-            one_wording=self._one_wording,
+            off=self.options.off,
+            one_wording=self.options.unique_wording,
             corroborates=self.settings.get("trust") == "corroborated",
-            keep_runs=self._keep_runs,
-            topics=self._topics,
+            keep_runs=self.options.keep_runs,
+            topics=self.parts.topics,
         )
 
 

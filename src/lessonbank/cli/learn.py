@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from lessonbank import importers
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import named
+from lessonbank._base.extensions import extension_names
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Json, Outcome
 from lessonbank.errors import FormatError, ModelUnavailable, printable
@@ -147,7 +148,8 @@ def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bo
         raise typer.BadParameter("the model judges, or --outcome says it: not both", param_hint="--judge")
     if judge_all and not model:
         raise typer.BadParameter("it needs a model: name one with --model", param_hint="--judge")
-    if format not in (known := ("auto", *(name for name, _ in importers.FORMATS))):
+    known = ("auto", *(name for name, _ in importers.FORMATS), *extension_names(importers.EXTENSIONS))
+    if format not in known:
         raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--format")
     if missing := [f for f in files if not f.exists()]:
         raise typer.BadParameter(f"there is no file {named(missing[0])}", param_hint="FILES")

@@ -30,7 +30,7 @@ from lessonbank.errors import UsageError
 
 if TYPE_CHECKING:
     from .events import Hook
-    from .ports import Admission, Consolidator, Extractor, Judge, LanguageModel, Redactor, Retriever
+    from .ports import Admission, Consolidator, Extractor, Judge, LanguageModel, Redactor, Retriever, Store
     from .withholding import Withholding
 
 T = TypeVar("T")
@@ -316,7 +316,7 @@ _OF_RETRIEVERS = ("name", "space", "index", "catch_up")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts of your own in the place of the standard ones. Each takes what its protocol in `protocols` says.
+    """Parts of your own in the place of the standard ones. Each takes what its protocol in `contracts.ports` says.
 
     Raises:
         UsageError: a part that cannot be called.
@@ -325,7 +325,8 @@ class Parts:
     judge: Judge | None = None
     extractor: Extractor | None = None
     retriever: Retriever | None = None
-    consolidator: Consolidator | None = None
+    consolidator: Consolidator | Callable[[Store], Consolidator] | None = None
+    """A consolidator; or a class or function whose one argument is called `store`, which makes it over the bank's."""
     hooks: Sequence[Hook] = ()
     """Functions that are called with each event, after it happened."""
 

@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from lessonbank._base.atomic_write import belongs_to_database
 from lessonbank._base.checks import a_flag, a_path, is_a, named, shown
+from lessonbank._base.extensions import extension
 from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import LEADS_OUT, NOT_REGULAR
 from lessonbank.errors import FormatError
@@ -69,6 +71,8 @@ _ORDER: tuple[Format, ...] = (
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
 """Every format's name and what it is, in one line."""
+EXTENSIONS: Final = "lessonbank.importers"
+"""The group of entry points by which other distributions bring formats."""
 _SAMPLE = 20
 _MOST_IN_VAIN = 10_000
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp")
@@ -95,7 +99,9 @@ def read(
 
     Args:
         path: A file, a folder of files, or a BrowserGym result folder.
-        format: A name of `FORMATS`; `auto` finds out.
+        format: A name of `FORMATS`; `auto` finds out. Another name is that of an entry point in the group
+            `lessonbank.importers` of a distribution that is installed: a function of the path that gives `Imported`
+            and `Skipped`.
         success_at: The reward from which a run is a success, where the file gives no more than a reward.
         follow_links: Whether links in a folder may lead out of it. Those that stay inside are always read.
 
@@ -109,10 +115,13 @@ def read(
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
     wanted = str.__str__(format) if is_a(format, str) else ""
-    if wanted not in ("auto", *_BY_NAME):
+    foreign = None if wanted in ("auto", *_BY_NAME) else extension(EXTENSIONS, wanted)
+    if wanted not in ("auto", *_BY_NAME) and foreign is None:
         raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {named(place)}")
+    if foreign is not None:
+        return iter(foreign(place))
     if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
         return _folder(place, wanted, success_at, follow_links=follow_links)
     _check_file(place)

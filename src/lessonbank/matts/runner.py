@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -11,7 +11,6 @@ from typing import Any, Protocol, cast
 from lessonbank._base.aio import gather
 from lessonbank._base.plural import counted
 from lessonbank.contracts.agents import AnyAgent, Verifier
-from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
 from lessonbank.contracts.records.usage import usage_of
 from lessonbank.errors import UsageError
@@ -29,10 +28,9 @@ from .sequential import Examiner
 log = logging.getLogger("lessonbank")
 
 
-class Bank(Protocol):
+class Memory(Protocol):
     """The methods of a bank that scaling calls."""
 
-    store: Store
     scope: str
 
     async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
@@ -51,17 +49,26 @@ class Bank(Protocol):
         self, source: object, /, *, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict: ...
 
+    async def _hand_in(
+        self,
+        runs: Sequence[Trajectory],
+        /,
+        *,
+        recall: Recall | None,
+        outcome: Sequence[Outcome],
+        reward: Sequence[float],
+    ) -> None:
+        """Put runs without secrets on disk with what is known of them, to be learned later."""
+
 
 @dataclass(frozen=True, slots=True)
 class BankMemory:
     """What scaling needs of a bank, in one scope."""
 
-    bank: Bank
+    bank: Memory
     intake: IntakeFilter
     options: Mapping[str, Any]
     """How the one recall is asked for."""
-    hand_in: Callable[..., Awaitable[object]]
-    """Puts runs on disk with what is known of them, to be learned later."""
     _safe: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
 
     async def recall(self, task: str, /) -> Recall:
@@ -80,13 +87,14 @@ class BankMemory:
         """Put the runs of one group on disk with what is known of them, to be learned later."""
         new = [one.run for one in rollouts if one.run.id not in self._safe]
         self._safe.update({run.id: run for run in await self.safe(new)})
-        outcomes, rewards = [one.outcome for one in rollouts], [one.reward for one in rollouts]
-        await self.hand_in([self._safe[one.run.id] for one in rollouts], outcomes, rewards, recall)
+        outcomes, rewards = _truths(rollouts)
+        runs = [self._safe[one.run.id] for one in rollouts]
+        # A step of the loop and no call for users, who learn or submit.
+        await self.bank._hand_in(runs, recall=recall, outcome=outcomes, reward=rewards)  # pyright: ignore[reportPrivateUsage]
 
     async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
         """Judge, extract and consolidate: several runs are contrasted."""
-        outcomes = cast("list[Outcome]", [one.outcome for one in rollouts])
-        rewards = cast("list[float]", [one.reward for one in rollouts])
+        outcomes, rewards = _truths(rollouts)
         return await self.bank.learn([one.run for one in rollouts], recall=recall, outcome=outcomes, reward=rewards)
 
     async def judge(self, rollout: Rollout, /) -> Verdict:
@@ -260,6 +268,14 @@ class ScaledTask:
         log.warning("%s", told)
         self.notes.append(told)
         return told
+
+
+def _truths(rollouts: Sequence[Rollout]) -> tuple[list[Outcome], list[float]]:
+    """What is known of how runs ended; either may be `None` for a run."""
+    return (
+        cast("list[Outcome]", [one.outcome for one in rollouts]),
+        cast("list[float]", [one.reward for one in rollouts]),
+    )
 
 
 def _together(several: Sequence[Learned]) -> Learned:

@@ -7,15 +7,16 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, cast, get_args
 
 import anyio.to_thread
 
 from lessonbank._base.checks import called, is_a, one_of
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.ports import LanguageModel
+from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import Extraction, Verdict
 from lessonbank.contracts.settings import (
     OFF,
@@ -38,7 +39,7 @@ from lessonbank.guard import check_scope
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
-from ._consolidation import choose_topics
+from ._consolidation import choose_topics, own_consolidator
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose as choose_embedder
 from ._entrance import choose as choose_intake
@@ -54,7 +55,7 @@ from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
-from ._stores import named_place, open_store, switched_off
+from ._stores import is_store, named_place, open_store, switched_off
 from ._trust import rationed, trusting, warn_unprotected
 from ._trying import Variation
 
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from ._profiles import Kit
 
 P = ParamSpec("P")
-Place: TypeAlias = str | Path | File | Server
+Place: TypeAlias = str | Path | File | Server | Store
 LIMIT: Final = 3
 """Experiences of a recall; the paper's profile has one."""
 BUDGET: Final = 1500
@@ -92,7 +93,8 @@ async def connect_async(
     Args:
         where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, a database of
             PostgreSQL with pgvector (`postgresql://USER:PASSWORD@HOST/DATABASE`), or a server (`https://HOST`,
-            `Server(url, api_key=…)`), which decides every setting but the scope.
+            `Server(url, api_key=…)`), which decides every setting but the scope; or a store of your own, which is
+            closed with the bank.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
             `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons
@@ -114,9 +116,9 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    where = where if is_a(where, (File, Server)) else File(where)
+    where = where if is_a(where, (File, Server)) or is_store(where) else File(cast("str | Path", where))
     one_of(profile, "profile=", get_args(Profile))
-    if is_remote(where) and not _is_off():
+    if is_a(where, (File, Server)) and is_remote(where) and not _is_off():
         return open_remote(
             where,
             scope=scope,
@@ -151,20 +153,20 @@ async def connect_async(
         )
         ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
-        consolidator = parts.consolidator
-        if consolidator is None:
-            consolidator = choose_consolidator(
-                consolidation, bare, roles.extractor, found.embedder, store=store, trust=safety.trust
-            )
-        one_wording = profile != "paper"
-        search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
+        consolidator = own_consolidator(parts.consolidator, store) or choose_consolidator(
+            consolidation, bare, roles.extractor, found.embedder, store=store, trust=safety.trust
+        )
+        unique_wording = profile != "paper"
+        search, consolidator = trusting(
+            safety.trust, search, bare, consolidator, store=store if unique_wording else None
+        )
         consolidator = rationed(consolidator, store, safety.caps)
         measured = not isinstance(policy, Never)
         topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
     except BaseException:
         await store.close()
         raise
-    told = {
+    settings = {
         "store": named_place(where),
         "scope": scope,
         "profile": f"{profile} ({learning.domain} prompts)",
@@ -191,19 +193,18 @@ async def connect_async(
     }
     if off:
         log.warning("%s", OFF)
-    return AsyncReasoningBank(
-        store,
-        scope=scope,
+    bank_parts = BankParts(
         retriever=search,
+        injector=kit.injector,
         judge=abstaining(promised(parts.judge, Verdict, name="judge") or kit.judge, learning.abstain),
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
-        one_wording=one_wording,
+        topics=topics,
+        ledger=ledger,
+        intake=intake,
+        scaler=kit.scaler,
         reflector=roles.extractor,
-        reflect_every=learning.reflect_every,
-        compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
-        injector=kit.injector,
-        trying=Variation(
+        previews=Variation(
             asked=retrieval,
             own=parts.retriever,
             store=store,
@@ -213,21 +214,22 @@ async def connect_async(
             injector=kit.injector,
             domain=learning.domain,
         ),
-        ledger=ledger,
-        topics=topics,
+        hooks=tuple(parts.hooks),
+    )
+    options = BankOptions(
         limit=_limit(retrieval, profile),
-        trust_names=safety.trust_names,
-        hooks=parts.hooks,
-        intake=intake,
-        scaler=kit.scaler,
         success_at=learning.success_at,
-        pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
+        reflect_every=learning.reflect_every,
         submits_here=learning.submit == "here",
+        unique_wording=unique_wording,
+        shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
         observe=evidence.observe,
         off=off,
-        settings=told,
+        trust_names=safety.trust_names,
+        settings=settings,
     )
+    return AsyncReasoningBank(store, bank_parts, options, scope=scope)
 
 
 def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> Callable[P, ReasoningBank]:

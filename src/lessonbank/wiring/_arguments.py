@@ -50,6 +50,8 @@ def promised(
             raise UsageError(f"{name}= takes an async function that returns {kind.__name__}; this one gave {got}")
         return result
 
+    if attribute(part, "asks_model") is False:
+        setattr(held_to_it, "asks_model", False)  # noqa: B010 - a function has no such attribute by its type
     relabel = attribute(part, "labelled")
     if callable(relabel):  # what `bank.scale(labels=)` asks of an extractor
         labelled = cast("Callable[[bool], Callable[[A], Awaitable[R]]]", relabel)

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
+from lessonbank._base.checks import refusal, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
 from lessonbank.learning.consolidation import Eliminating, MergeSimilar, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.search import LexicalRetriever
+
+
+def own_consolidator(given: object, store: Store, /) -> Consolidator | None:
+    """The consolidator that the caller gave; a class or function whose one argument is called `store` makes it.
+
+    Raises:
+        UsageError: what was made cannot be called.
+    """
+    takes = None if given is None else signature(given)
+    if takes is None or list(takes.parameters) != ["store"]:
+        return cast("Consolidator | None", given)
+    made = cast("Callable[[Store], object]", given)(store)
+    if not callable(made):
+        raise refusal("Parts(consolidator=)", "takes a consolidator, or a function of the store that makes one", made)
+    return cast("Consolidator", made)
 
 
 def choose(

@@ -6,9 +6,11 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from inspect import isawaitable
 from typing import TypeAlias
 
 from lessonbank._base.checks import attribute, is_a, shown
+from lessonbank._base.extensions import extension
 from lessonbank.bank.views.acts import note_act
 from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
 from lessonbank.contracts.settings import Model
@@ -157,7 +159,19 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
 
         base_url, api_key = (model.base_url, model.api_key) if model else (None, None)
         return PydanticAIEmbedder(name, base_url=base_url, api_key=api_key)
+    if made := await _foreign(kind, rest):
+        return made
     raise UsageError(
         f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
         "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )
+
+
+async def _foreign(kind: str, rest: str) -> Embedder | None:
+    """The embedder of a distribution that has an entry point of this name in the group `lessonbank.embedders`: a
+    function, async or not, of what stands after the colon."""
+    make = extension("lessonbank.embedders", kind)
+    if make is None:
+        return None
+    made = make(rest)
+    return _given(await made if isawaitable(made) else made)

@@ -69,16 +69,20 @@ def injector(preface: str | None, domain: str, budget: int, /, *, paper: bool) -
     return Injector(for_domain(domain, named), style, budget)
 
 
-async def abstain(trajectory: Trajectory, /) -> Verdict:
+class NoJudge:
     """The judge of a bank without a model: it cannot tell."""
-    return Verdict(
-        outcome="unknown", confidence=0.0, reason="there is no model to judge with: pass outcome= or reward="
-    )
+
+    asks_model = False
+
+    async def __call__(self, trajectory: Trajectory, /) -> Verdict:
+        """Unknown, whatever the run."""
+        reason = "there is no model to judge with: pass outcome= or reward="
+        return Verdict(outcome="unknown", confidence=0.0, reason=reason)
 
 
 def _judge(roles: Roles, learning: Learning, *, paper: bool) -> Judge:
     if roles.judge is None:
-        return abstain
+        return NoJudge()
     if paper:
         return PaperJudge(roles.judge, domain="code" if learning.domain == "code" else "web")
     return LLMJudge(

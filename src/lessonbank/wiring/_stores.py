@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from pathlib import PurePath
+from typing import Final, TypeGuard
 from urllib.parse import urlsplit
 
-from lessonbank._base.checks import a_path, a_text, shown
+from lessonbank._base.checks import a_path, a_text, attribute, is_a, shown
+from lessonbank._base.extensions import extension
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import File, Server
 from lessonbank.errors import UsageError, importing
@@ -18,28 +20,36 @@ def switched_off() -> Store:
     return SwitchedOffStore.in_memory()
 
 
-async def open_store(file: File | Server, /) -> Store:
+def is_store(where: object, /) -> TypeGuard[Store]:
+    """Whether a place is a store itself."""
+    return not is_a(where, (str, PurePath)) and all(attribute(where, name) is not None for name in _OF_A_STORE)
+
+
+async def open_store(file: File | Server | Store, /) -> Store:
     """The store of a file path (also `sqlite:PATH`), of `:memory:`, or of a database (`postgresql://…`).
 
+    One of another kind (`redis://…`) is asked of the distribution that has an entry point of that name in the group
+    `lessonbank.stores`: an async function of the address and `read_only=`.
+
     Raises:
-        UsageError: no place, or one that this release has no store for.
+        UsageError: no place, or one that nobody here has a store for.
         MissingExtra: a database, and its driver is not installed.
     """
+    if not isinstance(file, File | Server):
+        return file
     name = a_text(file.url, "Server(url=)") if isinstance(file, Server) else str(file.path)
     read_only = isinstance(file, File) and file.read_only
     if name.startswith(_DATABASES):
         return await _open_database(name, read_only=read_only)
     if isinstance(file, Server) or "://" in name:
-        kind = shown(name.split("://")[0], most=20)
-        raise UsageError(
-            f"{kind} is not a store of this release: give a file path, ':memory:' or postgresql://HOST/DATABASE"
-        )
+        return await _open_foreign(name, read_only=read_only)
     from lessonbank.stores.sqlite import SqliteStore
 
     return await SqliteStore.open(a_path(name.removeprefix("sqlite:"), "connect"), read_only=read_only)
 
 
 _DATABASES: Final = ("postgresql://", "postgres://")
+_OF_A_STORE: Final = ("apply", "journal", "search")
 
 
 async def _open_database(url: str, *, read_only: bool) -> Store:
@@ -48,8 +58,24 @@ async def _open_database(url: str, *, read_only: bool) -> Store:
     return await PostgresStore.open(url, read_only=read_only)
 
 
-def named_place(where: File | Server, /) -> str:
+async def _open_foreign(url: str, *, read_only: bool) -> Store:
+    kind = url.split("://")[0]
+    opens = extension("lessonbank.stores", kind)
+    if opens is None:
+        raise UsageError(
+            f"{shown(kind, most=20)} is not a store of this release, and nothing that is installed brings it: give a "
+            "file path, ':memory:' or postgresql://HOST/DATABASE"
+        )
+    store = await opens(url, read_only=read_only)
+    if not is_store(store):
+        raise UsageError(f"what is installed for {shown(kind, most=20)} gave {shown(store)}, which is no store")
+    return store
+
+
+def named_place(where: File | Server | Store, /) -> str:
     """Where the bank is, without the secrets that an address can hold."""
+    if not isinstance(where, File | Server):
+        return type(where).__name__
     name = where.url if isinstance(where, Server) else str(where.path)
     if "://" in name:
         parts = urlsplit(name)

@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self, cast
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from lessonbank._base.atomic_write import replacing
 from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_a, named, refusal
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
@@ -150,9 +152,9 @@ class RemoteBank(AsyncReasoningBank):
     def __init__(self, server: Server, /, *, scope: str, key: str | None) -> None:  # pyright: ignore[reportMissingSuperCall]
         connection = Connection(server.url, key=key, timeout=server.timeout, retrieve_timeout=server.retrieve_timeout)
         self._call(_Caller(connection, check_scope(scope)))
-        self._learning, self._off = set[asyncio.Task[None]](), False
-        self._scaler, self._intake = Scaler(), IntakeFilter()
-        self.store = cast("Store", _RunsOfScale())
+        self._learning, self.options = set[asyncio.Task[None]](), BankOptions()
+        self.parts = cast("BankParts", _PartsOfScale())
+        self.store = cast("Store", _StoreOfServer())
 
     def _call(self, caller: _Caller) -> None:
         self.caller, self.scope, self.writer = caller, caller.scope, caller.writer or "learn"
@@ -199,6 +201,9 @@ class RemoteBank(AsyncReasoningBank):
         """See `AsyncReasoningBank.admin`."""
         return _VIEWS["admin"](self.caller)
 
+    async def _hand_in(self, runs: Sequence[Trajectory], /, **known: object) -> None:
+        """Nothing is kept yet: the server gets all runs of a task when it learns from them."""
+
     async def drain(self) -> None:
         """Wait until what was submitted is learned: on the server, and here."""
         await super().drain()
@@ -211,12 +216,19 @@ class RemoteBank(AsyncReasoningBank):
         await self.caller.connection.close()
 
 
-class _RunsOfScale:
-    """Where `scale` puts each run as it ends: nowhere, because the server gets all of them when it learns."""
+@dataclass(frozen=True, slots=True)
+class _PartsOfScale:
+    """The parts that act where the agent runs. The server has all others."""
 
-    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
-        """None is kept yet."""
-        return ()
+    scaler: Scaler = field(default_factory=Scaler)
+    intake: IntakeFilter = field(default_factory=IntakeFilter)
+
+    def labelled(self, labels: bool, /) -> None:
+        """Nobody here draws lessons."""
+
+
+class _StoreOfServer:
+    """What this side has of the store: a sentence for whoever asks it for something."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _CALLS_OF_A_STORE:

@@ -118,6 +118,8 @@ class ExtractiveExtractor:
         max_contrast_lessons: lessons from several attempts at most.
     """
 
+    asks_model = False
+
     def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5) -> None:
         self._max_lessons = max_lessons
         self._max_contrast_lessons = max_contrast_lessons

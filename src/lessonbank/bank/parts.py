@@ -1,0 +1,95 @@
+"""What a bank is made of: the parts that act in its loop, and the options that hold for every call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from lessonbank._base.checks import attribute
+from lessonbank.contracts.events import Hook
+from lessonbank.contracts.ports import Consolidator, Extractor, Judge, LanguageModel, Retriever
+from lessonbank.evidence.ledger import Ledger, Unmeasured
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.names import checked_name
+from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
+from lessonbank.learning.topics import Topics
+from lessonbank.matts.scaler import Scaler
+from lessonbank.search.injection import Injector
+
+from .views.trying import Trying
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankParts:
+    """Who does the steps of the loop."""
+
+    retriever: Retriever
+    injector: Injector
+    """What words the text of a recall."""
+    judge: Judge
+    extractor: Extractor
+    consolidator: Consolidator
+    topics: Topics | None = None
+    """What sorts new lessons into topics."""
+    ledger: Ledger = field(default_factory=Unmeasured)
+    intake: IntakeFilter = field(default_factory=IntakeFilter)
+    """What redacts what comes in, and rejects drafts that are no lessons."""
+    scaler: Scaler = field(default_factory=Scaler)
+    """What chooses among several runs of one task."""
+    reflector: LanguageModel | None = None
+    """Who looks back over the runs of a topic."""
+    previews: Trying | None = None
+    """Makes what searches with other settings, for a preview."""
+    hooks: Sequence[Hook] = ()
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether judging or extracting may ask a model: what either part says of itself. One of the caller's own may.
+
+        Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost.
+        """
+        return any(attribute(part, "asks_model") is not False for part in (self.judge, self.extractor))
+
+    def labelled(self, labels: bool, /) -> Self | None:
+        """These parts, with an extractor whose contrast shows how runs ended, or hides it; `None` if it cannot."""
+        relabel = attribute(self.extractor, "labelled")
+        return None if relabel is None else replace(self, extractor=relabel(labels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankOptions:
+    """How every call of a bank behaves.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    limit: int = 1
+    """Experiences of a recall, or lessons where these are searched."""
+    writer: str = "learn"
+    """Under whose name changes are kept."""
+    success_at: float = SUCCESS_AT
+    """The reward from which on a run is a success."""
+    keep_runs: float | None = None
+    """Days after which runs and recalls are erased."""
+    reflect_every: int | None = None
+    """Look back over a topic whenever the scope has so many experiences more."""
+    submits_here: bool = True
+    """Whether this process learns from what is submitted."""
+    unique_wording: bool = False
+    """Whether no lesson is written that has the words of another one."""
+    shows_known: bool = False
+    """Whether the extractor is shown the nearest lessons of the bank, where it can say how its own stand to them."""
+    observe: bool = False
+    """Whether everything is learned and nothing is shown."""
+    off: bool = False
+    """Whether memory is switched off: every call does nothing and says so."""
+    trust_names: bool = False
+    """Whether a name given to `scoped(writer=)` is that of a user whom the application has authenticated."""
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What is in force, for people: `bank.settings`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "writer", checked_name(self.writer, what="writer="))
+        object.__setattr__(self, "success_at", checked_threshold(self.success_at))
