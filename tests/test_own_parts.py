@@ -1,0 +1,157 @@
+"""A store, a consolidator, a format of runs and an embedder of somebody else take their place through `connect`."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import Evidence, Experience, Lesson, Parts, Trajectory
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Add, Change
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.importers import Imported, read
+from lessonbank.learning.consolidation import Caps, CappedConsolidator, append
+from lessonbank.stores.sqlite import SqliteStore
+
+RUN = Trajectory(task="Ship it", answer="sent")
+_MODULE = """
+from lessonbank import Trajectory
+from lessonbank.importers import Imported
+from lessonbank.providers.embedders.hashing import HashingEmbedder
+from lessonbank.stores.sqlite import SqliteStore
+
+opened = []
+
+async def open_store(url, *, read_only):
+    opened.append((url, read_only))
+    return SqliteStore.in_memory()
+
+async def no_store(url, *, read_only):
+    return 7
+
+def embedder(name):
+    opened.append(name)
+    return HashingEmbedder()
+
+def runs(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        yield Imported(Trajectory(task=line), path, number, "lines")
+"""
+_ENTRY_POINTS = """
+[lessonbank.stores]
+shelf = brought_along:open_store
+empty = brought_along:no_store
+
+[lessonbank.embedders]
+house = brought_along:embedder
+
+[lessonbank.importers]
+lines = brought_along:runs
+"""
+
+
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """A distribution that is installed, and what was asked of it."""
+    place = tmp_path / "site"
+    info = place / "brought_along-1.0.dist-info"
+    info.mkdir(parents=True)
+    (place / "brought_along.py").write_text(_MODULE)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brought-along\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(_ENTRY_POINTS)
+    monkeypatch.syspath_prepend(str(place))
+    yield importlib.import_module("brought_along").opened
+    sys.modules.pop("brought_along")
+
+
+def test_a_store_of_ones_own_is_handed_to_connect_and_closed_with_the_bank() -> None:
+    store = SqliteStore.in_memory()
+    with lessonbank.connect(store, scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
+        bank.lessons.add(title="Weigh", content="Weigh the parcel first.", task="Ship it", by="Ana")
+        assert bank.aio.store is store
+        assert bank.settings["store"] == "SqliteStore"
+        assert bank.retrieve("Ship it").shown
+    with pytest.raises(StoreUnavailable):
+        lessonbank.connect(store, scope="t", embedder="lexical").lessons.list()
+
+
+def test_a_consolidator_of_ones_own_may_be_made_over_the_store_of_the_bank() -> None:
+    def at_most_two(store: Store) -> CappedConsolidator:
+        return CappedConsolidator(append, store, Caps(hour=None, scope=2))
+
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(consolidator=at_most_two)) as bank:
+        for number in range(4):
+            lesson = Lesson(title=f"Lesson {number}", content=f"Do step {number}.")
+            bank.consolidate(Experience(scope="t", task=f"Task {number}", lessons=(lesson,)))
+        assert bank.admin.counts().lessons == 2
+        assert bank.settings["consolidation"] == "at_most_two"
+
+
+def test_a_consolidator_that_needs_no_store_is_taken_as_it_is() -> None:
+    async def nothing_short(new: Experience, /) -> Sequence[Change]:
+        return [Add(experience=new.model_copy(update={"lessons": ()}))]
+
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(consolidator=nothing_short)) as bank:
+        assert bank.learn(RUN, outcome="success").lessons == ()
+
+
+def test_a_function_of_the_store_that_makes_no_consolidator_is_refused() -> None:
+    def nothing(store: Store) -> None:
+        return None
+
+    parts = Parts(consolidator=nothing)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"Parts\(consolidator=\) takes a consolidator, or a function of the store"):
+        lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=parts)
+
+
+def test_a_store_that_another_distribution_brings_is_found_by_the_address(brought: list[object]) -> None:
+    with lessonbank.connect("shelf://third/row", scope="t", embedder="lexical") as bank:
+        assert bank.admin.counts().lessons == 0
+    assert brought == [("shelf://third/row", False)]
+    with pytest.raises(UsageError, match="'empty' gave 7, which is no store"):
+        lessonbank.connect("empty://x", scope="t")
+
+
+def test_an_embedder_that_another_distribution_brings_is_kept_by_name_as_any_other(
+    brought: list[object], tmp_path: Path
+) -> None:
+    lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="house:small").close()
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as again:
+        assert str(again.settings["embedder"]).startswith("house:small")
+    assert brought == ["small", "small"]
+
+
+def test_a_format_of_runs_that_another_distribution_brings_is_read(brought: list[object], tmp_path: Path) -> None:
+    (tmp_path / "runs.txt").write_text("First task\nSecond task\n")
+    runs = [one for one in read(tmp_path / "runs.txt", format="lines") if isinstance(one, Imported)]
+    assert [one.trajectory.task for one in runs] == ["First task", "Second task"]
+
+
+def test_names_that_nothing_brings_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "runs.txt").write_text("x\n")
+    with pytest.raises(UsageError, match="'shelf' is not a store of this release, and nothing that is installed"):
+        lessonbank.connect("shelf://third/row", scope="t")
+    with pytest.raises(FormatError, match="there is no format 'lines'"):
+        read(tmp_path / "runs.txt", format="lines")
+
+
+def test_what_is_built_in_asks_no_other_distribution() -> None:
+    """Reading what is installed takes longer than a hook has, so no usual call does it."""
+    program = """
+import lessonbank
+from lessonbank._base import extensions
+def refuse(**asked):
+    raise AssertionError(f"entry points were read: {asked}")
+extensions.entry_points = refuse
+from lessonbank.hosts import client
+from lessonbank.importers import read
+with lessonbank.connect(":memory:", scope="t", embedder="hashing") as bank:
+    bank.retrieve("Ship it")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
