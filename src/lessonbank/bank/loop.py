@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime, timedelta
@@ -28,7 +27,6 @@ from lessonbank._base.checks import (
     several,
     shown,
 )
-from lessonbank._base.locks import ScopeLocks
 from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.events import (
     Consolidated,
@@ -40,7 +38,7 @@ from lessonbank.contracts.events import (
     Reviewed,
     Settled,
 )
-from lessonbank.contracts.ports import Consolidator, Extractor, Retriever, Store, Vectors
+from lessonbank.contracts.ports import Consolidator, Extractor, Retriever, Store
 from lessonbank.contracts.records import (
     RECALL,
     UNFINISHED,
@@ -62,7 +60,7 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.settings import OFF
-from lessonbank.errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
+from lessonbank.errors import ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.ledger import Ledger, Unmeasured
 from lessonbank.evidence.lift import Lift
@@ -73,7 +71,7 @@ from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
 from lessonbank.learning.consolidation.ask import asks_model
-from lessonbank.learning.consolidation.retry import decide, retry_on_conflict, spent
+from lessonbank.learning.consolidation.retry import retry_on_conflict
 from lessonbank.learning.handed_in import (
     request_of,
     run_from,
@@ -88,7 +86,7 @@ from lessonbank.learning.handed_in import (
     with_submission,
 )
 from lessonbank.learning.judging import error_verdict, judged, truth_verdict, unknown
-from lessonbank.learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
+from lessonbank.learning.outcome import LearnOutcome, nothing_drawn, taught_by
 from lessonbank.learning.prior_runs import (
     PriorRuns,
     Verdicts,
@@ -97,20 +95,19 @@ from lessonbank.learning.prior_runs import (
     own_receipt,
     settled_by_another,
 )
-from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, settled_otherwise, told_by
+from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from lessonbank.learning.shown_texts import texts_shown
-from lessonbank.learning.topics import in_topics
 from lessonbank.matts.scale import scale
-from lessonbank.search.contests import one_side, remember
+from lessonbank.search.contests import one_side
 from lessonbank.search.emptiness import with_reason
 from lessonbank.search.injection import Injector
-from lessonbank.search.one_look import one_look
 from lessonbank.search.trusted import Trusted
 from lessonbank.trials.design import Design as TrialDesign
 from lessonbank.trials.design import Trial, asked
 from lessonbank.trials.trial import Tasks, try_again
 
 from .attempt import AsyncAttempt
+from .commit import Commit, Turns
 from .hooks import call_hooks
 from .parts import BankOptions, BankParts
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
@@ -122,8 +119,6 @@ T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
 KNOWN: Final = 3
 """Lessons of the bank that an extractor is shown."""
-_STALE_TRIES: Final = 5
-"""How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
 
 class AsyncReasoningBank:
@@ -136,7 +131,7 @@ class AsyncReasoningBank:
         self._key: str | None = None
         self._teller: str | None = None
         self._is_named = self._is_scoped = False
-        self._receipts, self._locks, self._commits = Receipts(store), ScopeLocks(), Counter[str]()
+        self._receipts, self._turns = Receipts(store), Turns()
         self._fitting, self._learning = set[str](), set[asyncio.Task[None]]()
         self._forgotten = dict[str, tuple[date, float]]()
         self._retained = dict[tuple[str, str | None], date]()
@@ -454,10 +449,11 @@ class AsyncReasoningBank:
         experience = taught_by(await self.parts.intake.experience(experience), await self._identity())
         if asks_model(self.parts.consolidator) and (misfit := await self._misfit(experience.task)):
             raise misfit
+        commit = self._commit(experience)
         if dry_run:
-            return (await self._decided(self.parts.consolidator, experience, earlier=None, costs=[]))[0]
+            return (await commit.decide(self.parts.consolidator))[0]
         (changes, _, unembedded), notes = await retry_on_conflict(
-            lambda policy: self._commit(policy, experience, costs=[]), self.parts.consolidator, last=self._last_resort
+            commit.by, self.parts.consolidator, last=self._last_resort
         )
         self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
@@ -783,9 +779,8 @@ class AsyncReasoningBank:
                 return result.already_learned(known), None, None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
-            changes, settlement, notes = await self._commit(
-                policy, experience, costs=costs, earlier=earlier, result=result, who=who
-            )
+            commit = self._commit(experience, earlier=earlier, result=result, who=who, costs=costs)
+            changes, settlement, notes = await commit.by(policy)
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
 
@@ -795,86 +790,6 @@ class AsyncReasoningBank:
         notes += self._tell(event, notes=notes) if event else ()
         learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return _noted(learned, notes), settlement
-
-    async def _commit(
-        self,
-        policy: Consolidator,
-        experience: Experience,
-        *,
-        costs: list[Usage],
-        earlier: Experience | None = None,
-        result: LearnOutcome | None = None,
-        who: str = "",
-    ) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
-        """Decide and apply; what was applied, how the receipt is settled, and what a reader should know.
-
-        What decides at once does so under the lock of the scope. What may ask a model decides without it, and anew
-        where another task changed the scope meanwhile.
-        """
-        scope = experience.scope
-        decide_now = partial(self._decided, policy, experience, earlier=earlier, costs=costs)
-        apply = partial(self._applied, experience, earlier=earlier, result=result, who=who)
-        if not asks_model(policy) and not (self.parts.topics and self.parts.topics.asks_model):
-            vectors, notes = await self._handle.index([experience])
-            async with self._locks.of(scope):
-                changes, sorting = await decide_now()
-                return await apply(changes, vectors, notes=(*notes, *sorting))
-        for left in reversed(range(_STALE_TRIES)):
-            seen = self._commits[scope]
-            changes, sorting = await decide_now()
-            vectors, notes = await self._handle.index(changed(changes))
-            async with self._locks.of(scope):
-                if not left or self._commits[scope] == seen:
-                    return await apply(changes, vectors, notes=(*notes, *sorting))
-        raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
-
-    async def _decided(
-        self, policy: Consolidator, experience: Experience, *, earlier: Experience | None, costs: list[Usage]
-    ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-        """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
-        with one_look():
-            with self._locks.deciding(experience.scope), self.parts.intake.in_force():
-                told = await decide(policy, experience)
-            costs.append(spent(told))
-            changes = replacing(earlier, await self.parts.intake.changes(told, given=experience))
-            changes, usage, notes = await in_topics(self.parts.topics, changes)
-        costs.append(usage)
-        return changes, notes
-
-    async def _applied(
-        self,
-        experience: Experience,
-        changes: tuple[Change, ...],
-        vectors: Mapping[str, Vectors],
-        *,
-        notes: tuple[str, ...],
-        earlier: Experience | None,
-        result: LearnOutcome | None,
-        who: str,
-    ) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
-        """Apply what was decided, and settle the receipt: another run under it may have been counted meanwhile."""
-        new = changed(changes)
-        brought = [lesson for one in new for lesson in one.lessons]
-        kept = {one.id for one in (*new, *brought)}
-        settlement = None
-        if result:
-            before, others = await earlier_settlement(
-                self.store, result.receipt, result.prior, result.truths, besides=result.attempts
-            )
-            settlement = told_by(result.settlement(experience.id, others), who)
-            notes += settled_otherwise(before, result.attempts) if before else ()
-        _, misfit = await self._handle.apply_embedded(
-            changes,
-            {id: vector for id, vector in vectors.items() if id in kept},
-            writer=self.writer,
-            settlement=settlement,
-            unlearned=result.ids if result else (),
-            unchanged=[earlier] if earlier else [],
-            one_wording=self.options.unique_wording,
-        )
-        self._commits[experience.scope] += 1
-        await remember(self.store, brought, scope=experience.scope)
-        return changes, settlement, (*notes, *misfit)
 
     async def _correct(
         self,
@@ -892,7 +807,7 @@ class AsyncReasoningBank:
         writer, changes = self.writer, corrected(prior.experience, truths)
         if by is not None:
             writer, changes = by[0], corrected(prior.experience, truths, reason=by[1])
-        async with self._locks.of(self.scope):
+        async with self._turns.locks.of(self.scope):
             earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
             settlement = changed_settlement(earlier, receipt, prior.experience, counted)
             settlement = told_by(settlement, await self._identity())
@@ -972,6 +887,9 @@ class AsyncReasoningBank:
         if not self.parts.hooks:
             return ()
         return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
+
+    def _commit(self, experience: Experience, /, **known: Any) -> Commit:
+        return Commit(handle=self._handle, parts=self.parts, turns=self._turns, experience=experience, **known)
 
     @property
     def _last_resort(self) -> Consolidator:

@@ -1,0 +1,119 @@
+"""Puts an experience into the bank: a consolidator decides, the store applies, and a scope changes once at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from lessonbank._base.locks import ScopeLocks
+from lessonbank.contracts.ports import Consolidator, Vectors
+from lessonbank.contracts.records import Change, Experience, Settlement, Usage
+from lessonbank.errors import Conflict
+from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.learning.consolidation.retry import decide, spent
+from lessonbank.learning.outcome import LearnOutcome, changed, replacing
+from lessonbank.learning.prior_runs import earlier_settlement
+from lessonbank.learning.settlement import settled_otherwise, told_by
+from lessonbank.learning.topics import in_topics
+from lessonbank.search.contests import remember
+from lessonbank.search.one_look import one_look
+
+from .parts import BankParts
+from .views.handle import Handle
+
+_STALE_TRIES: Final = 5
+"""How often a slow decision is made again because another task of this process changed the scope meanwhile."""
+Committed: TypeAlias = tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]
+"""What was applied, how the receipt is settled, and what a reader should know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Whose turn it is in each scope, among all handles on one bank."""
+
+    locks: ScopeLocks = field(default_factory=ScopeLocks)
+    done: Counter[str] = field(default_factory=Counter[str])
+    """How often each scope was changed by this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One experience on its way into the bank."""
+
+    handle: Handle
+    parts: BankParts
+    turns: Turns
+    experience: Experience
+    earlier: Experience | None = None
+    """The experience that one of its runs belongs to already."""
+    result: LearnOutcome | None = None
+    """What was learned from the runs; `None` where an experience is consolidated by hand."""
+    who: str = ""
+    """Who tells it, as the bank knows it."""
+    costs: list[Usage] = field(default_factory=list[Usage])
+    """What deciding took so far."""
+
+    async def by(self, policy: Consolidator, /) -> Committed:
+        """Decide and apply.
+
+        What decides at once does so under the lock of the scope. What may ask a model decides without it, and anew
+        where another task changed the scope meanwhile. Raises Conflict, NotFound, StoreError.
+        """
+        scope = self.experience.scope
+        if not asks_model(policy) and not (self.parts.topics and self.parts.topics.asks_model):
+            vectors, notes = await self.handle.index([self.experience])
+            async with self.turns.locks.of(scope):
+                changes, sorting = await self.decide(policy)
+                return await self._apply(changes, vectors, notes=(*notes, *sorting))
+        for left in reversed(range(_STALE_TRIES)):
+            seen = self.turns.done[scope]
+            changes, sorting = await self.decide(policy)
+            vectors, notes = await self.handle.index(changed(changes))
+            async with self.turns.locks.of(scope):
+                if not left or self.turns.done[scope] == seen:
+                    return await self._apply(changes, vectors, notes=(*notes, *sorting))
+        raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
+
+    async def decide(self, policy: Consolidator, /) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+        """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
+        with one_look():
+            with self.turns.locks.deciding(self.experience.scope), self.parts.intake.in_force():
+                decision = await decide(policy, self.experience)
+            self.costs.append(spent(decision))
+            safe = await self.parts.intake.changes(decision, given=self.experience)
+            changes, usage, notes = await in_topics(self.parts.topics, replacing(self.earlier, safe))
+        self.costs.append(usage)
+        return changes, notes
+
+    async def _apply(
+        self, changes: tuple[Change, ...], vectors: Mapping[str, Vectors], *, notes: tuple[str, ...]
+    ) -> Committed:
+        new = changed(changes)
+        lessons = [lesson for one in new for lesson in one.lessons]
+        ids = {one.id for one in (*new, *lessons)}
+        settlement, corrections = await self._settlement()
+        _, misfit = await self.handle.apply_embedded(
+            changes,
+            {id: vector for id, vector in vectors.items() if id in ids},
+            writer=self.handle.writer,
+            settlement=settlement,
+            unlearned=self.result.ids if self.result else (),
+            unchanged=[self.earlier] if self.earlier else [],
+            one_wording=self.handle.one_wording,
+        )
+        self.turns.done[self.experience.scope] += 1
+        await remember(self.handle.store, lessons, scope=self.experience.scope)
+        return changes, settlement, (*notes, *corrections, *misfit)
+
+    async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:
+        """How the receipt is settled: another run under it may have been counted meanwhile."""
+        result = self.result
+        if result is None:
+            return None, ()
+        before, others = await earlier_settlement(
+            self.handle.store, result.receipt, result.prior, result.truths, besides=result.attempts
+        )
+        settlement = told_by(result.settlement(self.experience.id, others), self.who)
+        return settlement, settled_otherwise(before, result.attempts) if before else ()
