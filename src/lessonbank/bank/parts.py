@@ -42,14 +42,13 @@ class BankParts:
     previews: Trying | None = None
     """Makes what searches with other settings, for a preview."""
     hooks: Sequence[Hook] = ()
+    asks_model: bool = field(init=False)
+    """Whether judging or extracting may ask a model: what either part says of itself. One of the caller's own may.
+    Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost."""
 
-    @property
-    def asks_model(self) -> bool:
-        """Whether judging or extracting may ask a model: what either part says of itself. One of the caller's own may.
-
-        Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost.
-        """
-        return any(attribute(part, "asks_model") is not False for part in (self.judge, self.extractor))
+    def __post_init__(self) -> None:
+        asks = any(attribute(part, "asks_model") is not False for part in (self.judge, self.extractor))
+        object.__setattr__(self, "asks_model", asks)
 
     def labelled(self, labels: bool, /) -> Self | None:
         """These parts, with an extractor whose contrast shows how runs ended, or hides it; `None` if it cannot."""
