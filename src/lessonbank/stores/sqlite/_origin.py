@@ -78,9 +78,10 @@ def identity_of(found: os.stat_result | None, /) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if found else None
 
 
-def _most_in(log: os.stat_result | None) -> int:
-    """As many transactions as a log can hold, and the one that makes up for a file that was looked at before."""
-    return log.st_size // _LEAST_PAGE + 1 if log else 1
+def _most_in(size: int) -> int:
+    """As many transactions as a log of so many bytes can hold, and the one that makes up for a file that was looked at
+    before."""
+    return size // _LEAST_PAGE + 1
 
 
 class Origin:
@@ -92,7 +93,7 @@ class Origin:
         self._turn = threading.Lock()
         self._written: tuple[int, int] | None = None
         self._count: int | None = None
-        self._most_in_log = _most_in(None)
+        self._log_size = 0
 
     def check(self, identity: tuple[int, int] | None = None, /) -> tuple[int, int] | None:
         """The identity of the log that lies there now. If somebody has written to the file, look at both.
@@ -113,8 +114,11 @@ class Origin:
                     raise _replaced(self._path)
                 self._written, self._count = written, count
             log = stat_of(self._log)  # the look took a while, in which it may have come or gone
-        self._most_in_log = _most_in(log)
-        return identity_of(log)
+        if log is None:
+            self._log_size = 0
+            return None
+        self._log_size = log.st_size
+        return log.st_dev, log.st_ino
 
     def check_view(self, user_version: int, /) -> None:
         """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
@@ -123,11 +127,12 @@ class Origin:
             StoreUnavailable: the file was replaced by one that has nothing to do with what SQLite remembers of it.
         """
         seen = user_version // FORMATS
-        if self._count is None or (seen - self._count) % _ROUND <= self._most_in_log:
+        if self._count is None or (seen - self._count) % _ROUND <= _most_in(self._log_size):
             return
         with self._turn:
             self._count = _count_of_file(self._path)
-        if self._count is not None and (seen - self._count) % _ROUND > _most_in(stat_of(self._log)):
+        log = stat_of(self._log)
+        if self._count is not None and (seen - self._count) % _ROUND > _most_in(log.st_size if log else 0):
             raise _replaced(self._path)
 
     def _checked(self) -> int | None:
