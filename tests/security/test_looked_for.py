@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from lessonbank.guard.redact._detect import found_in, found_together
 from lessonbank.guard.redact._keys import private_keys
 from lessonbank.guard.redact._named import PARTS, named
-from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, phones, social_numbers
+from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, social_numbers
+from lessonbank.guard.redact._phones import phones
 from lessonbank.guard.redact._rules import ruled, rules
 from lessonbank.guard.redact._spans import Detector, Page, Span
 from lessonbank.guard.redact._views import (

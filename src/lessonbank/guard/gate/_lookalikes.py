@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from lessonbank.guard.redact import phones_in
+
 Kind = Literal["name", "address", "e-mail", "phone", "amount", "version", "date", "number", "id"]
 
 
@@ -120,8 +122,6 @@ _ADDRESSES = tuple(
     )
 )
 _MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
-_PHONE = re.compile(r"[+(\d](?<![\w.].)(?:(?<=\d)|(?<=[+(])\d)[\d ()/.-]{5,18}\d(?![\w])")
-_GROUPS = re.compile(r"[ ()+-]")
 _MONTH = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?|januar|februar|märz|mai|juni|juli|oktober|dezember|enero|marzo|abril|mayo|junio|julio"
@@ -227,7 +227,7 @@ def _not_names(text: str) -> list[LookAlike]:
     for hints, pattern in _ADDRESSES:
         if hints.search(low):
             alike += [LookAlike(*found.span(), "address") for found in pattern.finditer(text)]
-    alike += [LookAlike(*found.span(), "phone") for found in _PHONE.finditer(text) if _is_phone(found[0])]
+    alike += [LookAlike(found.start, found.end, "phone") for found in phones_in(text)]
     for kind, pattern in _AMOUNTS_AND_DATES:
         alike += [LookAlike(*found.span(), kind) for found in pattern.finditer(text)]
     for found in _NUMBERED.finditer(text):
@@ -235,11 +235,6 @@ def _not_names(text: str) -> list[LookAlike]:
             is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
             alike.append(LookAlike(*found.span(), "version" if is_version else kind))
     return alike
-
-
-def _is_phone(found: str) -> bool:
-    digits = sum(map(str.isdigit, found))
-    return 7 <= digits <= 15 and bool(_GROUPS.search(found)) and not _DATE.fullmatch(found)
 
 
 def _kind_of_number(word: str) -> Kind | None:

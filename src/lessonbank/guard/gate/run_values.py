@@ -441,8 +441,6 @@ def _stands_out(text: str, found: LookAlike) -> bool:
     """Whether something in a command is more than an option, a version or a line's number."""
     value = text[found.start : found.end]
     digits = sum(map(str.isdigit, value))
-    if found.kind == "phone":
-        return "+" in value or "(" in value
     if found.kind in ("date", "number", "id"):
         return digits >= 5 and "/" not in value
     return found.kind not in ("amount", "version") or any(sign in value for sign in "$€£")

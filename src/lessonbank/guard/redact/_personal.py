@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
-from ._numbers import telephone
+from ._phones import phones
 from ._rules import iban_lengths
-from ._spans import Page, Span, compiled, positions
+from ._spans import Page, Span, compiled
 
 _CARD = (
     r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"
@@ -54,21 +53,6 @@ _COPY = re.compile(
 _PATH_BEHIND = re.compile(r":(?=\S|[ \t]*(?:\n|\Z))")
 _LINE = 160
 """Characters before an account in which its command is looked for."""
-
-_GROUPS = r"[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\))?(?:[ ./-]?\d{2,5}){1,5}(?![\w-])(?!\.\d)"
-_INTERNATIONAL = {
-    r"\+(?<![\w+.]\+)[1-9]": rf"\+(?<![\w+.]\+){_GROUPS}",
-    r"00(?<![\w+.]00)[1-9]\d{0,2}[ .(/-]": rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}",
-}
-"""By how they begin, among the words of a text, too."""
-_LAST_FOUR = r"-\d{4}(?![\w-])(?!\.\d)"
-_BEFORE_THEM = r"(?<![\w.+-])(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)\d{3}\Z"
-_CALLED = ("phone", "mobile", "tel", "téléphone", "teléfono", "fax", "whatsapp", "sms", "handy")
-_NAMED = (
-    r"(?<![a-z](?=tel|fax|sms|handy))(?:phone|mobile|tel(?:efon)?|t[ée]l[ée]phone|tel[ée]fono|fax|whatsapp|sms|handy)"
-    r"(?:[ _-]?(?:no|number|nr|num))?[\"'.:= #*_|\\()-]{0,12}(?:is )?"
-    r"(?P<it>\(?\d{2,5}\)?(?:[ ./-]{1,2}\(?\d{2,8}\)?){1,4}|\d{7,12})(?![\w-])(?!\.\d)"
-)
 
 _SOCIAL = r"(?<![\w-])(?!000|666|9)\d{3}(?P<gap>[ -]?)(?!00)\d{2}(?P=gap)(?!0000)\d{4}(?![\w-])"
 _SOCIALS = (b"000000000", b"000-00-0000")
@@ -155,39 +139,6 @@ def _start_of_mail(text: str, at: int) -> int:
 def _is_mail(local: str, host: re.Match[str]) -> bool:
     name, _, top = host[0].lower().rpartition(".")
     return bool(_LETTER.search(name)) and top not in _NO_TOP and local not in _NOBODY and not _NUMBERED.fullmatch(local)
-
-
-def phones(page: Page, /) -> Iterator[Span]:
-    """Telephone numbers: international, American in groups, or beside a word that says so."""
-    text = page.text
-    if b"000-0000" in page.shape:
-        yield from (_number(text, *span) for span in _american(text))
-    for begins, pattern in _INTERNATIONAL.items():
-        if compiled(begins).search(page.words):
-            found = filter(partial(_is_international, text), compiled(pattern).finditer(text))
-            yield from (_number(text, *number.span()) for number in found)
-    for at in positions(page, _CALLED):
-        if (named := compiled(_NAMED).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
-            yield _number(text, *named.span("it"))
-
-
-def _american(text: str) -> Iterator[tuple[int, int]]:
-    """Found by the hyphen before the last four digits, which is rarer than a digit."""
-    for last in compiled(_LAST_FOUR).finditer(text):
-        if first := compiled(_BEFORE_THEM).search(text, max(0, last.start() - 14), last.start()):
-            yield first.start(), last.end()
-
-
-def _is_international(text: str, found: re.Match[str]) -> bool:
-    """A line of a patch begins with the sign, too: there digits alone are not enough."""
-    digits = sum(map(str.isdigit, found[0]))
-    grouped = bool(re.search(r"[ .()/-]", found[0]))
-    begins = text[max(0, found.start() - 1) : found.start()] == "\n"
-    return 8 <= digits <= 15 and (grouped or (digits >= 10 and not begins))
-
-
-def _number(text: str, start: int, end: int) -> Span:
-    return Span(start, end, "phone", telephone(re.sub(r"\D", "", text[start:end])))
 
 
 def social_numbers(page: Page, /) -> Iterator[Span]:

@@ -1,0 +1,122 @@
+"""Finds telephone numbers: international ones anywhere, others only beside a word that says telephone.
+
+What numbers there are in which country is Google's libphonenumber's to know (`phonenumbers`). It is asked about few
+candidates, each of bounded length: its own search through a text takes a hundred times as long as ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, NumberParseException, is_possible_number, is_valid_number, parse
+
+from ._numbers import telephone
+from ._spans import Page, Span, compiled, positions
+
+_END = r"(?![\w-])(?!\.\d)"
+_BEGINS = {
+    r"\+(?<![\w+.]\+)[1-9]": r"\+(?<![\w+.]\+)(?=[1-9])",
+    r"00(?<![\w+.]00)[ \u00a0./(1-9-]": r"00(?<![\w+.]00)(?=[ ./-]?[1-9]\d{0,2}[ \u00a0.(/-])",
+}
+"""How a number from abroad begins: seldom, to be looked for in all words first; and in the text."""
+_GAP = r"[ \u00a0./-]"
+_BODY = re.compile(rf"\d{{1,15}}(?:{_GAP}?\(\d{{1,5}}\){_GAP}?\d{{1,8}}|{_GAP}\d{{1,8}}){{0,6}}{_END}")
+_OUTGOING = re.compile(r"[ ./-]?")
+_LAST_GROUP = re.compile(rf"{_GAP}?\(?\d+\)?\Z")
+_TRIES = 6
+"""Groups at its end without which a number is tried again: they may be the next number, or a date."""
+_ASKED = 40
+"""Numbers of one page that libphonenumber is asked about, at some 0.1 ms each. In a text with more of them, what has
+the form of a number is one."""
+_LAST_FOUR = rf"[-.]\d{{4}}{_END}"
+_BEFORE_THEM = r"(?<![\w.+-])(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)\d{3}\Z"
+_WITH_DOTS = r"(?<![\w.+-])[2-9]\d{2}\.[2-9]\d{2}\Z"
+_WORDS = (
+    "phone", "mobile", "tel", "tél", "teléfono", "fax", "whatsapp", "sms", "handy", "cell", "call", "reach", "тел",
+    "电话", "電話", "手机", "手機", "携帯", "전화", "휴대폰",
+)  # fmt: skip
+_BESIDE = (
+    r"(?:(?<![a-z](?=tel|fax|sms|handy))(?:phone|mobile|t[ée]l(?:efon)?|t[ée]l[ée]phone|tel[ée]fono|fax|whatsapp|sms|handy)"
+    r"(?:[ _-]?(?:no|number|nr|num))?|(?<![a-z])cell(?:[ _-]?phone)?(?=[ ]?[:=#]|[ ]number| no\b)|(?<!\w)тел(?:ефон)?"
+    r"|电话|電話(?:番号)?|手机|手機|携帯(?:電話)?|전화(?:번호)?|휴대폰"
+    r"|(?<![a-z])(?:call|reach) (?:me|us|him|her|them) (?:at|on|under))"
+    r"[\"'.:：= #*_|\\()-]{0,12}(?:is )?"
+    rf"(?P<it>\(?\d{{1,5}}\)?(?:[ ./-]{{1,2}}\(?\d{{2,8}}\)?){{1,4}}|\d{{7,12}}){_END}"
+)
+
+
+def phones(page: Page, /) -> Iterator[Span]:
+    """Telephone numbers: international, American in groups, or beside a word that says so."""
+    text, asks = page.text, iter(range(_ASKED))
+    if b"000-0000" in page.shape or b"000.0000" in page.shape:
+        yield from (_span(text, *place) for place in _american(text, asks))
+    for rare, begins in _BEGINS.items():
+        if compiled(rare).search(page.words):
+            for sign in compiled(begins).finditer(text):
+                if end := _end_abroad(text, sign.start(), sign.end(), asks):
+                    yield _span(text, sign.start(), end)
+    for at in positions(page, _WORDS):
+        if (named := compiled(_BESIDE).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
+            yield _span(text, *named.span("it"))
+
+
+def phones_in(text: str, /) -> list[Span]:
+    """The same of a text."""
+    return list(phones(Page(text)))
+
+
+def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int | None:
+    """Where the number from abroad ends that begins with a sign or zeros; `None` if it is none in any country."""
+    if text[start] == "0":
+        digits = _OUTGOING.match(text, digits).end()  # type: ignore[union-attr]  # it matches nothing, too
+    body = _BODY.match(text, digits)
+    if body is None or not _has_country(body[0]):
+        return None
+    number = body[0]
+    doubtful = text[start] == "0" or text[max(0, start - 1) : start] == "\n"
+    for _ in range(_TRIES):
+        if 7 < sum(map(str.isdigit, number)) <= 15 and _is_number(number, asks, doubtful=doubtful):
+            return digits + len(number)
+        shorter = _LAST_GROUP.sub("", number)
+        if shorter == number or not shorter:
+            return None
+        number = shorter
+    return None
+
+
+def _has_country(number: str) -> bool:
+    """Whether it begins with the code of a country."""
+    first = re.sub(r"\D", "", number[:6])
+    return any(first[:size].isdigit() and int(first[:size]) in COUNTRY_CODE_TO_REGION_CODE for size in (1, 2, 3))
+
+
+def _is_number(number: str, asks: Iterator[int], *, doubtful: bool) -> bool:
+    """Whether a country has such numbers; where counts begin with zeros, and lines of a patch with the sign, it must be
+    one in use."""
+    if number.isdigit() and doubtful:
+        return False
+    if next(asks, None) is None:
+        return True
+    try:
+        told = parse(f"+{number}", None)
+    except NumberParseException:
+        return False
+    return is_valid_number(told) or (is_possible_number(told) and not number.isdigit() and not doubtful)
+
+
+def _american(text: str, asks: Iterator[int]) -> Iterator[tuple[int, int]]:
+    """Found by the sign before the last four digits, which is rarer than a digit."""
+    for last in compiled(_LAST_FOUR).finditer(text):
+        before = _BEFORE_THEM if last[0][0] == "-" else _WITH_DOTS
+        first = compiled(before).search(text, max(0, last.start() - 14), last.start())
+        if first and (last[0][0] == "-" or _is_american(text[first.start() : last.end()], asks)):
+            yield first.start(), last.end()
+
+
+def _is_american(number: str, asks: Iterator[int]) -> bool:
+    return next(asks, None) is None or is_valid_number(parse(number, "US"))
+
+
+def _span(text: str, start: int, end: int) -> Span:
+    return Span(start, end, "phone", telephone(re.sub(r"\D", "", text[start:end])))
