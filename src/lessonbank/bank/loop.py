@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from os import PathLike
 from time import perf_counter
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, Unpack, cast
 
 from lessonbank._base.aio import gather, if_there
 from lessonbank._base.checks import (
@@ -23,7 +23,6 @@ from lessonbank._base.checks import (
     a_text,
     an_action,
     attribute,
-    maybe_count,
     maybe_text,
     several,
     shown,
@@ -48,7 +47,6 @@ from lessonbank.contracts.records import (
     Change,
     Experience,
     Extraction,
-    Found,
     Json,
     Learned,
     Outcome,
@@ -60,11 +58,10 @@ from lessonbank.contracts.records import (
     Usage,
     Verdict,
 )
-from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
-from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.ledger import Ledger, Unmeasured
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
@@ -107,21 +104,21 @@ from lessonbank.matts.result import Scaled
 from lessonbank.matts.rollouts import Progress
 from lessonbank.matts.runner import BankMemory, ScaledTask
 from lessonbank.matts.scaler import Scaler
-from lessonbank.search.contests import one_side, remember
+from lessonbank.search.contests import remember
 from lessonbank.search.emptiness import with_reason
 from lessonbank.search.injection import Injector
 from lessonbank.search.one_look import one_look
-from lessonbank.search.trusted import Trusted
 from lessonbank.trials.design import Design as TrialDesign
 from lessonbank.trials.design import Trial, asked
 from lessonbank.trials.trial import Tasks, try_again
 
 from .attempt import AsyncAttempt
 from .hooks import call_hooks
+from .retrieval import Recaller
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 from .views.reflecting import LEAST_RUNS, Reflecting
 from .views.retention import days_to_keep
-from .views.trying import Tried, Trying
+from .views.trying import Trying
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
@@ -191,15 +188,8 @@ class AsyncReasoningBank:
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
-    async def retrieve(
-        self,
-        task: str,
-        /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Recall:
+    @takes_retrieve_options
+    async def retrieve(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> Recall:
         """Find what past tasks taught about `task`. `.text` goes into the prompt; `.notes` says why it is empty.
 
         `limit` counts experiences, or lessons where these are searched. `trusted=True` shows only lessons that are
@@ -208,57 +198,31 @@ class AsyncReasoningBank:
         If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
         Raises UsageError, StoreError.
         """
-        told, limit, begun = a_mapping(metadata), maybe_count(limit) or self.limit, perf_counter()
+        asked, begun = RetrieveOptions(**options), perf_counter()
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search = _of_active(self._retriever, a_flag(trusted, "trusted="))
-        recall, found = await self._found(task, search, self._ledger, limit=limit)
+        recall, found = await self._recaller.recall(task, asked, draw=True)
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
-        recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(
             kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
         )
 
-    async def _found(
-        self, task: str, search: Retriever, ledger: Ledger, /, *, limit: int, words: Injector | None = None
-    ) -> tuple[Recall, Found]:
-        """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
-        found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
-        recall_id = new_id()
-        apart, every = await ledger.writers(scope=self.scope), [m.experience for m in found.matches]
-        groups = {i.id: groups_of(i, one, apart=apart) for one in every for i in one.active_lessons}
-        assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
-        sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
-        found = sides.found
-        recall = (words or self._injector).recall(
-            found,
-            id=recall_id,
-            task=task,
+    @property
+    def _recaller(self) -> Recaller:
+        return Recaller(
+            store=self.store,
             scope=self.scope,
-            assigned=sides.assigned(assigned),
-            groups=groups,
-            retriever=search.name,
-            space=search.space,
+            limit=self.limit,
+            retriever=self._retriever,
+            injector=self._injector,
+            ledger=self._ledger,
+            intake=self._intake,
+            trying=self._trying,
+            off=self._off,
         )
-        return recall, found
-
-    async def _preview(self, task: str, tried: Tried) -> Recall:
-        """What would be shown with some settings, without draws and without a receipt."""
-        task = await self._intake.task(task)
-        if self._off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search, words = self._retriever, self._injector
-        if not tried.is_own:
-            if self._trying is None:
-                raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
-            search, words = self._trying(tried)
-        search = _of_active(search, tried.trusted)
-        recall, found = await self._found(task, search, Unmeasured(), limit=tried.limit or self.limit, words=words)
-        recall = await with_reason(recall, found, self.store)
-        return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -508,20 +472,13 @@ class AsyncReasoningBank:
         self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
-    def attempt(
-        self,
-        task: str,
-        /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> AsyncAttempt:
+    @takes_retrieve_options
+    def attempt(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> AsyncAttempt:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash.
 
         The memory never breaks the block: `attempt.notes` and one warning say what failed.
         """
-        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata)
+        return AsyncAttempt(self, task, **options)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
@@ -535,6 +492,7 @@ class AsyncReasoningBank:
         found = await self._ledger.lift(scope=self.scope, level=level)
         return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
 
+    @takes_retrieve_options
     async def trial(
         self,
         tasks: Tasks,
@@ -553,9 +511,9 @@ class AsyncReasoningBank:
         level: float = 0.95,
         seed: int = 0,
         concurrency: int = 1,
-        trusted: bool = False,
         resume: str | PathLike[str] | None = None,
         progress: Callable[[Trial], None] | None = None,
+        **options: Unpack[RetrieveKeywords],
     ) -> Trial:
         """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
@@ -583,10 +541,10 @@ class AsyncReasoningBank:
             level: the confidence of the interval, however often one looks.
             seed: decides the order of tasks and sides, and the agent's luck.
             concurrency: how many pairs run at once; a plain function then runs in as many threads.
-            trusted: show only active lessons, as `retrieve(trusted=True)` does.
             resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
                 memory, question, seed, level and agent are the same; budgets and rounds may be larger.
             progress: called after every pair with the result so far. What it raises ends the trial.
+            options: those of `retrieve`, for the memory of tasks that are given as texts.
 
         Raises:
             UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
@@ -599,7 +557,7 @@ class AsyncReasoningBank:
             self._injector,
             tasks,
             agent,
-            recaller=partial(self._recall_for_trial, trusted=a_flag(trusted, "trusted=")),
+            recaller=partial(self._recaller.for_trial, asked=RetrieveOptions(**options)),
             verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
@@ -616,24 +574,6 @@ class AsyncReasoningBank:
             resume=resume,
             progress=progress,
         )
-
-    async def _recall_for_trial(self, task: str, *, trusted: bool) -> Recall:
-        """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
-        and a trial that goes on later shows the same text."""
-        search = _of_active(self._retriever, trusted)
-        found = await search(await self._intake.task(task), scope=self.scope, limit=self.limit)
-        found = await self._ledger.prefer(found, scope=self.scope)
-        found = one_side(found, recall_id="", drawn=False).found
-        words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        recall = self._injector.recall(
-            found,
-            id=digest("\n".join((self.scope, task, *words)))[:32],
-            task=task,
-            scope=self.scope,
-            retriever=self._retriever.name,
-            space=self._retriever.space,
-        )
-        return recall.model_copy(update={"kept": False})
 
     async def reflect(
         self, *, topic: str | None = None, runs: int = 40, budget: int = 20_000, dry_run: bool = False
@@ -666,6 +606,7 @@ class AsyncReasoningBank:
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
+    @takes_retrieve_options
     async def scale(
         self,
         task: str,
@@ -686,10 +627,8 @@ class AsyncReasoningBank:
         cost: float | None = None,
         seconds: float | None = None,
         seed: int = 0,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
         progress: Callable[[Progress], None] | None = None,
+        **options: Unpack[RetrieveKeywords],
     ) -> Scaled:
         """Let the agent do `task` up to `k` times under one recall, choose the best run, and learn from all of them.
 
@@ -722,10 +661,8 @@ class AsyncReasoningBank:
             cost: the same in US dollars. Judging and learning come on top.
             seconds: the same in time. What is under way then is cut off and is a failed attempt, except for a plain
                 function, which cannot be cut off.
-            limit: how many experiences the recall draws on.
-            trusted: show only active lessons, as `retrieve(trusted=True)` does.
-            metadata: kept with the recall.
             progress: called after every run. What it raises ends the whole.
+            options: those of `retrieve`, for the one recall.
 
         Raises:
             UsageError: an argument that cannot be, or a verifier that returns no outcome.
@@ -745,14 +682,13 @@ class AsyncReasoningBank:
             seconds=seconds,
             seed=seed,
         )
-        task, limit = a_text(task, "the task", blank=False), maybe_count(limit)
+        task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
         check_calls(agent, verify=verify, progress=progress)
         if design.asks_model and self._scaler.model is None:
             raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
-        options = {"limit": limit, "trusted": a_flag(trusted, "trusted="), "metadata": a_mapping(metadata)}
-        memory_of = BankMemory(bank, bank._intake, options, bank._hand_in)
+        memory_of = BankMemory(bank, bank._intake, asked, bank._hand_in)
         scaling = ScaledTask(memory_of, self._scaler, design, self.scope, notes)
         with self._intake.in_force():
             return await scaling.run(task, agent, verifier=verify, progress=progress)
@@ -1128,7 +1064,7 @@ class AsyncReasoningBank:
             correct=self._corrected,
             draw=self._drawn_again,
             pays=self._pays,
-            preview=self._preview,
+            preview=self._recaller.preview,
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,
@@ -1136,11 +1072,6 @@ class AsyncReasoningBank:
             keep_runs=self._keep_runs,
             topics=self._topics,
         )
-
-
-def _of_active(search: Retriever, trusted: bool, /) -> Retriever:
-    """`search`, which with `trusted` shows only lessons that are active."""
-    return Trusted(search, "corroborated") if trusted else search
 
 
 def _noted(record: T, notes: tuple[str, ...]) -> T:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -14,6 +14,7 @@ from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
 from lessonbank.contracts.records.usage import usage_of
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import UsageError
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
@@ -58,7 +59,7 @@ class BankMemory:
 
     bank: Bank
     intake: IntakeFilter
-    options: Mapping[str, Any]
+    options: RetrieveOptions
     """How the one recall is asked for."""
     hand_in: Callable[..., Awaitable[object]]
     """Puts runs on disk with what is known of them, to be learned later."""
@@ -66,7 +67,7 @@ class BankMemory:
 
     async def recall(self, task: str, /) -> Recall:
         """The one recall that all runs are shown."""
-        return await self.bank.retrieve(task, **self.options)
+        return await self.bank.retrieve(task, **self.options.keywords)
 
     async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
         """The runs as models may read them: secrets are out."""
