@@ -18,6 +18,7 @@ from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
 from lessonbank.contracts.records import PARENT
 from lessonbank.contracts.records.tools import tools_of
+from lessonbank.errors import UsageError
 
 SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
 
