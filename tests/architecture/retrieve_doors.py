@@ -36,7 +36,7 @@ def fill(file: Path) -> None:
     """Make a bank with one lesson, which nobody approved and no evidence supports."""
     with lessonbank.connect(file, **_SETTINGS) as bank:
         lesson = Lesson(title="Told once", content=WORDS)
-        asyncio.run(bank.aio.consolidate(Experience(scope="t", task=TASK, lessons=(lesson,))))
+        bank.consolidate(Experience(scope="t", task=TASK, lessons=(lesson,)))
 
 
 @contextlib.contextmanager
@@ -164,6 +164,17 @@ def _adapter(file: Path, options: Options) -> str:
         return RunFollower(bank, "mine", deadline=60, **options).begin_waiting(TASK).text
 
 
+def _proxy(file: Path, options: Options) -> str:
+    from lessonbank.proxy.frames import read
+    from lessonbank.proxy.memory import Memory
+
+    with _bank(file) as bank, io.BytesIO() as out:
+        Memory(bank, out, deadline=60, **options).do({"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"})
+        out.seek(0)
+        answer: Any = read(out)
+        return answer["text"]
+
+
 def _hook(file: Path, options: Options) -> str:
     """The command that `install` writes, as the coding agent starts it."""
     from lessonbank.hosts.hosts import HOSTS, Wanted, pieces_of
@@ -216,6 +227,7 @@ DOORS: Mapping[str, Callable[[Path, Options], str]] = {
     "mcp tool": _tool,
     "mcp server": _server_of_tools,
     "adapter": _adapter,
+    "proxy": _proxy,
     "hook": _hook,
 }
 
@@ -264,7 +276,8 @@ def _named() -> dict[str, list[str]]:
     commands: Any = get_command(app)
     told = {door: [*inspect.signature(function).parameters] for door, function in functions.items()}
     told |= {
-        f"lessonbank {name}": _names_of(commands.commands[name]) for name in ("retrieve", "mcp", "install", "trial")
+        f"lessonbank {name}": _names_of(commands.commands[name])
+        for name in ("retrieve", "mcp", "install", "proxy", "trial")
     }
     return {**told, "options of adapters": [*AdapterOptions.__annotations__], **asyncio.run(_schemas())}
 
