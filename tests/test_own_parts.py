@@ -16,7 +16,7 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Add, Change
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.importers import Imported, read
-from lessonbank.learning.consolidation import Caps, CappedConsolidator, append
+from lessonbank.learning.consolidation import CappedConsolidator, Caps, append
 from lessonbank.stores.sqlite import SqliteStore
 
 RUN = Trajectory(task="Ship it", answer="sent")

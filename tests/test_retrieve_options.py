@@ -12,10 +12,15 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
+from lessonbank.adapters.following import RunFollower
 from lessonbank.bank.views import AsyncRecalls
 from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Found
+from lessonbank.contracts.retrieve_options import OPTIONS as NAMED
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.evidence import Holdout
+from lessonbank.evidence.ledger import Unmeasured
 from lessonbank.http.client.bank import RemoteBank
 from lessonbank.learning.consolidation.ask import asks_model
 
@@ -43,17 +48,96 @@ def command() -> Callable[..., Any]:
         (lambda: AsyncReasoningBank.attempt, set[str]()),
         (lambda: AsyncReasoningBank.scale, set[str]()),
         (command, set[str]()),
-        (lambda: AsyncReasoningBank.trial, {"limit", "metadata"}),
-        (lambda: AsyncRecalls.preview, {"metadata"}),
+        (lambda: AsyncReasoningBank.trial, set[str]()),
+        (lambda: AsyncRecalls.preview, set[str]()),
+        (lambda: RunFollower, set[str]()),
         (mcp_recall, {"metadata"}),
     ],
-    ids=["attempt", "scale", "command line", "trial", "preview", "mcp"],
+    ids=["attempt", "scale", "command line", "trial", "preview", "adapters", "mcp"],
 )
 def test_an_option_of_retrieve_is_wherever_a_recall_is_made(
     where: Callable[[], Callable[..., Any]], besides: set[str]
 ) -> None:
-    """`besides`: a trial and a preview keep no receipt, a trial searches as the bank does, MCP has its own metadata."""
-    assert OPTIONS - besides <= parameters(where())
+    """`besides`: over MCP, the metadata is the server's."""
+    assert parameters(where()) & OPTIONS == OPTIONS - besides
+
+
+def test_type_checkers_see_every_option_as_a_keyword() -> None:
+    assert [*RetrieveKeywords.__annotations__] == [*RetrieveOptions.__dataclass_fields__] == [*NAMED]
+
+
+def test_an_option_that_cannot_be_is_refused_where_it_is_given() -> None:
+    for wrong, told in (
+        ({"limit": 0}, "limit is a whole number of at least 1; got 0"),
+        ({"trusted": "yes"}, "trusted= is True or False; got 'yes'"),
+        ({"metadata": {"x": object()}}, "metadata= takes a mapping from text to JSON values"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            RetrieveOptions(**cast("Any", wrong))
+
+
+def test_an_agent_makes_what_the_owner_of_a_server_asks_stricter_and_never_wider() -> None:
+    owner = RetrieveOptions(trusted=True, metadata={"team": "a"})
+    assert owner.for_agent({"trusted": False, "metadata": {"team": "b"}}) == owner
+    assert owner.for_agent({"limit": 2}) == RetrieveOptions(limit=2, trusted=True, metadata={"team": "a"})
+    assert RetrieveOptions().for_agent({"trusted": True}) == RetrieveOptions(trusted=True)
+
+
+async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memory_after_a_wrong_value() -> None:
+    async with await with_two_lessons() as bank:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'limt'"):
+            bank.attempt("Ship a parcel", limt=2)  # pyright: ignore[reportCallIssue]
+        async with bank.attempt("Ship a parcel", limit=0) as attempt:
+            await attempt.finish(answer="done")
+        assert any("limit is a whole number" in note for note in attempt.notes)
+
+
+class NewestFirst(Unmeasured):
+    """A ledger for which the newest lesson of an experience helps most."""
+
+    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+        turned = [
+            match.model_copy(
+                update={"experience": match.experience.model_copy(update={"lessons": match.experience.lessons[::-1]})}
+            )
+            for match in found.matches
+        ]
+        return found.model_copy(update={"matches": tuple(turned)})
+
+
+async def test_a_preview_shows_lessons_in_the_order_in_which_retrieve_does() -> None:
+    lessons = tuple(lessonbank.Lesson(title=title, content=f"{title} it.") for title in ("Weigh", "Pack", "Seal"))
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
+        await bank.consolidate(lessonbank.Experience(scope="t", task="Ship a parcel", lessons=lessons))
+        bank._ledger = NewestFirst()  # pyright: ignore[reportPrivateUsage]
+        shown = [lesson.title for lesson in (await bank.retrieve("Ship a parcel")).shown]
+        assert shown == ["Seal", "Pack", "Weigh"]
+        preview = await bank.recalls.preview("Ship a parcel", metadata={"user": "u"})
+        assert [lesson.title for lesson in preview.shown] == shown
+        assert (preview.kept, preview.metadata) == (False, {"user": "u"})
+
+
+async def test_a_recall_without_named_lessons_shows_those_that_come_next() -> None:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
+        for place in ("Rome", "Oslo", "Lima"):
+            await bank.lessons.add(
+                title=f"Weigh for {place}", content=f"Weigh it in {place}.", task=f"Ship to {place}", by="Ana"
+            )
+        recaller = bank._recaller  # pyright: ignore[reportPrivateUsage]
+        asked = RetrieveOptions(limit=1)
+        (first,) = (await recaller.for_trial("Ship to Rome", asked=asked)).shown
+        assert first.title == "Weigh for Rome"
+        owner = await bank.lessons.experience(first.id)
+        for gone in (first.id, owner.id):
+            (second,) = (await recaller.for_trial("Ship to Rome", asked=asked, exclude={gone})).shown
+            assert second.title != first.title
+        every = {lesson.id for lesson in await bank.lessons.list()}
+        assert (await recaller.for_trial("Ship to Rome", asked=asked, exclude=every)).text == ""
+        assert await bank.recalls.list() == ()
 
 
 async def with_two_lessons(**options: Any) -> AsyncReasoningBank:

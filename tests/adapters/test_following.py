@@ -18,6 +18,7 @@ from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
 from lessonbank.contracts.records import PARENT
 from lessonbank.contracts.records.tools import tools_of
+from lessonbank.errors import UsageError
 
 SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
 
@@ -191,9 +192,11 @@ def test_a_scope_that_cannot_be_means_no_memory(
     assert "scope= failed" in caplog.text
 
 
-def test_what_an_adapter_decides_is_no_option_of_its_user(bank: lessonbank.ReasoningBank) -> None:
-    with pytest.raises(TypeError, match="trusted"):
-        ReasoningBankAgent(None, bank, trusted=True)  # type: ignore[call-arg]
+def test_where_instructions_stand_no_user_of_an_adapter_widens_what_is_shown(bank: lessonbank.ReasoningBank) -> None:
+    with pytest.raises(UsageError, match="trusted=False: mine puts lessons where instructions stand"):
+        RunFollower(bank, "mine", True, trusted=False)
+    with pytest.raises(TypeError, match="colour"):
+        ReasoningBankAgent(None, bank, colour="red")  # type: ignore[call-arg]
 
 
 class Namer:

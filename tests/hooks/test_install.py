@@ -156,6 +156,29 @@ def test_the_last_line_says_whether_new_lessons_wait_and_how_to_approve_them(
     assert "lessonbank review" in last
 
 
+def test_what_every_recall_is_asked_with_stands_in_the_hook_and_in_the_command_of_the_mcp_server(
+    tmp_path: Path, run: Run
+) -> None:
+    settings = tmp_path / ".gemini/settings.json"
+
+    def commands() -> tuple[str, str]:
+        told = json.loads(settings.read_text())
+        return told["hooks"]["BeforeAgent"][0]["hooks"][0]["command"], " ".join(
+            told["mcpServers"]["lessonbank"]["args"]
+        )
+
+    run("install", "gemini-cli", "--trusted", "--limit", "2", "--metadata", "team:=7")
+    hook, server = commands()
+    assert "--trusted true --limit 2 --metadata '{\"team\": 7}'" in hook
+    assert "--limit 2 --trusted --metadata team:=7" in server
+    run("install", "gemini-cli")
+    hook, server = commands()
+    assert "--trusted false" in hook
+    assert "--trusted" not in server
+    assert run("install", "codex", "--trusted", "--untrusted").returncode == 2
+    assert run("install", "codex", "--limit", "0").returncode == 2
+
+
 def test_each_repository_has_a_scope_of_its_own_unless_one_is_named(tmp_path: Path, run: Run) -> None:
     hooks = tmp_path / ".codex/hooks.json"
     assert "one for each repository" in run("install", "codex").stdout

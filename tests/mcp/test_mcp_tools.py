@@ -12,7 +12,8 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Parts
 from lessonbank.contracts.ports import Vectors
-from lessonbank.contracts.records import Experience, Found, Trajectory, Verdict
+from lessonbank.contracts.records import Experience, Found, Lesson, Trajectory, Verdict
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
@@ -74,6 +75,26 @@ async def test_an_agent_can_recall_record_and_ask_why_and_nothing_else(where: Pa
         assert all(tool.output_schema for tool in tools)
         names = {name for tool in tools for name in tool.input_schema["properties"]}
         assert not names & {"scope", "writer", "tenant", "key", "by", "trust"}
+
+
+async def test_an_agent_asks_for_less_than_the_owner_of_the_server_shows_and_never_for_more(where: Path) -> None:
+    with opened(where) as bank:
+        lesson = Lesson(title="Customs form first", content="Fill in the form.")
+        await bank.aio.consolidate(Experience(scope="t", task=TASK, lessons=(lesson,)))
+    strict = RetrieveOptions(trusted=True, metadata={"team": "a"})
+    for owner, asked, is_shown in (
+        (None, {}, True),
+        (None, {"trusted": True}, False),
+        (strict, {}, False),
+        (strict, {"trusted": False, "metadata": {"team": "b"}}, False),
+    ):
+        async with served(where, retrieve=owner) as client:
+            found = told(await client.call_tool("recall", {"task": TASK, **asked}))
+            prompt = str((await client.get_prompt("with_lessons", {"task": TASK})).messages[0].content)
+            assert bool(found["text"]) is is_shown
+            assert ("Customs form first" in prompt) is (owner is None)
+    with opened(where) as bank:
+        assert bank.recalls.get(found["recall_id"]).metadata == {"source": "mcp", "team": "a"}
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

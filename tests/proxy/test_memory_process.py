@@ -160,6 +160,20 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> N
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("trusted", [False, True])
+def test_every_recall_of_a_proxy_is_asked_with_what_its_owner_says(trusted: bool, tmp_path: Path) -> None:
+    lesson = lessonbank.Lesson(title="A hint", content=HINT)
+    with opened(tmp_path / "bank.db") as bank:
+        bank.consolidate(lessonbank.Experience(scope=SCOPE, task="Publish release 1.4", lessons=(lesson,)))
+    asked = {"trusted": trusted, "metadata": {"team": "a"}}
+    with Upstream(chat("Published.")) as upstream:
+        with running(upstream.url, tmp_path, scope=SCOPE, memory={"retrieve": asked}) as proxy:
+            ask(proxy, TASK)
+        assert (HINT in shown(upstream.got[0])) is not trusted
+    with opened(tmp_path / "bank.db") as bank:
+        assert len(bank.recalls.list(metadata={"team": "a"})) == 1
+
+
 def test_a_bank_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "bank.db").write_bytes(b"no database" * 1000)
     with pytest.raises(LessonbankError, match=r"bank\.db"), running("http://127.0.0.1:9", tmp_path, scope=SCOPE):

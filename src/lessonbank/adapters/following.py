@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from time import monotonic
-from typing import Any, Final, Generic, ParamSpec, TypedDict, TypeVar, cast
+from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from lessonbank._base.checks import a_number
 from lessonbank._base.sync_bridge import start
@@ -27,6 +27,7 @@ from lessonbank.contracts.agents import Verifier, called, stated
 from lessonbank.contracts.records import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.tools import TOOLS, signatures, tool_name
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
@@ -46,8 +47,8 @@ _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
 
-class Common(TypedDict, total=False):
-    """What every adapter takes besides its bank and its scope."""
+class Common(RetrieveKeywords, total=False):
+    """What every adapter takes besides its bank and its scope, with the options of `retrieve`."""
 
     deadline: float
     """Seconds a run waits for its recall."""
@@ -274,30 +275,40 @@ class RunFollower:
         bank: what `lessonbank.connect` returns.
         source: the name of the framework. It is kept with every run.
         deadline: seconds a run waits for its recall, 2 by default. Then it goes on without memory.
-        trusted: show only active lessons, for a text that goes where instructions stand.
+        is_instruction: whether the text goes where instructions stand. Then only active lessons are shown.
         scope: the caller's own function that names the scope of a run, see `scoped`.
         verify: the caller's own check of a finished run. It beats the judge, and is called in the background.
+        options: those of `retrieve`, for the recall of every run.
 
     Raises:
-        UsageError: an async bank (its work would end with the event loop of the agent), or no number above 0.
+        UsageError: an async bank (its work would end with the event loop of the agent), no number above 0, or an
+            option that cannot be, such as `trusted=False` where the text goes among instructions.
     """
 
+    @takes_retrieve_options
     def __init__(
         self,
         bank: ReasoningBank,
         source: str,
-        trusted: bool = False,
+        is_instruction: bool = False,
         /,
         *,
         deadline: float = DEADLINE,
         scope: Callable[..., str] | None = None,
         verify: Verifier | None = None,
+        **options: Unpack[RetrieveKeywords],
     ) -> None:
         if not isinstance(cast("object", bank), ReasoningBank):
             raise UsageError("an adapter takes the bank of lessonbank.connect(…), which has an event loop of its own")
         self.bank, self.source = bank, source
         self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
-        self._trusted, self._scope, self._verify = trusted, scope, verify and called(verify)
+        if is_instruction and options.get("trusted") is False:
+            raise UsageError(
+                f"trusted=False: {source} puts lessons where instructions stand, so it shows only those that a person "
+                "approved or evidence supports; leave trusted= out"
+            )
+        asked: RetrieveKeywords = {"trusted": is_instruction, **options}
+        self._asked, self._scope, self._verify = RetrieveOptions(**asked), scope, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 
     async def begin(
@@ -367,7 +378,7 @@ class RunFollower:
             return self._runs[id]
 
     async def _retrieve(self, task: str, scope: str) -> Recall:
-        return await self.bank.aio.scoped(scope).retrieve(task, trusted=self._trusted)
+        return await self.bank.aio.scoped(scope).retrieve(task, **self._asked.keywords)
 
     def _decided(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
         """Whatever comes after the deadline is not shown: a text that came in the middle would spoil prompt caches."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import partial
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Unpack, cast
 
 from lessonbank._base.checks import a_flag, is_a, kind, shown
 from lessonbank.contracts.records import (
     SECONDS,
     Action,
-    Json,
     Learned,
     Lesson,
     Observation,
@@ -23,6 +22,7 @@ from lessonbank.contracts.records import (
     Trajectory,
 )
 from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, check_names
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.text.messages import trajectory_from
@@ -56,13 +56,11 @@ class AsyncAttempt:
         bank: Loop,
         task: str,
         /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
+        **options: Unpack[RetrieveKeywords],
     ) -> None:
-        self._bank, self._metadata = bank, metadata
-        self._retrieve = partial(bank.retrieve, limit=limit, trusted=trusted, metadata=metadata)
+        check_names(options)  # their values are a matter of the memory, which does not break the block
+        self._bank, self._metadata = bank, options.get("metadata")
+        self._retrieve = partial(bank.retrieve, **options)
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []

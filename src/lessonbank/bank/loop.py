@@ -8,9 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from os import PathLike
 from time import perf_counter
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar, Unpack, cast
 
 from lessonbank._base.aio import gather, if_there
 from lessonbank._base.checks import (
@@ -22,12 +21,10 @@ from lessonbank._base.checks import (
     a_text,
     an_action,
     attribute,
-    maybe_count,
     maybe_text,
     several,
     shown,
 )
-from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.events import (
     Consolidated,
     Event,
@@ -38,14 +35,13 @@ from lessonbank.contracts.events import (
     Reviewed,
     Settled,
 )
-from lessonbank.contracts.ports import Consolidator, Extractor, Retriever, Store
+from lessonbank.contracts.ports import Consolidator, Extractor, Store
 from lessonbank.contracts.records import (
     RECALL,
     UNFINISHED,
     Change,
     Experience,
     Extraction,
-    Found,
     Json,
     Learned,
     Outcome,
@@ -57,12 +53,10 @@ from lessonbank.contracts.records import (
     Usage,
     Verdict,
 )
-from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
-from lessonbank.evidence.groups import groups_of
-from lessonbank.evidence.ledger import Ledger, Unmeasured
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
@@ -98,22 +92,17 @@ from lessonbank.learning.prior_runs import (
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from lessonbank.learning.shown_texts import texts_shown
 from lessonbank.matts.scale import scale
-from lessonbank.search.contests import one_side
 from lessonbank.search.emptiness import with_reason
-from lessonbank.search.injection import Injector
-from lessonbank.search.trusted import Trusted
-from lessonbank.trials.design import Design as TrialDesign
-from lessonbank.trials.design import Trial, asked
-from lessonbank.trials.trial import Tasks, try_again
+from lessonbank.trials.compare import trial
 
 from .attempt import AsyncAttempt
 from .commit import Commit, Turns
 from .hooks import call_hooks
 from .parts import BankOptions, BankParts
+from .retrieval import Recaller
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 from .views.reflecting import LEAST_RUNS, Reflecting
 from .views.retention import days_to_keep
-from .views.trying import Tried
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
@@ -138,15 +127,8 @@ class AsyncReasoningBank:
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
-    async def retrieve(
-        self,
-        task: str,
-        /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Recall:
+    @takes_retrieve_options
+    async def retrieve(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> Recall:
         """Find what past tasks taught about `task`. `.text` goes into the prompt; `.notes` says why it is empty.
 
         `limit` counts experiences, or lessons where these are searched. `trusted=True` shows only lessons that are
@@ -155,59 +137,24 @@ class AsyncReasoningBank:
         If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
         Raises UsageError, StoreError.
         """
-        told, limit, begun = a_mapping(metadata), maybe_count(limit) or self.options.limit, perf_counter()
+        asked, begun = RetrieveOptions(**options), perf_counter()
         task = await self.parts.intake.task(a_text(task, "the task", blank=False))
         if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search = _of_active(self.parts.retriever, a_flag(trusted, "trusted="))
-        recall, found = await self._found(task, search, self.parts.ledger, limit=limit)
+        recall, found = await self._recaller.recall(task, asked, draw=True)
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
-        recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(
             kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
         )
 
-    async def _found(
-        self, task: str, search: Retriever, ledger: Ledger, /, *, limit: int, words: Injector | None = None
-    ) -> tuple[Recall, Found]:
-        """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
-        found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
-        recall_id = new_id()
-        apart, every = await ledger.writers(scope=self.scope), [m.experience for m in found.matches]
-        groups = {i.id: groups_of(i, one, apart=apart) for one in every for i in one.active_lessons}
-        assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
-        sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
-        found = sides.found
-        recall = (words or self.parts.injector).recall(
-            found,
-            id=recall_id,
-            task=task,
-            scope=self.scope,
-            assigned=sides.assigned(assigned),
-            groups=groups,
-            retriever=search.name,
-            space=search.space,
-        )
-        return recall, found
+    async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
+        return await self._recaller.for_trial(task, asked=asked)
 
-    async def _preview(self, task: str, tried: Tried) -> Recall:
-        """What would be shown with some settings, without draws and without a receipt."""
-        task = await self.parts.intake.task(task)
-        if self.options.off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        search, words = self.parts.retriever, self.parts.injector
-        if not tried.is_own:
-            if self.parts.previews is None:
-                raise UsageError("other settings can be tried with a bank that `connect` made; here limit= alone can")
-            search, words = self.parts.previews(tried)
-        search = _of_active(search, tried.trusted)
-        recall, found = await self._found(
-            task, search, Unmeasured(), limit=tried.limit or self.options.limit, words=words
-        )
-        recall = await with_reason(recall, found, self.store)
-        return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
+    @property
+    def _recaller(self) -> Recaller:
+        return Recaller(store=self.store, scope=self.scope, parts=self.parts, options=self.options)
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -458,20 +405,13 @@ class AsyncReasoningBank:
         self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
-    def attempt(
-        self,
-        task: str,
-        /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> AsyncAttempt:
+    @takes_retrieve_options
+    def attempt(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> AsyncAttempt:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash.
 
         The memory never breaks the block: `attempt.notes` and one warning say what failed.
         """
-        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata)
+        return AsyncAttempt(self, task, **options)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
@@ -485,105 +425,7 @@ class AsyncReasoningBank:
         found = await self.parts.ledger.lift(scope=self.scope, level=level)
         return found.model_copy(update={"notes": (*found.notes, OFF)}) if self.options.off else found
 
-    async def trial(
-        self,
-        tasks: Tasks,
-        agent: AnyAgent,
-        /,
-        *,
-        verify: Verifier,
-        without: str | None = None,
-        with_: str | None = None,
-        placebo: str | bool = False,
-        max_runs: int = 400,
-        max_cost: float | None = None,
-        max_seconds: float | None = None,
-        rounds: int = 1,
-        min_effect: float = 0.1,
-        level: float = 0.95,
-        seed: int = 0,
-        concurrency: int = 1,
-        trusted: bool = False,
-        resume: str | PathLike[str] | None = None,
-        progress: Callable[[Trial], None] | None = None,
-    ) -> Trial:
-        """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
-
-        For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random. With
-        `without`, `with_` or `placebo` the question is about one lesson or group instead of memory as a whole.
-        `lessonbank.trials.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
-
-        The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
-        run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
-
-        Args:
-            tasks: their texts; or kept recalls of this scope or their ids, for what was shown then.
-            agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
-                number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
-                trial.
-            verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-            without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
-            with_: the lesson to add to what is shown.
-            placebo: what to replace with irrelevant words of its length, named as in `without`; `True`: everything.
-            max_runs: the largest number of runs; a pair is two.
-            max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
-            max_seconds: no pair begins once the call took so long. What is under way is finished.
-            rounds: how often each side may do each task.
-            min_effect: an effect too small to matter; once it is known to be smaller the trial ends. 0: never.
-            level: the confidence of the interval, however often one looks.
-            seed: decides the order of tasks and sides, and the agent's luck.
-            concurrency: how many pairs run at once; a plain function then runs in as many threads.
-            trusted: show only active lessons, as `retrieve(trusted=True)` does.
-            resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
-                memory, question, seed, level and agent are the same; budgets and rounds may be larger.
-            progress: called after every pair with the result so far. What it raises ends the trial.
-
-        Raises:
-            UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
-                recalls of another scope, nothing to compare, or the journal of another trial.
-            NotFound: a recall that this scope does not have.
-            StoreUnavailable: the journal cannot be read or written.
-        """
-        return await try_again(
-            self.store,
-            self.parts.injector,
-            tasks,
-            agent,
-            recaller=partial(self._recall_for_trial, trusted=a_flag(trusted, "trusted=")),
-            verify=verify,
-            question=asked(without=without, with_=with_, placebo=placebo),
-            design=TrialDesign(
-                max_runs=max_runs,
-                max_cost=max_cost,
-                max_seconds=max_seconds,
-                rounds=rounds,
-                min_effect=min_effect,
-                level=level,
-                seed=seed,
-                concurrency=concurrency,
-            ),
-            scope=self.scope,
-            resume=resume,
-            progress=progress,
-        )
-
-    async def _recall_for_trial(self, task: str, *, trusted: bool) -> Recall:
-        """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
-        and a trial that goes on later shows the same text."""
-        search = _of_active(self.parts.retriever, trusted)
-        found = await search(await self.parts.intake.task(task), scope=self.scope, limit=self.options.limit)
-        found = await self.parts.ledger.prefer(found, scope=self.scope)
-        found = one_side(found, recall_id="", drawn=False).found
-        words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        recall = self.parts.injector.recall(
-            found,
-            id=digest("\n".join((self.scope, task, *words)))[:32],
-            task=task,
-            scope=self.scope,
-            retriever=self.parts.retriever.name,
-            space=self.parts.retriever.space,
-        )
-        return recall.model_copy(update={"kept": False})
+    trial = trial
 
     async def reflect(
         self, *, topic: str | None = None, runs: int = 40, budget: int = 20_000, dry_run: bool = False
@@ -911,7 +753,7 @@ class AsyncReasoningBank:
             correct=self._corrected,
             draw=self._drawn_again,
             pays=self.parts.asks_model,
-            preview=self._preview,
+            preview=self._recaller.preview,
             is_scoped=self._is_scoped,
             off=self.options.off,
             one_wording=self.options.unique_wording,
@@ -919,11 +761,6 @@ class AsyncReasoningBank:
             keep_runs=self.options.keep_runs,
             topics=self.parts.topics,
         )
-
-
-def _of_active(search: Retriever, trusted: bool, /) -> Retriever:
-    """`search`, which with `trusted` shows only lessons that are active."""
-    return Trusted(search, "corroborated") if trusted else search
 
 
 def _noted(record: T, notes: tuple[str, ...]) -> T:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from lessonbank._base.checks import a_text, an_action
 from lessonbank._base.sync_bridge import begin, run_sync
-from lessonbank.contracts.records import Json
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, takes_retrieve_options
 
 from .attempt import Attempt
 from .loop import AsyncReasoningBank
@@ -185,17 +185,10 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
         """What is in force: store, profile, models, embedder, retriever and every setting; secrets are masked."""
         return self.aio.settings
 
-    def attempt(
-        self,
-        task: str,
-        /,
-        *,
-        limit: int | None = None,
-        trusted: bool = False,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> Attempt:
+    @takes_retrieve_options
+    def attempt(self, task: str, /, **options: Unpack[RetrieveKeywords]) -> Attempt:
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
-        return Attempt(self.aio.attempt(task, limit=limit, trusted=trusted, metadata=metadata), wait=run_sync)
+        return Attempt(self.aio.attempt(task, **options), wait=run_sync)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, TypeAlias, cast
+from inspect import Parameter
+from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import typer
 
+from lessonbank._base.signatures import with_keywords
 from lessonbank.contracts.records import Json as JsonValue
+from lessonbank.contracts.retrieve_options import OPTIONS, Option, RetrieveKeywords
 from lessonbank.errors import UsageError
 
+F = TypeVar("F", bound=Callable[..., Any])
 MOMENT = "A change's number (0: before the first), or a time such as 2026-03-01T12:00+01:00."
 
 Bank: TypeAlias = Annotated[
@@ -59,6 +64,30 @@ Trust: TypeAlias = Annotated[
 Holdout: TypeAlias = Annotated[
     float | None, typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never.")
 ]
+
+
+def takes_retrieve_options(command: F, /) -> F:
+    """`command`, with an option for each of `retrieve`; `given` reads them."""
+    keyword = Parameter.KEYWORD_ONLY
+    named = [Parameter(one.name, keyword, default=None, annotation=_offered(one)) for one in OPTIONS.values()]
+    return with_keywords(command, [(one, one.annotation) for one in named], evaluate=True)
+
+
+def given(asked: Mapping[str, Any], /) -> RetrieveKeywords:
+    """The options of `retrieve` that the caller gave. Raises UsageError."""
+    told = {name: value for name, value in asked.items() if value is not None}
+    return cast("RetrieveKeywords", {n: pairs(value) if _is_pairs(n) else value for n, value in told.items()})
+
+
+def _offered(one: Option) -> Any:
+    names = [f"--{one.name.replace('_', '-')}", *filter(None, [one.offer.short])]
+    told = typer.Option(*names, min=one.offer.least, help=one.offer.help)
+    return Annotated[list[str] | None if _is_pairs(one.name) else one.kind | None, told]
+
+
+def _is_pairs(name: str) -> bool:
+    """Whether an option is a mapping, which is given as KEY=VALUE."""
+    return any(get_origin(kind) is Mapping for kind in get_args(OPTIONS[name].kind))
 
 
 def model_of(name: str | None, base_url: str | None = None, timeout: float = 120.0) -> Any:

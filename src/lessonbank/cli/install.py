@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
 import typer
 
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions
 from lessonbank.errors import UsageError
 
 from . import _options as options
@@ -21,6 +23,7 @@ HostName = Annotated[str, typer.Argument(help=f"The coding agent: {', '.join(_NA
 Project = Annotated[bool, typer.Option("--project", help="For the project in this folder only.")]
 
 
+@options.takes_retrieve_options
 def install(
     agent: HostName,
     project: Project = False,
@@ -45,6 +48,7 @@ def install(
         float, typer.Option("--within", min=0.01, max=2.0, help="Seconds that a prompt waits for its lessons at most.")
     ] = 0.14,
     show: Annotated[bool, typer.Option("--show", help="Print what would be written, and write nothing.")] = False,
+    **asked: Any,
 ) -> None:
     """Give a coding agent the lessons of its earlier sessions.
 
@@ -57,10 +61,9 @@ def install(
     from lessonbank.hosts.pieces import add
 
     Evidence(holdout=holdout or None)
+    retrieve = _retrieve_options(asked, untrusted=untrusted)
     place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
-    wanted = hosts.Wanted(
-        place, scope and check_scope(scope), model, holdout, False if untrusted else None, within, hosts.has_mcp()
-    )
+    wanted = hosts.Wanted(place, scope and check_scope(scope), model, holdout, retrieve, within, hosts.has_mcp())
     host = _host(agent)
     pieces = hosts.pieces_of(host, wanted, Path.cwd() if project else None)
     if host.name == "cline" and not hosts.has_mcp():
@@ -77,7 +80,18 @@ def install(
     if not scope and _has_common(place):
         say(f"lessons of earlier versions stay in one scope for all: {_COMMON_AGAIN}")
     say(f"now: {host.next_step}")
-    say(_approving(place, untrusted=untrusted or host.name not in hosts.WAITING))
+    say(_approving(place, untrusted=not retrieve.get("trusted", host.name in hosts.WAITING)))
+
+
+def _retrieve_options(asked: Mapping[str, Any], *, untrusted: bool) -> RetrieveKeywords:
+    """What every recall of the sessions is asked with. Raises UsageError."""
+    given = options.given(asked)
+    if untrusted:
+        if "trusted" in given:
+            raise typer.BadParameter("give --trusted or --untrusted, not both", param_hint="--untrusted")
+        given["trusted"] = False
+    RetrieveOptions(**given)
+    return given
 
 
 def _has_common(bank: str) -> bool:

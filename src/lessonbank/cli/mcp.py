@@ -6,12 +6,13 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import anyio
 import typer
 
 from lessonbank._base.aio import first_error
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 
 from . import _options as options
 from ._output import progress_console, say
@@ -26,6 +27,7 @@ _Origins = Annotated[
 ]
 
 
+@options.takes_retrieve_options
 def mcp(
     bank: options.Bank,
     scope: Annotated[
@@ -57,19 +59,22 @@ def mcp(
     ] = None,
     allow_host: _Hosts = None,
     allow_origin: _Origins = None,
+    **asked: Any,
 ) -> None:
     """Serve the bank to an agent as tools: recall, record and why. The agent approves, edits and erases nothing.
 
     An MCP client starts this command and speaks with it over stdin and stdout. --model decides how runs ended and
-    draws lessons; without, runs wait until somebody tells (`lessonbank runs correct`).
+    draws lessons; without, runs wait until somebody tells (`lessonbank runs correct`). What an agent asks of recall
+    never widens what --trusted and the like say here.
     """
     from lessonbank.mcp import serve_stdio
 
     if not scope and not repository:
         raise typer.BadParameter("say whose memory it is, or --repository", param_hint="--scope")
     scope = scope or _of_repository(bank)
-    asked = options.model_of(model, base_url, timeout)
-    settings = options.settings_of(asked, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
+    judge = options.model_of(model, base_url, timeout)
+    settings = options.settings_of(judge, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
+    settings["retrieve"] = RetrieveOptions(**options.given(asked))
     if not http:
         _run(partial(serve_stdio, bank, scope=scope, **settings))
         return

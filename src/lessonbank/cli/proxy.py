@@ -8,10 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from lessonbank.contracts.retrieve_options import RetrieveOptions
+
 from . import _options as options
 from ._output import warn
 
 
+@options.takes_retrieve_options
 def proxy(
     bank: options.Bank,
     upstream: Annotated[
@@ -38,6 +41,7 @@ def proxy(
     domain: options.Domain = "general",
     embedder: options.Embedder = None,
     timeout: options.Timeout = 120.0,
+    **asked: Any,
 ) -> None:
     """Put a memory between a client and its model: point the client's base_url at the address that is printed.
 
@@ -52,6 +56,7 @@ def proxy(
     options.model_of(model, base_url, timeout)
     named = {"name": model, "base_url": base_url, "timeout": timeout} if model else None
     memory: dict[str, Any] = {"bank": bank, "model": named, "domain": domain, "embedder": embedder, "holdout": holdout}
+    memory["retrieve"] = RetrieveOptions(**options.given(asked)).keywords
     logging.basicConfig(format="lessonbank: %(message)s")
     settings = Settings(
         upstream=upstream,

@@ -16,33 +16,35 @@ if TYPE_CHECKING:
     from lessonbank.contracts.records import Found, Recall
 
 
+@options.takes_retrieve_options
 def retrieve(
     task: Annotated[str, typer.Argument(help="The task, in the words the agent gets it.")],
     bank: options.Bank,
     scope: options.Scope,
-    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 3,
     holdout: Annotated[float, typer.Option("--holdout", help="Withhold each lesson with this probability.")] = 0.0,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Show only lessons that are active.")] = False,
-    metadata: options.Metadata = None,
     at: Annotated[
         str | None, typer.Option("--at", help=f"What a search by words would have found then. {options.MOMENT}")
     ] = None,
     as_json: options.Json = False,
+    **asked: Any,
 ) -> None:
     """Print the text an agent would get for a task, and why.
 
     Nothing is withheld, unless --holdout says so; a server decides that itself. The recall is kept like any other and
     its id is printed. With --at nothing is kept.
     """
+    given = options.given(asked)
     if at is not None:
+        if given.keys() - {"limit"}:
+            raise typer.BadParameter("with --at only --limit changes what is found", param_hint="--at")
         if holdout:
             raise typer.BadParameter("with --at nothing is shown, so nothing is withheld", param_hint="--holdout")
         with opened(bank, scope) as memory:
-            found = memory.history.search(task, at=options.moment(at), limit=limit)
+            found = memory.history.search(task, at=options.moment(at), limit=given.get("limit") or 3)
         _show_found(found, scope, as_json=as_json)
         return
     with opened(bank, scope, **_evidence(bank, holdout)) as memory:
-        recall = memory.retrieve(task, limit=limit, trusted=trusted, metadata=options.pairs(metadata))
+        recall = memory.retrieve(task, **given)
         if not as_json:
             _warn(memory, recall)
     if as_json:

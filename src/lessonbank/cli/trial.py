@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _FUNCTION = "MODULE:FUNCTION"
 
 
+@options.takes_retrieve_options
 def trial(
     bank: Annotated[str, typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file.")] = "",
     scope: Annotated[
@@ -54,7 +55,6 @@ def trial(
     cost: Annotated[float | None, typer.Option("--budget-cost", help="Stop at so many US dollars.")] = None,
     seconds: Annotated[float | None, typer.Option("--budget-seconds", help="Stop after so long.")] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each side may do each task.")] = 1,
-    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 3,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Pairs run at once.")] = 1,
     level: Annotated[float, typer.Option("--level", help="How sure the interval is: from 0.5 to below 1.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Decides the order, and the luck that both runs share.")] = 0,
@@ -62,6 +62,7 @@ def trial(
         Path | None, typer.Option("--resume", help="Keep each run in this file, and go on from what it holds.")
     ] = None,
     as_json: options.Json = False,
+    **asked: Any,
 ) -> None:
     """Do tasks with and without memory, in pairs, until it is clear what memory changes.
 
@@ -75,11 +76,10 @@ def trial(
     if missing := [name for name, value in given.items() if not value]:
         raise typer.BadParameter("a trial needs it; --plan alone does not", param_hint=missing[0])
     settings = {"rounds": rounds, "level": level, "seed": seed, "concurrency": jobs, "min_effect": effect}
+    settings |= options.given(asked)
     todo = _read(cast("Path", tasks))
     functions = _function(agent, "--agent"), _function(verify, "--verify")
-    from lessonbank import Retrieval
-
-    with opened(bank, scope, retrieval=Retrieval(limit=limit)) as memory, _bar() as progress:
+    with opened(bank, scope) as memory, _bar() as progress:
         run: Any = memory.trial
         question = {"without": _whole(memory, without), "with_": _whole(memory, with_), "placebo": placebo}
         budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}

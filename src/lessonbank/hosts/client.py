@@ -17,7 +17,7 @@ ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
 NOTE_WITHIN = 1.0
 """Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
-PROTOCOL = 2
+PROTOCOL = 3
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
@@ -41,6 +41,8 @@ MOST_SAID = 1_000
 """Characters of the line for the person."""
 OPTIONS = ("bank", "model", "holdout")
 """What the resident process is started with."""
+OWN = ("key", "scope", "within", *OPTIONS)
+"""Every option but those of `retrieve`, which this program hands on without reading them."""
 
 
 LONGEST_FOLDER = 80  # bytes
@@ -152,8 +154,9 @@ def _answer(host: str, options: dict[str, str]) -> None:
         _ask(options, {"do": NOTE})
     elif action == RECALL and str(event.get("prompt") or "").strip():
         told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
-        told.update(scope=options.get("--scope", ""), trusted=options["--trusted"])
-        _ask(options, {"do": RECALL, **told}, event=name, session=session)
+        asked = {name[2:]: value for name, value in options.items() if name[2:] not in OWN}
+        told["scope"] = options.get("--scope", "")
+        _ask(options, {"do": RECALL, "retrieve": asked, **told}, event=name, session=session)
 
 
 def _folder(host: str, event: dict[str, str]) -> str:

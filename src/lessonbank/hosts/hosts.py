@@ -8,13 +8,14 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Json
+from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import UsageError
 
 from . import client
@@ -40,8 +41,9 @@ class Wanted:
     """Whose memory all sessions use. `None`: each repository has its own."""
     model: str | None = None
     holdout: float | None = None
-    trusted: bool | None = None
-    """Show only lessons that are trusted or approved. `None`: where the host puts them among instructions."""
+    retrieve: RetrieveKeywords = field(default_factory=RetrieveKeywords)
+    """What each recall is asked with. Only active lessons are shown where the host puts them among instructions, unless
+    it says otherwise."""
     within: float = client.ANSWER_WITHIN
     """Seconds that a prompt waits for its lessons."""
     mcp: bool = True
@@ -83,21 +85,22 @@ def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
     return list(host.build(wanted, project))
 
 
-def _hook(host: str, wanted: Wanted, *, trusted: bool) -> list[str]:
+def _hook(host: str, wanted: Wanted, *, is_instruction: bool) -> list[str]:
     """The command of a hook: this very Python, with nothing loaded but the standard library."""
-    shown = trusted if wanted.trusted is None else wanted.trusted
     scope = {} if wanted.scope is None else {"scope": wanted.scope}
-    options = {"key": wanted.key, **scope, "trusted": "yes" if shown else "no", **wanted.options}
+    asked = {"trusted": is_instruction, **wanted.retrieve}
+    options = {"key": wanted.key, **scope, **{name: json.dumps(value) for name, value in asked.items()}}
+    options |= wanted.options
     options["within"] = str(wanted.within)
     words = [sys.executable, "-I", "-S", str(Path(client.__file__).resolve()), host]
     return words + [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
 def _events(
-    host: str, wanted: Wanted, events: str, *, trusted: bool, timeout: int = _SECONDS, **more: Json
+    host: str, wanted: Wanted, events: str, *, is_instruction: bool, timeout: int = _SECONDS, **more: Json
 ) -> dict[str, Json]:
     # Where lessonbank was removed without `uninstall`, Python ends with 2: hosts take that for "block this prompt".
-    command = f"{shlex.join(_hook(host, wanted, trusted=trusted))} || true"
+    command = f"{shlex.join(_hook(host, wanted, is_instruction=is_instruction))} || true"
     entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
     return dict.fromkeys(events.split(), entry)
 
@@ -114,8 +117,23 @@ def has_mcp() -> bool:
 def _server(wanted: Wanted) -> tuple[str, list[str]]:
     """The command of the MCP server, with the settings of the hooks."""
     scope = ["--repository"] if wanted.scope is None else ["--scope", wanted.scope]
-    words = ["-P", "-m", "lessonbank.cli", "mcp", *scope, "--domain", "code"]
+    words = ["-P", "-m", "lessonbank.cli", "mcp", *scope, "--domain", "code", *_flags(wanted.retrieve)]
     return sys.executable, words + [word for name, value in wanted.options.items() for word in (f"--{name}", value)]
+
+
+def _flags(asked: RetrieveKeywords) -> list[str]:
+    """Options of `retrieve` as the command line takes them."""
+    words = list[str]()
+    for name, value in asked.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, Mapping):
+            told = cast("Mapping[str, Json]", value)
+            words += [word for key in told for word in (flag, f"{key}:={json.dumps(told[key])}")]
+        elif value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words
 
 
 def _server_entry(wanted: Wanted) -> dict[str, Json]:
@@ -140,7 +158,7 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     folder = home / _NAME
     about: dict[str, Json] = {"name": _NAME, "description": _ABOUT, "version": VERSION}
     about |= {"author": {"name": _NAME}, "license": "Apache-2.0"}
-    events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=True)
+    events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", is_instruction=True)
     hooks: Json = {"hooks": {event: [entry] for event, entry in events.items()}}
     market: Json = {
         "name": _NAME,
@@ -166,7 +184,7 @@ def _command(task: str) -> str:
 
 def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     home = _folder(project, ".codex", "CODEX_HOME")
-    events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=True)
+    events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", is_instruction=True)
     yield from _elements(home / "hooks.json", events)
     if wanted.mcp:
         command, words = _server(wanted)
@@ -177,13 +195,13 @@ def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
     # Without a name it shows the whole command beside the line for the person.
-    events = _events("gemini-cli", wanted, names, trusted=False, timeout=milliseconds, name=_NAME)
+    events = _events("gemini-cli", wanted, names, is_instruction=False, timeout=milliseconds, name=_NAME)
     yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
 
 
 def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     """Qwen Code was made of Gemini CLI, and keeps its settings alike."""
-    events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=False)
+    events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", is_instruction=False)
     yield from _settings_and_command(_folder(project, ".qwen"), wanted, events)
 
 
@@ -200,7 +218,7 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     folder = home if project is None else project / ".opencode"
     plugin = (Path(__file__).parent / "opencode.js").read_text(encoding="utf-8")
-    words = json.dumps(_hook("opencode", wanted, trusted=False))
+    words = json.dumps(_hook("opencode", wanted, is_instruction=False))
     plugin = plugin.replace("[] /* the hook's command */", words)
     plugin = plugin.replace("400 /* milliseconds */", str(round(wanted.within * 1000) + 300))  # and to start Python
     yield OwnFile(folder / "plugin/lessonbank.js", plugin)

@@ -19,10 +19,13 @@ from pathlib import Path
 from shlex import quote
 from typing import IO, Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from lessonbank._base.plural import counted
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
-from lessonbank.errors import StoreDamaged, StoreError
+from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
+from lessonbank.errors import StoreDamaged, StoreError, UsageError
 from lessonbank.guard.quote import quoted
 
 from . import client
@@ -37,6 +40,7 @@ _MOST_COUNTED: Final = 100
 """Lessons that wait, up to which they are counted."""
 _PATIENCE: Final = 2.0
 """Seconds for a client that connected to say something."""
+_RETRIEVE: Final = TypeAdapter(RetrieveOptions)
 
 
 class Resident:
@@ -110,8 +114,9 @@ class Resident:
         try:
             chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""), asks=True)
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
-            recall = bank.retrieve(request["prompt"], trusted=request["trusted"] == "yes")
-            line = self._line(bank, recall, session, is_trusted=request["trusted"] == "yes", question=chosen.question)
+            asked = _asked(request["retrieve"])
+            recall = bank.retrieve(request["prompt"], **asked.keywords)
+            line = self._line(bank, recall, session, is_trusted=asked.trusted, question=chosen.question)
             _say(stream, {"text": recall.text, "line": line})
             if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
                 self._sessions.remember(session, recall.id, chosen.scope)
@@ -165,6 +170,25 @@ def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: st
             f"{many} wait{'s' if waiting == 1 else ''} for you: lessonbank review {quote(bank)} --scope {scope}"
         )
     return " | ".join(f"lessonbank: {part}" for part in (", ".join(told), question) if part)
+
+
+def _asked(words: dict[str, str]) -> RetrieveOptions:
+    """The options of `retrieve` as the hook's command has them: as JSON, or as plain words such as `yes`.
+
+    Raises TypeError, UsageError: `install` did not write the command.
+    """
+    check_names(words)
+    try:
+        return _RETRIEVE.validate_python({name: _value(word) for name, word in words.items()})
+    except ValidationError as error:
+        raise UsageError(f"an option of the hook is wrong: {quoted(error)}") from None
+
+
+def _value(word: str) -> Any:
+    try:
+        return json.loads(word)
+    except ValueError:
+        return word
 
 
 def _say(stream: Any, reply: dict[str, object]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -13,6 +13,7 @@ from lessonbank._base.plural import counted
 from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
 from lessonbank.contracts.records.usage import usage_of
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import UsageError
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
@@ -67,13 +68,13 @@ class BankMemory:
 
     bank: Memory
     intake: IntakeFilter
-    options: Mapping[str, Any]
+    options: RetrieveOptions
     """How the one recall is asked for."""
     _safe: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
 
     async def recall(self, task: str, /) -> Recall:
         """The one recall that all runs are shown."""
-        return await self.bank.retrieve(task, **self.options)
+        return await self.bank.retrieve(task, **self.options.keywords)
 
     async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
         """The runs as models may read them: secrets are out."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, Unpack, cast
 
-from lessonbank._base.checks import a_flag, a_mapping, a_text, maybe_count
+from lessonbank._base.checks import a_flag, a_text
 from lessonbank.contracts.agents import AnyAgent, Verifier, check_calls
-from lessonbank.contracts.records import Json
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import UsageError
 from lessonbank.guard.intake import IntakeFilter
@@ -46,6 +46,7 @@ class Bank(Memory, Protocol):
     def options(self) -> Options: ...
 
 
+@takes_retrieve_options
 async def scale(
     bank: Bank,
     task: str,
@@ -66,10 +67,8 @@ async def scale(
     cost: float | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    limit: int | None = None,
-    trusted: bool = False,
-    metadata: Mapping[str, Json] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    **options: Unpack[RetrieveKeywords],
 ) -> Scaled:
     """Let the agent do `task` up to `k` times under one recall, choose the best run, and learn from all of them.
 
@@ -102,10 +101,8 @@ async def scale(
         cost: the same in US dollars. Judging and learning come on top.
         seconds: the same in time. What is under way then is cut off and is a failed attempt, except for a plain
             function, which cannot be cut off.
-        limit: how many experiences the recall draws on.
-        trusted: show only active lessons, as `retrieve(trusted=True)` does.
-        metadata: kept with the recall.
         progress: called after every run. What it raises ends the whole.
+        options: those of `retrieve`, for the one recall.
 
     Raises:
         UsageError: an argument that cannot be, or a verifier that returns no outcome.
@@ -125,14 +122,13 @@ async def scale(
         seconds=seconds,
         seed=seed,
     )
-    task, limit = a_text(task, "the task", blank=False), maybe_count(limit)
+    task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
     check_calls(agent, verify=verify, progress=progress)
     if design.asks_model and bank.parts.scaler.model is None:
         raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
     bank, notes = _labelled(bank, labels)
     notes += [OFF] if bank.options.off else []
-    options = {"limit": limit, "trusted": a_flag(trusted, "trusted="), "metadata": a_mapping(metadata)}
-    scaling = ScaledTask(BankMemory(bank, bank.parts.intake, options), bank.parts.scaler, design, bank.scope, notes)
+    scaling = ScaledTask(BankMemory(bank, bank.parts.intake, asked), bank.parts.scaler, design, bank.scope, notes)
     with bank.parts.intake.in_force():
         return await scaling.run(task, agent, verifier=verify, progress=progress)
 

@@ -25,6 +25,7 @@ from pydantic import AnyHttpUrl, AnyUrl, ValidationError
 
 from lessonbank import connect_async
 from lessonbank._version import VERSION
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import LessonbankError, NotFound, StoreError, UsageError, printable
 from lessonbank.guard.quote import quoted
 
@@ -44,12 +45,14 @@ back. Failures teach as much as successes.
 3. Call why only when the user asks where advice came from."""
 
 
-def server(where: Place, /, *, scope: str, **settings: Any) -> Server:
+def server(where: Place, /, *, scope: str, retrieve: RetrieveOptions | None = None, **settings: Any) -> Server:
     """An MCP server for the bank at `where`, to run, to mount or to call in process.
 
-    Takes what `connect_async` takes. Tools answer for `scope` alone.
+    Takes what `connect_async` takes. Tools answer for `scope` alone. `retrieve`: what holds for each recall; an agent
+    can make it stricter, and never wider.
     """
-    return Server(Memory(partial(connect_async, where, scope=scope, **settings)))
+    opens = partial(connect_async, where, scope=scope, **settings)
+    return Server(Memory(opens, retrieve=retrieve))
 
 
 async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:

@@ -12,6 +12,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from lessonbank import connect_async
 from lessonbank._base.serve import address, bracketed, listening, prompt_process, server_of
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from .app import Server
@@ -40,6 +41,7 @@ async def serve_http(
     allowed_hosts: Sequence[str] = (),
     allowed_origins: Sequence[str] = (),
     ready: Callable[[str], None] | None = None,
+    retrieve: RetrieveOptions | None = None,
     **settings: Any,
 ) -> None:
     """Serve over streamable HTTP at `http://host:port/mcp` until interrupted. `ready` is called with that address.
@@ -53,7 +55,8 @@ async def serve_http(
     """
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
-    memory = Memory(partial(connect_async, where, scope=scope, **settings), scopes=keys.scopes)
+    opens = partial(connect_async, where, scope=scope, **settings)
+    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve)
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(_listening(host, port)) as listener:
         await memory.ready()

@@ -6,6 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -13,6 +14,7 @@ import anyio
 
 from lessonbank import AsyncReasoningBank
 from lessonbank.contracts.records import NOT_JUDGED, Json, Recall
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import StoreError, StoreUnavailable
 
 log = logging.getLogger("lessonbank")
@@ -31,8 +33,18 @@ _MOST: Final = 1000
 class Memory:
     """A bank that `connect` opens. It stays up while the bank is down, and opens it with the next call."""
 
-    def __init__(self, connect: Callable[[], Awaitable[AsyncReasoningBank]], /, *, scopes: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[AsyncReasoningBank]],
+        /,
+        *,
+        scopes: Sequence[str] = (),
+        retrieve: RetrieveOptions | None = None,
+    ) -> None:
         self._connect = connect
+        asked = retrieve or RetrieveOptions()
+        self.retrieve = replace(asked, metadata={**(asked.metadata or {}), **SOURCE})
+        """What the owner of the server asks of each recall."""
         self.scopes = scopes
         """Where keys open scopes: which. A call without a key belongs to none of them."""
         self._bank: AsyncReasoningBank | None = None

@@ -13,11 +13,12 @@ import sys
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, Unpack, cast
 
 import lessonbank
 from lessonbank.adapters.following import FollowedRun, RunFollower
 from lessonbank.contracts.records import SECONDS, Usage
+from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.identity import called_by
 from lessonbank.guard.quote import quoted
@@ -33,9 +34,11 @@ _RULES: Final = ("system", "developer")
 class Memory:
     """Does what frames ask for."""
 
-    def __init__(self, bank: lessonbank.ReasoningBank, out: BinaryIO, /, *, deadline: float) -> None:
+    def __init__(
+        self, bank: lessonbank.ReasoningBank, out: BinaryIO, /, *, deadline: float, **options: Unpack[RetrieveKeywords]
+    ) -> None:
         self._bank, self._out, self._lock = bank, out, threading.Lock()
-        self._follower = RunFollower(bank, "proxy", deadline=deadline)
+        self._follower = RunFollower(bank, "proxy", deadline=deadline, **options)
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
@@ -117,7 +120,7 @@ def main() -> None:
         out.flush()
         return
     with bank, ThreadPoolExecutor(_THREADS) as threads:
-        memory = Memory(bank, out, deadline=settings["deadline"])
+        memory = Memory(bank, out, deadline=settings["deadline"], **settings.get("retrieve", {}))
         memory.say({"ready": True})
         while frame := read(source):
             # Ends keep their order, and only begin work; what waits for an answer has a thread.

@@ -28,3 +28,4 @@ from .one_look import AROUND as AROUND
 from .one_look import by_words as by_words
 from .one_look import one_look as one_look
 from .trusted import Trusted as Trusted
+from .without import Without as Without

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lessonbank.contracts.records import Found, Kind, Match
 
 from ._wrapper import Around, lessons_of, with_lessons
-from .leave_out import SLACK, ask_next
+from .leave_out import search_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,9 @@ class OfKind(Around):
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds of this kind; a reason where that is nothing of something."""
-        asked: int | None = limit + SLACK
-        found, kept = Found(), list[Match]()
-        while asked is not None:
-            found = await self.inner(task, scope=scope, limit=asked)
-            kept = [one for match in found.matches if (one := self._of(match))]
-            asked = ask_next(asked, got=len(found.matches), kept=len(kept), limit=limit)
+        found, kept = await search_on(self.inner, task, self._of, scope=scope, limit=limit)
         if kept or not found.matches:
-            return found.model_copy(update={"matches": tuple(kept[:limit])})
+            return found.model_copy(update={"matches": kept})
         return Found(notes=found.notes, empty=f"past tasks found: {len(found.matches)}, none taught a {self.kind}")
 
     def _of(self, match: Match) -> Match | None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lessonbank._base.checks import called
-from lessonbank.contracts.records import Experience, Found
+from lessonbank.contracts.ports import Retriever
+from lessonbank.contracts.records import Experience, Found, Match
 
 from ._wrapper import Around
 
@@ -75,6 +76,19 @@ class LeaveOut(Around):
 def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
     """How many to ask for next; `None` when there are enough, or the last answer held all there are."""
     return None if kept >= limit or got < asked else asked * GROWTH
+
+
+async def search_on(
+    inner: Retriever, task: str, keep: Callable[[Match], Match | None], /, *, scope: str, limit: int
+) -> tuple[Found, tuple[Match, ...]]:
+    """What `inner` found at last, and the best `limit` of it that `keep` lets through, as `keep` gives them."""
+    asked: int | None = limit + SLACK
+    found, kept = Found(), list[Match]()
+    while asked is not None:
+        found = await inner(task, scope=scope, limit=asked)
+        kept = [one for match in found.matches if (one := keep(match))]
+        asked = ask_next(asked, got=len(found.matches), kept=len(kept), limit=limit)
+    return found, tuple(kept[:limit])
 
 
 def same_task(task: str, experience: Experience, /) -> bool:

@@ -11,6 +11,7 @@ from lessonbank._base.aio import if_there
 from lessonbank.contracts.ports import Retriever, Store, Vectors
 from lessonbank.contracts.records import Change, Experience, Extraction, JournalEntry, Learned, Lesson, Recall, Run
 from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.ledger import Ledger
@@ -47,7 +48,7 @@ class Handle:
     """Draws lessons from runs anew."""
     pays: bool
     """Whether a model draws them, or a part of the caller's own may ask one."""
-    preview: Callable[[str, Tried], Awaitable[Recall]]
+    preview: Callable[[str, RetrieveOptions, Tried], Awaitable[Recall]]
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
     off: bool = False

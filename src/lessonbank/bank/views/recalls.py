@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Json, Kind, Lesson, Recall
+from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
@@ -77,12 +78,12 @@ class AsyncRecalls:
         known = await self._of.lessons({c.lesson_id for recall in recalls for c in recall.candidates})
         return tuple(_with_known(recall, known) for recall in recalls)
 
+    @takes_retrieve_options
     async def preview(
         self,
         task: str,
         /,
         *,
-        limit: int | None = None,
         by: Search | None = None,
         budget: int | None = None,
         floor: float | None = None,
@@ -91,20 +92,20 @@ class AsyncRecalls:
         exclude: Literal["task", "template"] | None = None,
         trust: TrustPolicy | None = None,
         kind: Kind | None = None,
-        trusted: bool = False,
+        **options: Unpack[RetrieveKeywords],
     ) -> Recall:
         """What `retrieve` would show for a task now, for a person to look at.
 
-        What is not given is as the bank has it. `limit`, `by`, `budget`, `floor`, `preface`, `diversity` and `exclude`
-        are those of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `trusted`:
-        only active ones. `retriever` of the answer says what searched.
+        What is not given is as the bank has it. `by`, `budget`, `floor`, `preface`, `diversity` and `exclude` are those
+        of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `options`: those of
+        `retrieve`. `retriever` of the answer says what searched.
 
         Nothing is withheld and no receipt is kept, so it is no evidence. Never hand its text to an agent: what an agent
         is shown comes from `retrieve`. Raises UsageError.
         """
-        asked = a_text(task, "the task", blank=False)
-        tried = Tried(limit, by, budget, floor, preface, diversity, exclude, trust, kind, a_flag(trusted, "trusted="))
-        return await self._of.preview(asked, tried)
+        task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
+        tried = Tried(by, budget, floor, preface, diversity, exclude, trust, kind)
+        return await self._of.preview(task, asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.

@@ -24,7 +24,6 @@ class Tried:
         UsageError: a value is wrong.
     """
 
-    limit: int | None = None
     by: Search | None = None
     budget: int | None = None
     floor: float | None = None
@@ -33,10 +32,8 @@ class Tried:
     exclude: Literal["task", "template"] | None = None
     trust: TrustPolicy | None = None
     kind: Kind | None = None
-    trusted: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", maybe_count(self.limit))  # a plain number, whatever a subclass does
         maybe_one_of(self.by, "by=", get_args(Search))
         maybe_count(self.budget, "budget=", least=LEAST_BUDGET)
         for share, name in ((self.floor, "floor="), (self.diversity, "diversity=")):
@@ -49,8 +46,8 @@ class Tried:
 
     @property
     def is_own(self) -> bool:
-        """Whether the bank's own retriever and words serve: no more than `limit` is asked for."""
-        return self == Tried(limit=self.limit, trusted=self.trusted)
+        """Whether the bank's own retriever and words serve: nothing else is asked for."""
+        return self == Tried()
 
 
 Trying: TypeAlias = Callable[[Tried], tuple[Retriever, Injector]]

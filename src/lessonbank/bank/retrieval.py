@@ -1,0 +1,97 @@
+"""Makes recalls: searches, orders by evidence, draws, chooses a side of each contest, and words what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lessonbank.contracts.ports import Retriever, Store
+from lessonbank.contracts.records import Found, Recall
+from lessonbank.contracts.records.ids import digest, new_id
+from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.contracts.settings import OFF
+from lessonbank.errors import UsageError
+from lessonbank.evidence.groups import groups_of
+from lessonbank.evidence.ledger import Unmeasured
+from lessonbank.search import Trusted, Without, with_reason
+from lessonbank.search.contests import one_side
+
+from .parts import BankOptions, BankParts
+from .views.trying import Tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recaller:
+    """The first step of the loop, in one scope: what `retrieve`, a preview and a trial have in common."""
+
+    store: Store
+    scope: str
+    parts: BankParts
+    options: BankOptions
+
+    async def recall(
+        self, task: str, asked: RetrieveOptions, /, *, draw: bool, exclude: Collection[str] = ()
+    ) -> tuple[Recall, Found]:
+        """A receipt that nobody kept yet, and what it shows. `task` is redacted.
+
+        Without `draw` nothing is withheld, and the id follows from the words: so does the fence, and the same lessons
+        give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
+        """
+        search = _search(self.parts.retriever, asked, exclude)
+        found = await search(task, scope=self.scope, limit=asked.limit or self.options.limit)
+        found = await self.parts.ledger.prefer(found, scope=self.scope)
+        groups = await self._groups(found)
+        ledger, id = (self.parts.ledger, new_id()) if draw else (Unmeasured(), "")
+        assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.scope)
+        sides = one_side(found, recall_id=id, drawn=assigned.usual is not None)
+        recall = self.parts.injector.recall(
+            sides.found,
+            id=id or self._id_of(task, sides.found),
+            task=task,
+            scope=self.scope,
+            assigned=sides.assigned(assigned),
+            groups=groups,
+            retriever=search.name,
+            space=search.space,
+        )
+        return recall.model_copy(update={"metadata": asked.metadata or {}}), sides.found
+
+    async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
+        """What would be shown with some settings, without draws and without a receipt."""
+        task = await self.parts.intake.task(task)
+        if self.options.off:
+            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+        recall, found = await self._with(tried).recall(task, asked, draw=False)
+        recall = await with_reason(recall, found, self.store)
+        return recall.model_copy(update={"kept": False})
+
+    async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
+        """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
+        recall, _ = await self.recall(await self.parts.intake.task(task), asked, draw=False, exclude=exclude)
+        return recall.model_copy(update={"kept": False, "task": task})
+
+    def _with(self, tried: Tried) -> Recaller:
+        """The same with what a person tries. Raises UsageError: this bank cannot search so."""
+        if tried.is_own:
+            return self
+        if self.parts.previews is None:
+            raise UsageError("other settings can be tried with a bank that `connect` made, not with this one")
+        search, words = self.parts.previews(tried)
+        return replace(self, parts=replace(self.parts, retriever=search, injector=words))
+
+    async def _groups(self, found: Found) -> Mapping[str, Sequence[str]]:
+        """The groups of each lesson that was found, by its id."""
+        apart = await self.parts.ledger.writers(scope=self.scope)
+        every = [match.experience for match in found.matches]
+        return {lesson.id: groups_of(lesson, one, apart=apart) for one in every for lesson in one.active_lessons}
+
+    def _id_of(self, task: str, found: Found) -> str:
+        words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
+        return digest("\n".join((self.scope, task, *words)))[:32]
+
+
+def _search(search: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:
+    """`search`, which leaves out what is excluded, and with `trusted` shows only lessons that are active."""
+    if exclude:
+        search = Without(search, frozenset(exclude))
+    return Trusted(search, "corroborated") if asked.trusted else search

@@ -1,0 +1,123 @@
+"""The options of `retrieve`, written once: whatever makes a recall takes all of them, and names none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from inspect import Parameter
+from typing import Any, Final, TypedDict, TypeVar, cast, get_type_hints
+
+from lessonbank._base.checks import a_flag, a_mapping, maybe_count, settle
+from lessonbank._base.signatures import with_keywords
+
+from .records import Json
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RetrieveKeywords(TypedDict, total=False):
+    """The fields of `RetrieveOptions` as keywords: type checkers cannot derive them."""
+
+    limit: int | None
+    trusted: bool
+    metadata: Mapping[str, Json] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """How an option is offered on the command line and as the argument of a tool."""
+
+    help: str = ""
+    short: str = ""
+    """Its short form on the command line, such as `-k`."""
+    least: int | None = None
+    by_agent: bool = True
+    """Whether an agent may set it that calls the bank as a tool. Else only who runs the server may."""
+    most_by_agent: int | None = None
+
+
+def _offered(default: Any, **told: Any) -> Any:
+    return field(default=default, metadata={"offer": Offer(**told)})
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieveOptions:
+    """What a caller asks of `retrieve`.
+
+    Raises:
+        UsageError: a value is wrong.
+    """
+
+    limit: int | None = _offered(
+        None, help="How many past experiences to draw on.", short="-k", least=1, most_by_agent=50
+    )
+    """`None`: as many as the bank does. Lessons are counted where these are searched."""
+    trusted: bool = _offered(False, help="Show only lessons that a person approved or evidence supports.")
+    """Whether only active lessons are shown: for a text that goes where instructions stand."""
+    metadata: Mapping[str, Json] | None = _offered(
+        None, help="KEY=TEXT, or KEY:=JSON for a number, true or false. May be given several times.", by_agent=False
+    )
+    """Kept with the receipt, for example `{"user": "u-17"}`."""
+
+    def __post_init__(self) -> None:
+        a_flag(self.trusted, "trusted=")
+        told = None if self.metadata is None else a_mapping(self.metadata)
+        settle(self, limit=maybe_count(self.limit), metadata=told)
+
+    @property
+    def keywords(self) -> RetrieveKeywords:
+        """The same as keywords of `retrieve`."""
+        return cast("RetrieveKeywords", {name: getattr(self, name) for name in OPTIONS})
+
+    def for_agent(self, asked: Mapping[str, Any], /) -> RetrieveOptions:
+        """What an agent gets that asks for `asked`, where these are what the owner of the server chose.
+
+        What an agent leaves as it is by default stays as the owner has it: an agent can switch `trusted` on, not off.
+        Raises UsageError.
+        """
+        told = {
+            name: value
+            for name, value in asked.items()
+            if OPTIONS[name].offer.by_agent and value != OPTIONS[name].default
+        }
+        return RetrieveOptions(**cast("RetrieveKeywords", {**self.keywords, **told}))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One field of `RetrieveOptions`."""
+
+    name: str
+    kind: Any
+    default: Any
+    offer: Offer
+    written: str
+    """Its type as the source says it."""
+
+
+def _options() -> Mapping[str, Option]:
+    kinds = get_type_hints(RetrieveOptions)
+    return {
+        one.name: Option(one.name, kinds[one.name], one.default, one.metadata.get("offer", Offer()), str(one.type))
+        for one in fields(RetrieveOptions)
+    }
+
+
+OPTIONS: Final = _options()
+"""Every option by its name."""
+
+
+def takes_retrieve_options(function: F, /) -> F:
+    """`function`, whose signature names the options in the place of `**options: Unpack[RetrieveKeywords]`."""
+    keyword = Parameter.KEYWORD_ONLY
+    named = [
+        (Parameter(one.name, keyword, default=one.default, annotation=one.written), one.kind)
+        for one in OPTIONS.values()
+    ]
+    return with_keywords(function, named)
+
+
+def check_names(options: Mapping[str, object], /) -> None:
+    """Raises TypeError for a keyword that is no option, as a call would."""
+    if unknown := options.keys() - OPTIONS.keys():
+        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
