@@ -111,7 +111,7 @@ async def test_a_preview_shows_lessons_in_the_order_in_which_retrieve_does() -> 
         ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
     ) as bank:
         await bank.consolidate(lessonbank.Experience(scope="t", task="Ship a parcel", lessons=lessons))
-        bank._ledger = NewestFirst()  # pyright: ignore[reportPrivateUsage]
+        bank.parts = replace(bank.parts, ledger=NewestFirst())
         shown = [lesson.title for lesson in (await bank.retrieve("Ship a parcel")).shown]
         assert shown == ["Seal", "Pack", "Weigh"]
         preview = await bank.recalls.preview("Ship a parcel", metadata={"user": "u"})
