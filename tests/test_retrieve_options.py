@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
