@@ -82,6 +82,7 @@ def test_an_agent_makes_what_the_owner_of_a_server_asks_stricter_and_never_wider
     assert owner.for_agent({"trusted": False, "metadata": {"team": "b"}}) == owner
     assert owner.for_agent({"limit": 2}) == RetrieveOptions(limit=2, trusted=True, metadata={"team": "a"})
     assert RetrieveOptions().for_agent({"trusted": True}) == RetrieveOptions(trusted=True)
+    assert [RetrieveOptions(limit=3).for_agent({"limit": many}).limit for many in (2, 50, None)] == [2, 3, 3]
 
 
 async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memory_after_a_wrong_value() -> None:

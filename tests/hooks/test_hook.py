@@ -222,7 +222,7 @@ def test_what_was_not_printed_was_not_shown(hooks: Hooks, resident: Resident) ->
     with socket.socket(socket.AF_UNIX) as impatient:
         impatient.connect(client.socket_path(KEY))
         told = {"do": "recall", "host": "claude-code", "session": "s-1", "prompt": SHIP, "scope": "team"}
-        told |= {"trusted": "no", "protocol": client.PROTOCOL, "release": client.release()}
+        told |= {"retrieve": {"trusted": "no"}, "protocol": client.PROTOCOL, "release": client.release()}
         impatient.sendall(json.dumps(told).encode() + b"\n")
         assert b"customs" in impatient.makefile("rb").readline()
     until = time.monotonic() + 60

@@ -87,7 +87,8 @@ def _offered(one: Option) -> Any:
 
 def _is_pairs(name: str) -> bool:
     """Whether an option is a mapping, which is given as KEY=VALUE."""
-    return any(get_origin(kind) is Mapping for kind in get_args(OPTIONS[name].kind))
+    kind = OPTIONS[name].kind
+    return any(get_origin(one) is Mapping for one in (kind, *get_args(kind)))
 
 
 def model_of(name: str | None, base_url: str | None = None, timeout: float = 120.0) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from typing import Any, Final, TypedDict, TypeVar, cast, get_type_hints
 
-from lessonbank._base.checks import a_flag, a_mapping, maybe_count, settle
+from lessonbank._base.checks import a_flag, a_mapping, is_a, maybe_count, settle
 from lessonbank._base.signatures import with_keywords
 
 from .records import Json
@@ -72,14 +72,10 @@ class RetrieveOptions:
     def for_agent(self, asked: Mapping[str, Any], /) -> RetrieveOptions:
         """What an agent gets that asks for `asked`, where these are what the owner of the server chose.
 
-        What an agent leaves as it is by default stays as the owner has it: an agent can switch `trusted` on, not off.
-        Raises UsageError.
+        An agent sets what the owner left as it is by default, and asks for fewer where the owner said how many. So it
+        can switch `trusted` on and not off. Raises UsageError.
         """
-        told = {
-            name: value
-            for name, value in asked.items()
-            if OPTIONS[name].offer.by_agent and value != OPTIONS[name].default
-        }
+        told = {name: value for name, value in asked.items() if OPTIONS[name].may_become(value, getattr(self, name))}
         return RetrieveOptions(**cast("RetrieveKeywords", {**self.keywords, **told}))
 
 
@@ -93,6 +89,12 @@ class Option:
     offer: Offer
     written: str
     """Its type as the source says it."""
+
+    def may_become(self, value: object, owned: object, /) -> bool:
+        """Whether an agent may ask for `value` where the owner of the server chose `owned`."""
+        if not self.offer.by_agent or value == self.default:
+            return False
+        return owned == self.default or (is_a(value, int) and is_a(owned, int) and value < owned)
 
 
 def _options() -> Mapping[str, Option]:
