@@ -105,7 +105,7 @@ def test_a_megabyte_of_anything_is_read_in_linear_time(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
     started = time.process_time()
     found(spoken(text))
-    assert time.process_time() - started < 12
+    assert time.process_time() - started < 15
 
 
 # --- what its readers gain -------------------------------------------------------------------------------------------

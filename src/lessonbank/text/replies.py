@@ -23,7 +23,8 @@ _PARSED: Final = 200_000_000
 _REPAIR_EACH: Final = 20_000
 """Characters of an object that is repaired: repairing takes longer than in proportion."""
 _REPAIR_TOTAL: Final = 200_000
-_REPAIR_NESTING: Final = 40
+_REPAIR_NESTING: Final = 200
+"""Brackets in it."""
 _THOUGHT: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _JSON: Final = ("{", "[", "`")
 _SYNTAX: Final = re.compile(r"""["'\\{}]""")
@@ -55,6 +56,11 @@ class JsonObject:
         return not self.stop
 
     @property
+    def length(self) -> int:
+        """Characters of its text."""
+        return (self.stop or len(self.text)) - self.start
+
+    @property
     def raw(self) -> str:
         """Its text."""
         return self.text[self.start : self.stop or None]
@@ -77,7 +83,7 @@ def spoken(reply: str, /) -> str:
         if not thinking and said.lstrip().startswith(_JSON):
             break
         if not thinking:
-            kept = [] if tag[1] else [*kept, said]
+            kept.clear() if tag[1] else kept.append(said)
         at, thinking = tag.end(), not tag[1]
     return "".join((*kept, "" if thinking else reply[at:])).strip()
 
@@ -93,14 +99,23 @@ def read_objects(found: Iterable[JsonObject], read: Callable[[JsonObject, Fields
     Of an object that is no JSON it is asked for the objects inside; if it makes nothing of them, for the object
     itself, repaired.
     """
-    return [*_read(found, read, _Repair(), _DEEPEST)]
+    left = _REPAIR_TOTAL
 
+    def fields_of(one: JsonObject) -> Fields | None:
+        nonlocal left
+        if one.fields is not None or one.length > min(left, _REPAIR_EACH):
+            return one.fields
+        left -= one.length
+        return _repaired(one.raw)
 
-def every_object(found: Iterable[JsonObject], /, depth: int = _DEEPEST) -> Iterator[JsonObject]:
-    """Each object, followed by those in it where it is no JSON."""
-    for one in found if depth else ():
-        yield one
-        yield from every_object(one.inner, depth - 1)
+    def each(objects: Iterable[JsonObject], depth: int) -> Iterator[T]:
+        for one in objects if depth else ():
+            if made := [*each(one.inner, depth - 1)]:
+                yield from made
+            elif (fields := fields_of(one)) is not None:
+                yield from read(one, fields)
+
+    return [*each(found, _DEEPEST)]
 
 
 def fields_with(check: str, said: str, /) -> Fields | None:
@@ -180,34 +195,14 @@ class _Scan:
         return True
 
 
-def _read(
-    found: Iterable[JsonObject], read: Callable[[JsonObject, Fields], Iterable[T]], repair: _Repair, depth: int
-) -> Iterator[T]:
-    for one in found if depth else ():
-        if one.fields is not None:
-            yield from read(one, one.fields)
-        elif made := [*_read(one.inner, read, repair, depth - 1)]:
-            yield from made
-        elif (fields := repair(one)) is not None:
-            yield from read(one, fields)
-
-
-class _Repair:
-    """json-repair within an allowance."""
-
-    def __init__(self) -> None:
-        self._left = _REPAIR_TOTAL
-
-    def __call__(self, one: JsonObject) -> Fields | None:
-        length = (one.stop or len(one.text)) - one.start
-        if length > min(self._left, _REPAIR_EACH) or one.raw.count("{") + one.raw.count("[") > _REPAIR_NESTING:
-            return None
-        self._left -= length
-        try:
-            value: object = json_repair.loads(one.raw, skip_json_loads=True)
-        except Exception:  # noqa: BLE001 - guesswork on rubbish must never stop `learn`
-            return None
-        return cast("Fields", _lowered(value)) if isinstance(value, dict) else None
+def _repaired(raw: str) -> Fields | None:
+    if raw.count("{") + raw.count("[") > _REPAIR_NESTING:
+        return None
+    try:
+        value: object = json_repair.loads(raw, skip_json_loads=True)
+    except Exception:  # noqa: BLE001 - guesswork on rubbish must never stop `learn`
+        return None
+    return cast("Fields", _lowered(value)) if isinstance(value, dict) else None
 
 
 def _lowered(value: object) -> object:

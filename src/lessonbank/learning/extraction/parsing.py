@@ -13,7 +13,7 @@ from lessonbank.contracts.records import AppliesTo, Choice, Kind
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.guard.quote import in_one_line, whole
-from lessonbank.text.replies import Fields, JsonObject, every_object, find_objects, read_objects, spoken
+from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
 from ._claims import Beside, choice_of, reach_of, stand_of
 from ._markdown import markdown_lessons
@@ -25,7 +25,6 @@ CONTENT_LIMIT = 2_000
 _LONGEST = 1_000_000
 _MOST_EVIDENCE = 12
 _DEEPEST = 8
-_LIST = re.compile(r"""["']?\bitems["']?\s*:\s*\[""", re.I)
 _NO_LESSONS = re.compile(
     r"\bno (?:\w+ly |new |reusable |transferable |generali[sz]able |useful |further |additional |clear |supported )*"
     r"(?:lessons?|memory items?)\b(?! (?:could|can|may|is|are|was|were) (?:be )?more)|^(?:none|no items)\W*$",
@@ -111,9 +110,9 @@ def _candidates(text: str) -> tuple[list[Fields], bool]:
     """Everything that looks like a lesson, and whether the reply says that there is none."""
     body = spoken(text)
     found = find_objects(_unquoted(body))
-    answers = ((lessons, one) for one in every_object(found) if (lessons := _answer_of(one)) is not None)
-    if answer := next(answers, None):
-        return answer[0], not (answer[0] or answer[1].is_cut)
+    if answers := read_objects(found, _list_in):
+        lessons, is_whole = answers[0]
+        return lessons, is_whole and not lessons
     if lessons := read_objects(found, _complete_lessons):
         return lessons, False
     lessons = cast("list[Fields]", markdown_lessons(body))
@@ -129,15 +128,14 @@ def _unquoted(body: str) -> str:
     return cast("str", value)
 
 
-def _answer_of(one: JsonObject) -> list[Fields] | None:
-    """The lessons of the `items` list in an object: where there is one, the rest is talk about it."""
-    if one.fields is not None:
-        return _listed(one.fields)
-    head = one.text[one.start : one.inner[0].start if one.inner else one.stop or None]
-    if not _LIST.search(head):
-        return None
-    lessons = read_objects([one], _complete_lessons)
-    return lessons if lessons or one.is_cut else None
+def _list_in(one: JsonObject, fields: Fields) -> Iterable[tuple[list[Fields], bool]]:
+    """The lessons of the `items` list in an object, and whether its end is there: what stands beside it is talk."""
+    lessons = _listed(fields)
+    if lessons is None:
+        return []
+    if one.fields is None:  # a repair may have mixed the lessons up
+        lessons = read_objects(one.inner, _complete_lessons) or ([] if one.is_cut else lessons)
+    return [(lessons, not one.is_cut)]
 
 
 def _listed(value: object, /, depth: int = 0) -> list[Fields] | None:
