@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
+from lessonbank.contracts.lesson_block import write_block
+from lessonbank.guard.sanitise import canonical, clean, fence, one_line
 
 TOKENS = (
     "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|start_header_id|>", "<|endoftext|>", "<|user|>", "<|channel|>",
@@ -188,7 +189,7 @@ def test_no_copy_of_the_nonce_is_left_inside_the_fence(nonce: str, parts: list[i
 
 @given(lines=st.lists(st.text("ab0 `~|<>-", max_size=12), min_size=1), nonce=st.sampled_from(["0badc0de", "aaaaaaaa"]))
 def test_every_line_of_a_block_carries_the_nonce_and_is_read_back_as_it_was(lines: list[str], nonce: str) -> None:
-    first, opening, *inside, closing, last = fence_lines("\n".join(lines), label="lessons", nonce=nonce).split("\n")
+    first, opening, *inside, closing, last = write_block("\n".join(lines), label="lessons", nonce=nonce).split("\n")
     assert (first, last) == (f"<<<lessons {nonce}>>>", f"<<<end lessons {nonce}>>>")
     assert opening == closing == "~~~"
     assert all(line.startswith(f"{nonce}| ") for line in inside)

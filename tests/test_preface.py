@@ -60,7 +60,7 @@ def test_by_default_the_agent_is_not_asked_to_speak_of_its_lessons() -> None:
 
 def test_the_citing_preface_is_a_choice() -> None:
     before = recalled("cite").text.partition("<<<lessons ")[0]
-    assert before == load("general/inject_cite").user.partition("{{lessons}}")[0]
+    assert before == load("general/inject_cite").user.partition("{{lessons}}")[0].replace("{{citation}}", "[1]")
     assert "first say in a few words which lessons you use" in " ".join(before.split())
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from linear import RATIO, growth, repeated, seconds, too_slow
 
+from lessonbank.contracts.lesson_block import codes_in
 from lessonbank.contracts.records import Extraction, Lesson, Run, Step, Trajectory, Verdict
-from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form
+from lessonbank.guard.gate import LessonGate, doubt, in_form
 from lessonbank.guard.gate._echo import Shown
 from lessonbank.guard.gate._empty import is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates

@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from structural_checks import bad_characters, live_in, read, roles_in, template_tokens, tokens_in
 
 from lessonbank._base.checks import mended
+from lessonbank.contracts.lesson_block import write_block
 from lessonbank.contracts.records import Experience, Extraction, Found, Lesson, Match, Run, Step, Trajectory, Verdict
 from lessonbank.contracts.records.ids import digest
 from lessonbank.guard.gate import CONTENT, DESCRIPTION, ONE_RUN, SEVERAL_RUNS, TITLE, LessonGate
 from lessonbank.guard.redact import redact
-from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
+from lessonbank.guard.sanitise import canonical, clean, fence, one_line
 from lessonbank.search.injection import Injector
 from lessonbank.text.prompts import load
 
@@ -91,7 +92,7 @@ def test_a_fuzzed_text_comes_out_inert_and_stays_as_it_came_out(text: str) -> No
     assert not live_in(form)
     assert mended(form) == form
     assert_inside(fence(text, label="run", nonce=NONCE), label="run", code=NONCE, prefixed=False)
-    assert_inside(fence_lines(form, label="lessons", nonce=NONCE), label="lessons", code=NONCE, prefixed=True)
+    assert_inside(write_block(form, label="lessons", nonce=NONCE), label="lessons", code=NONCE, prefixed=True)
 
 
 @often(0.2)

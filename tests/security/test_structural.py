@@ -20,10 +20,11 @@ from typer.testing import CliRunner
 import lessonbank
 from lessonbank._base.checks import mended
 from lessonbank.cli import app
+from lessonbank.contracts.lesson_block import write_block
 from lessonbank.contracts.records import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import JudgeError, LessonbankError, ModelError
-from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
+from lessonbank.guard.sanitise import canonical, clean, fence, one_line
 from lessonbank.learning.consolidation.merge import MergeSimilar
 from lessonbank.learning.extraction.llm import LLMExtractor
 from lessonbank.learning.judging.llm import LLMJudge
@@ -104,7 +105,7 @@ def test_no_text_closes_a_fence_or_forges_one(cases: list[Case]) -> None:
     for case in cases:
         for label in ("run", "lessons"):
             assert_inert("\n".join(inside(fence(case.against(NONCE), label=label, nonce=NONCE), label, NONCE)))
-            lined = fence_lines(canonical(case.against(NONCE)), label=label, nonce=NONCE)
+            lined = write_block(canonical(case.against(NONCE)), label=label, nonce=NONCE)
             first, *lines, last = inside(lined, label, NONCE)
             assert first == last == "~~~"
             assert all(line.startswith(f"{NONCE}| ") for line in lines), case.id
@@ -116,7 +117,7 @@ def test_a_page_of_two_lessons_has_nothing_to_click_or_load(cases: list[Case]) -
     """Also where the first one's backticks are to turn the second one's code into a link."""
     for case in cases:
         two = f"{canonical(case.text)}\n{canonical(f'Use `![x]({structural.EVIL})` so.')}"
-        assert not live_in(f"Lessons.\n\n{fence_lines(two, label='lessons', nonce=NONCE)}"), case.id
+        assert not live_in(f"Lessons.\n\n{write_block(two, label='lessons', nonce=NONCE)}"), case.id
 
 
 def test_harmless_text_stays_as_it_is_unless_a_named_rule_changes_it() -> None:
@@ -242,8 +243,8 @@ def test_any_text_comes_out_inert(text: str) -> None:
     assert len(form) <= 6 * len(text)
     assert len(canonical(text, limit=20)) <= 27
     inside(fence(text, label="run", nonce=NONCE), "run", NONCE)
-    inside(fence_lines(form, label="run", nonce=NONCE), "run", NONCE)
-    assert not live_in(fence_lines(f"{form}\n`![x](https://e.x)`", label="run", nonce=NONCE))
+    inside(write_block(form, label="run", nonce=NONCE), "run", NONCE)
+    assert not live_in(write_block(f"{form}\n`![x](https://e.x)`", label="run", nonce=NONCE))
 
 
 @pytest.mark.parametrize(

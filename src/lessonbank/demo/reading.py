@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from lessonbank.contracts.lesson_block import plain_text
+
 RELEVANCE_POWER = 3
 """How much more a close block counts than a distant one. Tuned on worlds 0-19, then frozen."""
 UNPLACED = 0.3
@@ -81,7 +83,7 @@ def _parsed(text: str) -> tuple[str, float, int | None, str | None]:
 
 def _blocks(memory: str) -> list[str]:
     blocks: list[list[str]] = [[]]
-    for line in _QUOTED.sub("", memory).split("\n"):
+    for line in _QUOTED.sub("", plain_text(memory)).split("\n"):
         if not line.strip() or _HEADING.match(line):
             blocks.append([])
         blocks[-1].append(line)

@@ -8,9 +8,7 @@ from .sanitise import canonical as canonical
 from .sanitise import canonical_line as canonical_line
 from .sanitise import clean as clean
 from .sanitise import fence as fence
-from .sanitise import fence_lines as fence_lines
 from .sanitise import is_prose as is_prose
 from .sanitise import nonce as nonce
 from .sanitise import one_line as one_line
-from .sanitise import prefixed as prefixed
 from .scope import check_scope as check_scope

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from lessonbank.contracts.lesson_block import LIKE_MARKER
+
 # One blank after the first character: no tokenizer takes `< |im_end|>` for its own any more, and it can still be read.
 # Sources: the chat templates and tokenizer files that the families publish.
 _TAGS = (
@@ -29,7 +31,7 @@ _TURN = re.compile(
     r"|e~\[)|(?<![\w)\]]\[)(?<=\[)(?=(?i:/?INST)\])|(?<=\])(?=~!?b[\[\]]))"
 )
 # What a model's own reply and our own text may hold, and text inside a fence may not: thoughts, and marker lines.
-_INNER = re.compile(r"<(?=/?(?i:think(?:ing)?)>|<<\s*/?\w[\w ()-]{0,60}+>>>)")
+_INNER = re.compile(rf"<(?=/?(?i:think(?:ing)?)>|{LIKE_MARKER.removeprefix('<')})")
 # A line that opens like a turn of a transcript. Small letters are left to configuration files: `user: root`.
 _SPEAKER = re.compile(
     r"^(?:[^\w\n]{0,16}+(?:[Hh]uman|[Aa]ssistant|User|System|Developer|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+"

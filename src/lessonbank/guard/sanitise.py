@@ -6,6 +6,8 @@ import re
 import secrets
 from bisect import bisect_left
 
+from lessonbank.contracts.lesson_block import between_markers
+
 from ._characters import folded, plain, shadow, with_blanks
 from ._chat_tokens import inner, speaks, turns
 from ._links import links
@@ -133,19 +135,4 @@ def fence(text: str, /, *, label: str, nonce: str) -> str:
     """
     inert = clean(text)
     inside = with_blanks(inert, inner(shadow(inert))).replace(nonce, "-" * len(nonce))
-    return f"<<<{label} {nonce}>>>\n{inside}\n<<<end {label} {nonce}>>>"
-
-
-def fence_lines(text: str, /, *, label: str, nonce: str) -> str:
-    """Like `fence`, for `canonical` text, with the nonce in front of every line: a line without it is not from inside.
-
-    The lines stand in a code block of Markdown that none of them can end: where the text is shown, nothing is active.
-    Without the front of each line (the nonce and `| `) it is `text`.
-    """
-    return f"<<<{label} {nonce}>>>\n~~~\n{prefixed(text, nonce=nonce)}\n~~~\n<<<end {label} {nonce}>>>"
-
-
-def prefixed(text: str, /, *, nonce: str) -> str:
-    """The lines of `canonical` text as they stand inside `fence_lines`: a copy of the nonce in them is blotted out."""
-    front = f"{nonce}| "
-    return front + text.replace(nonce, "-" * len(nonce)).replace("\n", f"\n{front}")
+    return between_markers(inside, label=label, nonce=nonce)

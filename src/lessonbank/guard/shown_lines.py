@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from .gate import codes_in
+from lessonbank.contracts.lesson_block import codes_in, erase_lines
 
-_LINE: Final = re.compile(r'([0-9a-f]{8})\| ?(?:[^"\\]|\\[^n])*+')
-"""A line of a block of lessons in JSON. It begins with the code of its receipt. In JSON that stands in a text of a run
-it reaches to the end of that text."""
 _ERASED: Final = "[erased]"
 
 
@@ -38,7 +34,7 @@ class Shown:
     def without(self, run: str, /) -> str:
         """The JSON of a run without it."""
         if self.codes:
-            run = _LINE.sub(lambda line: f"{line[1]}| {_ERASED}" if line[1] in self.codes else line[0], run)
+            run = erase_lines(run, self.codes, instead=_ERASED)
         for text in self.texts:
             run = run.replace(text, _ERASED)
         return run

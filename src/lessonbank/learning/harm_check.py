@@ -17,6 +17,7 @@ from lessonbank.guard.gate import NO_LESSON, NOT_CHECKED
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.sanitise import fence, nonce, one_line
 from lessonbank.text.prompts import Prompt, load
+from lessonbank.text.replies import spoken
 
 _REPLY: Final = 8_000
 """Characters of a reply that are read, from its end."""
@@ -75,7 +76,7 @@ class HarmCheck:
 def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
     """The answer for each of `count` lessons; of several the worst; `None` where there is none."""
     given: dict[int, set[str]] = {}
-    for number, answer in _ANSWER.findall(reply.rpartition("</think>")[2][-_REPLY:]):
+    for number, answer in _ANSWER.findall(spoken(reply)[-_REPLY:]):
         given.setdefault(int(number), set()).add(answer.lower())
     order: Sequence[Answer] = ("harmful", "nothing", "keep")
     return [next((a for a in order if a in given.get(n, ())), None) for n in range(1, count + 1)]

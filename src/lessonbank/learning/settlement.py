@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Final
 
 from lessonbank._base.checks import shown
+from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import (
     MODEL,
     SECONDS,
@@ -22,7 +23,6 @@ from lessonbank.contracts.records import (
     Usage,
     Verdict,
     VerdictSource,
-    numbers_cited,
 )
 from lessonbank.evidence.receipts import plain_task
 from lessonbank.search import TEMPLATE

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
+from lessonbank.contracts.lesson_block import codes_in, has_code
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Trajectory
-from lessonbank.guard.gate import codes_in
 
 _TEXT: Final = attrgetter("text")
 _LOOKED_UP: Final = 16
@@ -20,7 +20,7 @@ async def texts_shown(
 ) -> tuple[str, ...]:
     """The text of `receipt`, and of every other receipt of the scope that stands in `runs`, whole or cut off."""
     named = receipt.text if receipt else ""
-    codes = [code for code, _ in codes_in(_texts(runs)).most_common() if f"{code}| " not in named]
+    codes = [code for code, _ in codes_in(_texts(runs)).most_common() if not has_code(named, code)]
     found = [await _with_code(store, code, scope=scope) for code in codes[:_LOOKED_UP]]
     return tuple(filter(None, (named, *found)))
 
@@ -34,7 +34,7 @@ async def receipts_in(store: Store, runs: Sequence[Trajectory], /, *, scope: str
 async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
     """The text of the receipt whose lines begin with `code`, if the bank keeps one."""
     kept = await store.list_recalls(scope=scope, text=code, limit=4)
-    return next((recall.text for recall in kept if f"\n{code}| " in recall.text), "")
+    return next((recall.text for recall in kept if has_code(recall.text, code)), "")
 
 
 def _texts(runs: Sequence[Trajectory]) -> list[str]:

@@ -7,9 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, Protocol
 
-import json_repair
 from pydantic import BaseModel
 
 from lessonbank._base.aio import aside, read_reply
@@ -24,6 +23,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.search import AROUND, by_words
 from lessonbank.text.bm25 import words
 from lessonbank.text.prompts import Prompt, load
+from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
 NEAR: Final = 0.4
 """How much of its words a task shares with one of a topic, at least, for the topic to be considered."""
@@ -41,7 +41,6 @@ _CHOICES: Final = 40
 _KEPT: Final = 64
 _OTHER: Final = re.compile(r"[^\w-]|_")
 _DIGIT: Final = re.compile(r"\d")
-_OBJECT: Final = re.compile(r"\{.*\}", re.S)
 _SLOT: Final = re.compile(r"<[^<>]{1,80}>")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _STEM: Final = 5
@@ -180,13 +179,12 @@ class TopicsByModel:
 
 def parse_topic(reply: str, /) -> str:
     """The name in a model's reply, in the one form of a memory; empty where there is none."""
-    found = _OBJECT.search(reply[:_READ])
-    try:
-        told: object = json_repair.loads(found[0]) if found else None
-    except (ValueError, RecursionError):
-        return ""
-    name = cast("dict[str, object]", told).get("topic") if isinstance(told, dict) else None
-    return _name([name[:_READ]]) if isinstance(name, str) else ""
+    return _name(read_objects(find_objects(spoken(reply[:_READ])), _topic_in)[-1:])
+
+
+def _topic_in(one: JsonObject, fields: Fields) -> Iterable[str]:
+    name = fields.get("topic")
+    return [name] if isinstance(name, str) and not one.is_cut else []
 
 
 async def in_topics(

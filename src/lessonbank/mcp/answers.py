@@ -8,8 +8,10 @@ from typing import Final
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
+from lessonbank.contracts.lesson_block import citation, write_block
 from lessonbank.contracts.records import Lesson, Recall
-from lessonbank.guard import canonical, canonical_line, fence_lines, nonce
+from lessonbank.guard import canonical, canonical_line, nonce
+from lessonbank.search.injection import lesson_text
 
 NOTHING: Final = "No lesson is shown for this task: do it as you would without memory."
 """The same whatever the reason: an agent that knows that lessons are withheld behaves in another way."""
@@ -18,7 +20,7 @@ NOTHING: Final = "No lesson is shown for this task: do it as you would without m
 class ShownLesson(BaseModel):
     """A lesson that `text` shows."""
 
-    number: int = Field(description="Its number in the text: cite it as in [2].")
+    number: int = Field(description=f"Its number in the text: cite it as in {citation(2)}.")
     id: str
     title: str
 
@@ -69,7 +71,7 @@ def both(told: BaseModel, /, *texts: str) -> CallToolResult:
 
 def fenced(text: str, /, *, label: str) -> str:
     """Words of memories as nobody can mistake them for anything else."""
-    return fence_lines(canonical(text), label=label, nonce=nonce())
+    return write_block(canonical(text), label=label, nonce=nonce())
 
 
 def listed(lessons: Sequence[Lesson], /) -> str:
@@ -80,5 +82,4 @@ def listed(lessons: Sequence[Lesson], /) -> str:
 
 def whole(lesson: Lesson, /) -> str:
     """All that is shown of one lesson."""
-    when = f"when: {canonical_line(lesson.description)}\n" if lesson.description.strip() else ""
-    return fenced(f"{lesson.kind}: {canonical_line(lesson.title)}\n{when}{canonical(lesson.content)}", label="lesson")
+    return fenced(lesson_text(lesson), label="lesson")

@@ -8,8 +8,8 @@ from typing import Any, Final, get_args
 from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
+from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import RECALL, Lesson, Outcome, Recall, Run, RunStatus
-from lessonbank.contracts.records.recalls import numbers_cited
 
 from .evidence_steps import named_steps
 from .visit import PAGE, Visit, number_of

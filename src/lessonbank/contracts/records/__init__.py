@@ -51,7 +51,6 @@ from .recalls import Candidate as Candidate
 from .recalls import GroupDraw as GroupDraw
 from .recalls import Recall as Recall
 from .recalls import Settlement as Settlement
-from .recalls import numbers_cited as numbers_cited
 from .record import Record as Record
 from .record import Text as Text
 from .repairs import FileState as FileState

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from operator import attrgetter
 
 from pydantic import Field
+
+from lessonbank.contracts.lesson_block import numbers_cited
 
 from .ids import new_id, now
 from .lessons import Lesson
 from .record import Moment, Record
 from .runs import Json, Outcome, VerdictSource
 from .usage import Usage
-
-_CITED = re.compile(r"\[(\d{1,3})\]")
 
 
 class Candidate(Record):
@@ -43,11 +42,6 @@ class GroupDraw(Record):
     withheld: bool
     probability: float
     """The probability of withholding them, fixed before the draw."""
-
-
-def numbers_cited(text: str, /) -> frozenset[int]:
-    """The numbers in square brackets: how an agent names what it was shown."""
-    return frozenset(map(int, _CITED.findall(text)))
 
 
 class Recall(Record):

@@ -13,6 +13,5 @@ from .admission import SEVERAL_RUNS as SEVERAL_RUNS
 from .admission import TITLE as TITLE
 from .admission import LessonGate as LessonGate
 from .admission import appraised as appraised
-from .admission import codes_in as codes_in
 from .admission import doubt as doubt
 from .admission import in_form as in_form

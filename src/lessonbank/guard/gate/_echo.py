@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+from lessonbank.contracts.lesson_block import codes_in, lessons_in, without_citations
 
 from ._empty import DENSE, STOP, stem
 from ._skeleton import skeleton, views
 
-_CODED = re.compile(r"\n[ \t>|]{0,8}([0-9a-f]{8})\| ?")
-"""How a line begins that stands in a block of lessons: with the code of its receipt. Other lines may look so, too.
-
-A pattern that begins with a line break passes over a text several times as fast as one that begins with `^`.
-"""
-_NUMBER = re.compile(r"^\[\d+\] (?:strategy: |guardrail: )?", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"(?<=[.!?;。！？])\s+|\n+|(?<=[。！？])|, and ")
 # A name, a number, code, a label: one of them changes what a sentence says.
 _PRECISE = re.compile(r"`[^`\n]{1,80}`|(?<!\w)\w+(?:[_./:=#@-]\w+)+|\b\w*\d\w*\b|(?<=[\w,;:)] )[\"'“(]?[A-Z][a-z]+\b")
-_CITED = re.compile(r"\[\d{1,3}\]")
-"""How a text names a shown lesson: no news."""
 _SIGNS = " `'\"()[]{}.,:;“”"
 _LEAST = 4
-_READ = 400_000
-"""Characters of a text in which blocks are looked for."""
 _MOST = 400
 """Lessons that one run can have been shown."""
 _SHINGLE = 3
@@ -41,11 +32,6 @@ _TURNED = 2 / 3
 _MOST_TURNED = 3
 """So many words in the place of so many: more are another way to say the same."""
 _TELLING_LITTLE = STOP - {"not"}
-
-
-def codes_in(texts: Iterable[str], /) -> Counter[str]:
-    """What may be the code of a receipt in `texts`, and how many lines begin with it."""
-    return Counter(code for text in texts if "| " in text for code in _CODED.findall(f"\n{text[:_READ]}"))
 
 
 @dataclass(frozen=True)
@@ -63,10 +49,8 @@ class Shown:
         """Each lesson of each text. A text without a block is one lesson."""
         found: list[str] = []
         for text in self.texts:
-            told = f"\n{text}"
-            lines = [told[front.end() :].partition("\n")[0] for front in _CODED.finditer(told, 0, _READ + 1)]
-            block = _NUMBER.split("\n".join(lines)) if lines else [text]
-            found += [lesson for lesson in block if len(lesson.strip(" ~\n")) > _LEAST]
+            block = [lesson.text for lesson in lessons_in(text)] or [text]
+            found += [lesson for lesson in block if len(lesson.strip()) > _LEAST]
         return found[:_MOST]
 
     @cached_property
@@ -166,7 +150,7 @@ def _flat(text: str) -> str:
 
 def _specific(text: str, read: Callable[[str], str]) -> set[str]:
     """What of a text changes its meaning by one word: numbers, code, labels, names with signs in them."""
-    written = dict.fromkeys(_PRECISE.findall(_CITED.sub("", text[:20_000])))
+    written = dict.fromkeys(_PRECISE.findall(without_citations(text[:20_000])))
     return {stem(" ".join(read(word).casefold().split()).strip(_SIGNS)) for word in written} - {""}
 
 

@@ -13,7 +13,6 @@ from lessonbank.contracts.records import Extraction, Lesson, Rejected, Rule, Run
 from lessonbank.guard.sanitise import canonical, one_line
 
 from ._echo import Shown
-from ._echo import codes_in as codes_in
 from ._empty import is_vague, says_nothing
 from ._literals import copies, literal_in, restates
 from ._phrases import imitates_a_turn, is_ending, is_form, is_talk

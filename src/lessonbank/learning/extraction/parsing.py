@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,10 +13,10 @@ from lessonbank.contracts.records import AppliesTo, Choice, Kind
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.guard.quote import in_one_line, whole
+from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
 
 from ._claims import Beside, choice_of, reach_of, stand_of
 from ._markdown import markdown_lessons
-from ._salvage import complete_objects, lesson_dicts, listed, loads, says_none
 
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 500
@@ -23,7 +24,7 @@ CONTENT_LIMIT = 2_000
 
 _LONGEST = 1_000_000
 _MOST_EVIDENCE = 12
-_THOUGHT = re.compile(r"<(/?)think(?:ing)?>", re.I)
+_DEEPEST = 8
 _NO_LESSONS = re.compile(
     r"\bno (?:\w+ly |new |reusable |transferable |generali[sz]able |useful |further |additional |clear |supported )*"
     r"(?:lessons?|memory items?)\b(?! (?:could|can|may|is|are|was|were) (?:be )?more)|^(?:none|no items)\W*$",
@@ -105,33 +106,86 @@ def shorten(text: str, limit: int, /) -> str:
     return (head.rpartition(" ")[0] or head).rstrip() + " …"
 
 
-def _candidates(text: str) -> tuple[list[dict[str, Any]], bool]:
+def _candidates(text: str) -> tuple[list[Fields], bool]:
     """Everything that looks like a lesson, and whether the reply says that there is none."""
-    value = loads(text.strip())
-    if isinstance(value, str):
-        value, text = loads(value), value
-    answer = listed(value)
-    found = list(lesson_dicts(value)) if answer is None else answer
-    if found or answer is not None or says_none(value):
-        return found, not found
-    body = _answer(text)
-    salvaged = complete_objects(body)
-    if salvaged.lessons or salvaged.closed:
-        return salvaged.lessons, not salvaged.lessons
-    found = cast("list[dict[str, Any]]", markdown_lessons(body))
-    return found, not found and (salvaged.empty or _declines(body))
+    body = spoken(text)
+    found = find_objects(_unquoted(body))
+    if answers := read_objects(found, _list_in):
+        lessons, is_whole = answers[0]
+        return lessons, is_whole and not lessons
+    if lessons := read_objects(found, _complete_lessons):
+        return lessons, False
+    lessons = cast("list[Fields]", markdown_lessons(body))
+    return lessons, not lessons and (any(map(_says_none, found)) or _declines(body))
 
 
-def _answer(text: str) -> str:
-    """The part of a reply to look for lessons in: what comes after the model's thoughts."""
-    tags = list(_THOUGHT.finditer(text))
-    closing = [tag.end() for tag in tags if tag[1]]
-    if not tags or text.lstrip().startswith(("{", "[", "`")):
-        return text
-    if not closing:
-        return text[: tags[0].start()]
-    # Thoughts that begin the reply end at the first closing tag: a later one may stand inside a string of the answer.
-    return text[closing[0] if not tags[0][1] and not text[: tags[0].start()].strip() else closing[-1] :]
+def _unquoted(body: str) -> str:
+    """The text in a reply that is one string of JSON; any other as it is."""
+    try:
+        value: object = json.loads(body) if body.startswith('"') else body
+    except ValueError:
+        return body
+    return cast("str", value)
+
+
+def _list_in(one: JsonObject, fields: Fields) -> Iterable[tuple[list[Fields], bool]]:
+    """The lessons of the `items` list in an object, and whether its end is there: what stands beside it is talk."""
+    lessons = _listed(fields)
+    if lessons is None:
+        return []
+    if one.fields is None:  # a repair may have mixed the lessons up
+        lessons = read_objects(one.inner, _complete_lessons) or ([] if one.is_cut else lessons)
+    return [(lessons, not one.is_cut)]
+
+
+def _listed(value: object, /, depth: int = 0) -> list[Fields] | None:
+    """The lessons in the first `items` list in `value`, `None` where there is none.
+
+    A list of something else, such as the items of an order, is none; an empty one is.
+    """
+    parts: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else ()
+    if isinstance(value, dict):
+        fields = cast("Fields", value)
+        inside = fields.get("items")
+        if _is_lesson(fields):
+            return None
+        if isinstance(inside, list) and ((lessons := [*_lessons(cast("object", inside))]) or not inside):
+            return lessons
+        parts = fields.values()
+    found = (_listed(part, depth + 1) for part in parts if depth < _DEEPEST)
+    return next((lessons for lessons in found if lessons is not None), None)
+
+
+def _complete_lessons(one: JsonObject, fields: Fields) -> Iterable[Fields]:
+    return () if one.is_cut else _lessons(fields)
+
+
+def _lessons(value: object, /, depth: int = 0) -> Iterator[Fields]:
+    """Every dict in `value` that has a title or a content, however it is wrapped."""
+    if isinstance(value, dict) and _is_lesson(cast("Fields", value)):
+        yield cast("Fields", value)
+    elif isinstance(value, dict | list) and depth < _DEEPEST:
+        inside = cast("Fields | list[object]", value)
+        for part in inside.values() if isinstance(inside, dict) else inside:
+            yield from _lessons(part, depth + 1)
+
+
+def _is_lesson(fields: Fields) -> bool:
+    if "content" in fields and not _holds_objects(fields["content"]):
+        return True
+    return "title" in fields and not any(map(_holds_objects, fields.values()))
+
+
+def _holds_objects(value: object) -> bool:
+    if isinstance(value, dict):
+        return True
+    return isinstance(value, list) and any(isinstance(part, dict | list) for part in cast("list[object]", value))
+
+
+def _says_none(one: JsonObject) -> bool:
+    """Whether an object wraps an empty list; a choice is no answer."""
+    fields = one.fields or {}
+    return "about" not in fields and any(part == [] for part in fields.values())
 
 
 def _declines(body: str) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from lessonbank.contracts.lesson_block import marker_codes
 from lessonbank.contracts.ports import Message
 
-_FENCE = re.compile(r"<<<(?:end )?[^\n<>]{1,80} ([0-9a-f]{8})>>>")
 _PLACEHOLDER = re.compile(r"\bnonce-(\d{1,6})\b")
 
 
@@ -31,7 +31,7 @@ def key_of(name: str, request: Mapping[str, Any], /) -> str:
 
 def nonces_of(messages: Sequence[Message], /) -> list[str]:
     """Every fence nonce, in order of first appearance."""
-    found = (match[1] for message in messages for match in _FENCE.finditer(message.content))
+    found = (nonce for message in messages for nonce in marker_codes(message.content))
     return list(dict.fromkeys(found))
 
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-import json_repair
 from pydantic import BaseModel
 
 from lessonbank import wiring
@@ -23,6 +22,7 @@ from lessonbank.guard import fence, nonce, one_line
 from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.text.prompts import load_file
 from lessonbank.text.rendering import render
+from lessonbank.text.replies import fields_with, spoken
 from lessonbank_bench.experiment.distributions import mcnemar
 
 from .figures import Share
@@ -152,9 +152,8 @@ def _listed(drawn: Drawn) -> str:
 
 def preference(text: str, pair: Pair, code: str, /) -> Preference | None:
     """What a reply says; `None` where it does not carry the code, or names no side."""
-    start = text.find("{")
-    fields = json_repair.loads(text[start : start + 8_000]) if start >= 0 else None
-    if not isinstance(fields, dict) or str(fields.get("check")) != code:
+    fields = fields_with(code, spoken(text))
+    if fields is None:
         return None
     said = re.sub(r"[^a-z]", "", str(fields.get("better", "")).lower().replace("set", ""))
     if said not in ("a", "b", "tie", "neither", "equal", "both"):
@@ -162,7 +161,7 @@ def preference(text: str, pair: Pair, code: str, /) -> Preference | None:
     sides: dict[str, Side] = {"a": "second", "b": "first"} if pair.swapped else {"a": "first", "b": "second"}
 
     def counted(name: str) -> tuple[int, int]:
-        a, b = (_count(fields.get(f"{name}_in_{letter}")) for letter in "AB")
+        a, b = (_count(fields.get(f"{name}_in_{letter}")) for letter in "ab")
         return (b, a) if pair.swapped else (a, b)
 
     return Preference(

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-import json_repair
 from pydantic import BaseModel
 
 from lessonbank import Evidence, Extraction, Learning, Lesson, Model, Parts, Retrieval, Run, connect_async, wiring
@@ -21,6 +20,7 @@ from lessonbank.guard import fence, nonce, one_line
 from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.text.prompts import load_file
 from lessonbank.text.rendering import estimate_tokens, render
+from lessonbank.text.replies import fields_with, spoken
 
 from .figures import Share
 from .kept import Kept
@@ -190,9 +190,8 @@ def question(one: Labelled, sheet: Reading, code: str, /) -> Sequence[Message]:
 
 def effects(text: str, lessons: int, code: str, /) -> tuple[str, tuple[Effect, ...]] | None:
     """The reason and the effects of a reply; `None` without the code, or without one known word for each lesson."""
-    start = text.find("{")
-    fields = json_repair.loads(text[start : start + 8_000]) if start >= 0 else None
-    if not isinstance(fields, dict) or str(fields.get("check")) != code:
+    fields = fields_with(code, spoken(text))
+    if fields is None:
         return None
     said = fields.get("effects")
     words = [str(word).strip().lower() for word in said] if isinstance(said, list) else []
