@@ -56,7 +56,6 @@ def contents(bank: ReasoningBank, path: Path) -> list[str]:
 
 def unmarked(line: str) -> str:
     told = json.loads(line)
-    told["record"].get("metadata", {}).pop("imported", None)
     told["record"].pop("imported", None)
     told["record"].pop("identity", None)
     for lesson in told["record"].get("lessons", ()):
@@ -145,7 +144,8 @@ def test_many_receipts_and_outcomes_keep_their_order(tmp_path: Path, where: str)
         for n in range(150):
             source.learn(Trajectory(task=f"task {n}", answer="x"), recall=source.retrieve(f"task {n}"), reward=n % 2)
         original = contents(source, tmp_path / "a.jsonl")
-    named = [record["recall_id"] for line in original if "recall_id" in (record := json.loads(line)["record"])]
+    told = [json.loads(line) for line in original]
+    named = [line["record"]["recall_id"] for line in told if line["kind"] == "settlement"]
     with lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as copy:
         assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
@@ -199,7 +199,7 @@ def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
         lambda lines: ["{}", *lines[1:]],
         lambda lines: [],
         lambda lines: ["not json at all"],
-        lambda lines: [lines[0].replace('"version": 1', '"version": 99'), *lines[1:]],
+        lambda lines: [lines[0].replace('"version": 2', '"version": 99'), *lines[1:]],
     ],
     ids=["cut short", "line missing", "line changed", "no header", "empty", "other file", "newer version"],
 )

@@ -85,7 +85,7 @@ def test_a_block_that_ends_without_finish_is_kept_as_unfinished_and_teaches_noth
     (run,) = bank.runs.list(status="unfinished")
     assert [step.action.text for step in run.trajectory.steps] == ["turn"]
     assert run.metadata["user"] == "u-1"
-    assert run.trajectory.metadata["recall_id"] == attempt.recall.id
+    assert run.trajectory.recall_id == attempt.recall.id
     assert bank.runs.pending() == ()
     assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (0, 0)
     assert "without finish()" in attempt.notes[-1]

@@ -208,6 +208,21 @@ def test_metadata_that_look_like_the_banks_own_break_nothing(bank: ReasoningBank
     assert ids(bank.runs.search(metadata={"pending": True})) == {"odd"}
 
 
+def test_no_key_of_a_callers_metadata_means_anything_to_the_bank(bank: ReasoningBank) -> None:
+    own: dict[str, Any] = {"pending": True, "unfinished": True, "imported": True, "recall_id": "r", "parent_run": "p"}
+    own |= {"lessonbank_submitted": {"outcome": "failure"}, "tools": ["x()"], "repeats": {"l": []}, "edits": "l"}
+    learned = bank.learn(run("odd"), outcome="success", metadata=own)
+    assert learned.experience
+    assert (learned.experience.imported, learned.experience.pending, learned.experience.metadata) == (False, False, {})
+    kept = bank.runs.get("odd")
+    assert (kept.status, kept.verdict.outcome, kept.recall_id, kept.metadata) == ("learned", "success", None, own)
+    assert kept.trajectory == run("odd").model_copy(update={"metadata": own})
+    added = bank.lessons.add(title="Weigh", content="Weigh it first.", task="Post it", by="Ana", metadata=own)
+    assert [one.id for one in bank.lessons.list(metadata={"edits": "l"})] == [added.id]
+    assert bank.lessons.proposals() == ()
+    assert bank.lessons.list(recall="r") == ()
+
+
 def test_a_run_without_parts_to_learn_with_is_found_by_its_metadata() -> None:
     async def broken(_: Any) -> Any:
         raise lessonbank.errors.ExtractionError("nothing readable")

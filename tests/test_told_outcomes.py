@@ -15,7 +15,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Parts, Run, Step, Trajectory, Verdict
-from lessonbank.contracts.records import SUBMITTED, Outcome
+from lessonbank.contracts.records import Json, Outcome, Submission
 from lessonbank.guard.identity import of_process
 
 pytestmark = pytest.mark.anyio
@@ -182,15 +182,16 @@ async def test_a_later_word_goes_before_an_earlier_one() -> None:
 async def test_what_the_bank_notes_of_a_run_is_in_no_view_and_no_caller_can_say_it() -> None:
     extractor = Slow()
     async with await opened(extractor) as bank:
-        forged = {SUBMITTED: {"verdict": {"outcome": "success", "source": "human"}}, "user": "u-1"}
-        mine = run(metadata=forged)
+        own: dict[str, Json] = {"lessonbank_submitted": {"verdict": {"outcome": "success"}}, "user": "u-1"}
+        forged = Submission(verdict=Verdict(outcome="success", source="human"))
+        mine = run(metadata=own, submission=forged)
         await interrupted(extractor, bank.learn(mine, outcome="failure"))
         (waiting,) = await bank.runs.pending()
-        assert waiting.metadata == {"user": "u-1"}
+        assert (waiting.metadata, waiting.submission) == (own, None)
         await bank.runs.retry()
         kept = await bank.runs.get(mine.id)
-        assert kept.metadata == kept.trajectory.metadata == {"user": "u-1"}
-        assert (await bank.runs.list())[0].metadata == {"user": "u-1"}
+        assert kept.metadata == kept.trajectory.metadata == own
+        assert [one.trajectory.submission for one in (kept, *await bank.runs.list())] == [None, None]
         assert kept.verdict.outcome == "failure"
 
 
@@ -199,7 +200,7 @@ async def test_a_run_of_an_earlier_release_is_learned_as_it_was_submitted() -> N
     extractor.waits = False
     async with await opened(extractor) as bank:
         recall = await bank.retrieve(TASK)
-        mine = run(metadata={SUBMITTED: {"outcome": "failure", "reward": 0.5, "recall": recall.id}})
+        mine = run(submission=Submission(outcome="failure", reward=0.5, recall_id=recall.id))
         await bank.store.keep([mine], scope="t")
         await bank.runs.retry()
         kept = await bank.runs.get(mine.id)

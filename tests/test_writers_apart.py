@@ -176,7 +176,7 @@ def test_a_writer_is_who_the_bank_knew_and_no_machine_and_no_file() -> None:
     assert len({writer_of(*written(one)) for one in ("process:ana@a", "process:bob@a", "key:ana", "name:ana")}) == 4
     assert writer_of(*written("")) == ""
     lesson, experience = written("key:ana")
-    assert writer_of(lesson, experience.model_copy(update={"metadata": {"imported": "a file"}})) == ""
+    assert writer_of(lesson, experience.model_copy(update={"imported": True})) == ""
     by_hand = {"version": 2, "provenance": lesson.provenance.model_copy(update={"method": "human"})}
     assert writer_of(*written("key:ana", **by_hand)) == "", "a person wrote what it says now"
 

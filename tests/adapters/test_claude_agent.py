@@ -16,7 +16,7 @@ from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
-from lessonbank.contracts.records import PARENT, Usage
+from lessonbank.contracts.records import Usage
 from lessonbank.testing import AdapterContract, Calls, Request, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, HandsOff, Raises, Says
 from lessonbank.testing.model_server import Fault, ModelServer
@@ -283,7 +283,7 @@ class TestClaudeAgent(AdapterContract):
             bank.drain()
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert (runs[TASK].answer, runs[part].answer) == ("six rows", "three rows there")
-            assert runs[part].metadata[PARENT] == runs[TASK].id
+            assert runs[part].parent_run == runs[TASK].id
             assert "page 2: 3 rows" in runs[part].model_dump_json()
             assert [LESSON in request.words for request in model.requests[part]] == [True, True]
 

@@ -15,7 +15,6 @@ from pydantic import PrivateAttr
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
-from lessonbank.contracts.records import PARENT
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import BROKEN, DELEGATE, LESSON, TASK, TOOL, Raises, Reply
 
@@ -217,7 +216,7 @@ class TestCrewAI(AdapterContract):
             )
             assert runs[other].usage.requests == 1
             assert "page 1: 3 rows" not in runs[other].model_dump_json()
-            assert (runs[TASK].metadata["agent"], PARENT in runs[other].metadata) == ("clerk", False)
+            assert (runs[TASK].metadata["agent"], runs[other].parent_run) == ("clerk", None)
             assert LESSON not in program.history()
 
     def test_a_crew_that_works_for_each_input_is_followed_each_time(self, tmp_path: Path) -> None:
@@ -252,7 +251,7 @@ class TestCrewAI(AdapterContract):
             assert crew.kickoff(inputs={"user": "ana"}).raw == "six"
             bank.drain()
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
-            assert runs[part].metadata[PARENT] == runs[TASK].id
+            assert runs[part].parent_run == runs[TASK].id
             assert LESSON in model.requests[TASK][0].words
 
     def test_the_request_after_the_last_step_has_the_lessons_too(self, tmp_path: Path) -> None:
@@ -286,7 +285,7 @@ class TestCrewAI(AdapterContract):
             bank.drain()
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert {task: run.answer for task, run in runs.items()} == {TASK: "<three>", other: "<dear>"}
-            assert not any(PARENT in run.metadata for run in runs.values())
+            assert not any(run.parent_run for run in runs.values())
 
     def test_what_is_told_of_the_last_run_counts(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

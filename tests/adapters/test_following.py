@@ -16,8 +16,7 @@ from pydantic import BaseModel
 import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
-from lessonbank.contracts.records import PARENT
-from lessonbank.contracts.records.tools import tools_of
+from lessonbank.contracts.records.tools import signatures
 from lessonbank.errors import UsageError
 
 SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
@@ -118,7 +117,7 @@ def test_a_tool_of_any_form_is_kept_by_its_signature(bank: lessonbank.ReasoningB
     run.can_call(lambda: [tool, {"type": "web_search"}])
     run.finish(SAID)
     (only,) = kept(bank)
-    assert tools_of(only.trajectory.metadata) == ("count(page: integer) - Counts.", "web_search()")
+    assert signatures(only.trajectory.tools) == ("count(page: integer) - Counts.", "web_search()")
 
 
 @pytest.mark.parametrize("where", ["now", "at the end"])
@@ -133,7 +132,7 @@ def test_tools_that_cannot_be_read_do_not_cost_the_run(
     run.finish(SAID)
     (only,) = kept(bank)
     assert only.trajectory.answer == "Three"
-    assert not tools_of(only.trajectory.metadata)
+    assert not signatures(only.trajectory.tools)
     assert [line for line in caplog.messages if "there is no such tool" in line] == caplog.messages
     assert len(caplog.messages) == 1
 
@@ -244,7 +243,7 @@ def test_a_run_inside_another_one_has_it_as_its_parent(bank: lessonbank.Reasonin
     assert current_run() is None
     part.finish(SAID)
     (only,) = kept(bank)
-    assert only.trajectory.metadata[PARENT] == "outer"
+    assert only.trajectory.parent_run == "outer"
 
 
 def test_runs_that_never_end_do_not_fill_the_memory(bank: lessonbank.ReasoningBank) -> None:

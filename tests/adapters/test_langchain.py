@@ -29,7 +29,6 @@ from langgraph.types import Command
 import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.adapters.langchain import ReasoningBankMiddleware
-from lessonbank.contracts.records import PARENT
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, Raises
 
@@ -355,7 +354,7 @@ async def test_a_part_that_crashes_is_a_failed_run_with_its_parent(bank: lessonb
         await Program(model, ReasoningBankMiddleware(bank)).run(TASK)
     runs = {run.trajectory.task: run.trajectory for run in kept(bank)}
     assert (runs[part].error, runs[TASK].error) == ("RuntimeError: gone", "RuntimeError: gone")
-    assert runs[part].metadata[PARENT] == runs[TASK].id
+    assert runs[part].parent_run == runs[TASK].id
 
 
 @pytest.mark.anyio

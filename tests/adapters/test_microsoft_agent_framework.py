@@ -12,7 +12,7 @@ from examples_of import load
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
-from lessonbank.contracts.records import PARENT, Usage
+from lessonbank.contracts.records import Usage
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, Raises
 
@@ -166,7 +166,7 @@ class TestMicrosoftAgentFramework(AdapterContract):
             assert await self.program(bank, model).run(TASK, stream=True) == "six"
             bank.drain()
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
-            assert runs[part].metadata[PARENT] == runs[TASK].id
+            assert runs[part].parent_run == runs[TASK].id
             assert LESSON in model.requests[part][0].words
 
     async def test_a_stream_that_somebody_drops_is_kept_as_unfinished_and_is_no_parent(self, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ class TestMicrosoftAgentFramework(AdapterContract):
             gc.collect()
             bank.drain()
             runs = {run.trajectory.task: run for run in self._runs(bank)}
-            assert PARENT not in runs["Second"].trajectory.metadata
+            assert runs["Second"].trajectory.parent_run is None
             assert (runs["First"].status, runs["Second"].trajectory.answer) == ("unfinished", "two")
 
     async def test_a_cancelled_run_is_kept_as_unfinished(self, tmp_path: Path) -> None:

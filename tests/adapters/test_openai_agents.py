@@ -34,8 +34,7 @@ from agents.testing.model import ModelCall, ModelStep, ScriptedModel
 import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.adapters.openai_agents import ReasoningBankRunner
-from lessonbank.contracts.records import PARENT
-from lessonbank.contracts.records.tools import tools_of
+from lessonbank.contracts.records.tools import signatures
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import LESSON, TASK, TOOL, HandsOff, Raises
 
@@ -225,9 +224,7 @@ async def test_the_tools_of_an_mcp_server_and_the_hand_offs_are_among_the_tools_
         program.agent.handoffs.append(archive)
         await program.run(TASK)
     (run,) = kept(bank)
-    tools = [
-        line for line in tools_of(run.trajectory.metadata) if not line.startswith(("lookup", "broken", "delegate"))
-    ]
+    tools = [line for line in signatures(run.trajectory.tools) if not line.startswith(("lookup", "broken", "delegate"))]
     assert [line for line in tools if line.startswith(("shred", "stamp"))] == told
     assert [line.partition("(")[0] for line in tools if "Handoff" in line] == ["to_the_archive", "transfer_to_clerk"]
 
@@ -391,7 +388,7 @@ async def test_a_run_in_a_tool_has_the_run_around_it_as_its_parent(bank: lessonb
 
     await Program(model, runner, tools=[ask]).run(TASK)
     runs = {run.trajectory.task: run.trajectory for run in kept(bank)}
-    assert runs[part].metadata[PARENT] == runs[TASK].id
+    assert runs[part].parent_run == runs[TASK].id
 
 
 @pytest.mark.anyio

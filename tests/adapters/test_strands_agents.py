@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
-from lessonbank.contracts.records import PARENT, Usage
+from lessonbank.contracts.records import Usage
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, Raises
 
@@ -207,7 +207,7 @@ class TestStrands(AdapterContract):
             await program.agent(tools=[clerk]).invoke_async(TASK, invocation_state={"user": "ana"})
             bank.drain()
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
-            assert runs[part].metadata[PARENT] == runs[TASK].id
+            assert runs[part].parent_run == runs[TASK].id
             assert runs[TASK].answer == "three"
             assert LESSON in model.requests[part][0].words
 
@@ -221,7 +221,7 @@ class TestStrands(AdapterContract):
             await events.aclose()
             bank.drain()
             runs = {run.trajectory.task: run for run in self._runs(bank)}
-            assert PARENT not in runs["Second"].trajectory.metadata
+            assert runs["Second"].trajectory.parent_run is None
             assert (runs["First"].status, runs["Second"].trajectory.answer) == ("unfinished", "two")
 
     async def test_streams_that_are_read_by_turns_do_not_mix(self, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ class TestStrands(AdapterContract):
             for task, page in tasks.items():
                 assert runs[task].answer == f"rows of {page}"
                 assert f"page {page}: 3 rows" in runs[task].model_dump_json()
-                assert PARENT not in runs[task].metadata
+                assert runs[task].parent_run is None
 
     async def test_a_run_that_asks_a_person_and_goes_on_is_one_run(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

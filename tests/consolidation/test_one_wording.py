@@ -12,7 +12,6 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Safety
 from lessonbank.contracts.records import Add, Change, Experience, Retire
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.errors import Conflict
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores.sqlite import SqliteStore
@@ -79,7 +78,7 @@ async def test_a_lesson_that_every_run_teaches_is_kept_once_and_told_of() -> Non
         assert (await taught(bank, "pay it")).notes == (f"taught again, and kept once: the bank had {lesson.id!r}",)
         await bank.history.rollback(to=6, reason="test")
         kept = [e async for e in bank.store.scan(scope="t")]
-        assert [list(repeats_of(e)) for e in kept] == [[], *[[lesson.id]] * 5]
+        assert [list(e.repeats) for e in kept] == [[], *[[lesson.id]] * 5]
 
 
 async def test_the_published_method_keeps_every_copy() -> None:

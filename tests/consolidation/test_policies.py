@@ -24,7 +24,6 @@ from lessonbank.contracts.records import (
     Restore,
     Retire,
 )
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.learning.consolidation import (
     Bounded,
@@ -32,7 +31,6 @@ from lessonbank.learning.consolidation import (
     Recognise,
     TimesShown,
     append,
-    sources_of,
     unmerge,
 )
 from lessonbank.learning.consolidation.lineage import merging
@@ -101,9 +99,8 @@ async def test_what_is_held_already_is_left_out_and_remembered() -> None:
     again = lesson(OLD.upper().replace("`", ""), provenance=Provenance(evidence=("step 3",)))
     kept = added(await Recognise(Shelf([held]))(experience(again, lesson("Greet the customer."))))
     assert [i.content for i in kept.lessons] == ["Greet the customer."]
-    repeats: Any = kept.metadata["repeats"]
-    assert list(repeats) == [held.lessons[0].id]
-    assert repeats[held.lessons[0].id][0]["evidence"] == ["step 3"]
+    assert list(kept.repeats) == [held.lessons[0].id]
+    assert kept.repeats[held.lessons[0].id][0].evidence == ("step 3",)
 
 
 async def test_a_lesson_twice_in_one_experience_is_kept_once() -> None:
@@ -119,7 +116,7 @@ async def test_opposites_hold_nothing_back() -> None:
 async def test_what_was_taken_out_does_not_come_back_in_other_words() -> None:
     held = experience(lesson(retired=True))
     kept = added(await Recognise(Shelf([held]))(experience(lesson(OLD.upper()))))
-    assert kept.lessons == () and list(repeats_of(kept)) == [held.lessons[0].id]
+    assert kept.lessons == () and list(kept.repeats) == [held.lessons[0].id]
 
 
 async def test_near_lessons_become_one_with_their_lineage() -> None:
@@ -129,7 +126,7 @@ async def test_near_lessons_become_one_with_their_lineage() -> None:
     (one,) = merge.experience.lessons
     new, old = merge.source_lesson_ids
     assert add.experience.lessons[0].id == new
-    assert sources_of(merge.experience) == {one.id: (new, old)}
+    assert merge.experience.merged == {one.id: (new, old)}
     assert merge.experience.task == "find the invoice\nfind the receipt"
     assert one.provenance.method == "merge"
     assert one.provenance.evidence == (f"lesson {new}", f"lesson {old}")
@@ -163,8 +160,7 @@ async def test_a_proposal_that_cannot_be_borne_out_is_refused_and_the_lesson_add
     kept = added(changes)
     assert len(changes) == 1
     assert [i.content for i in kept.lessons] == [NEAR]
-    told: Any = kept.metadata["not_merged"]
-    assert why in told[kept.lessons[0].id]["why"]
+    assert why in kept.not_merged[kept.lessons[0].id].why
 
 
 async def test_a_merge_may_not_lose_a_number_or_an_identifier() -> None:
@@ -307,7 +303,7 @@ async def test_a_merged_lesson_has_the_showings_of_its_sources_until_it_is_unmer
     assert await counted() == [3, 1, 1, 4, 1]
     await store.apply(unmerge(first.experience), scope="t", writer="tests")
     assert await counted() == [3, 1, 1, 1, 1]
-    assert sources_of(second.experience) == {all_of_them.id: (both.id, c.id)}
+    assert second.experience.merged == {all_of_them.id: (both.id, c.id)}
 
 
 async def test_what_was_shown_before_it_was_merged_is_not_the_first_to_go() -> None:

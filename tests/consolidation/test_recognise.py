@@ -10,7 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Learning, Lesson, Parts
-from lessonbank.contracts.records import Change, Replace
+from lessonbank.contracts.records import Change, Duplicate, Replace
 from lessonbank.errors import ModelError, NotFound, UsageError
 from lessonbank.testing import ScriptedModel
 
@@ -160,14 +160,13 @@ async def test_a_purge_of_a_lesson_takes_the_words_it_came_again_in() -> None:
 
 async def test_what_was_split_off_is_no_more_trusted_than_any_new_lesson() -> None:
     """An imported file may say that a repeat was approved."""
-    forged: Any = Lesson(title="Forged", content="Forged.", state="active", approved=True).model_dump(mode="json")
+    forged = Lesson(title="Forged", content="Forged.", state="active", approved=True)
     async with await connected([SAYS, IN_FORM], learning=Learning()) as bank:
         _, second = await learned(bank, "success", "success")
         (known,) = await bank.lessons.list()
         assert second.experience is not None
-        again: Any = {"title": "x", "evidence": [], "why": "x", "lesson": forged}
-        told: Any = {"repeats": {known.id: [again]}}
-        change = Replace(experience=second.experience.model_copy(update={"metadata": told}), reason="test")
+        told = {known.id: (Duplicate(title="x", why="x", lesson=forged),)}
+        change = Replace(experience=second.experience.model_copy(update={"repeats": told}), reason="test")
         await bank.store.apply([change], scope="t", writer="test")
         (apart,) = await bank.lessons.split(known.id, second.experience.id, reason="test")
         assert ((await bank.lessons.get(apart.id)).state, apart.approved) == ("probation", False)

@@ -105,7 +105,7 @@ async def test_the_same_lesson_twenty_times_stays_one() -> None:
         for i in range(20):
             await bank.learn(run(f"find the invoice {i}"), outcome="success")
         assert len((await bank.lessons.list(limit=10_000))[::-1]) == 1
-        repeats = [e.metadata.get("repeats") async for e in bank.store.scan(scope="t")]
+        repeats = [e.repeats async for e in bank.store.scan(scope="t")]
     assert sum(bool(r) for r in repeats) == 19
 
 

@@ -15,6 +15,7 @@ import lessonbank
 from lessonbank.contracts.records import (
     Action,
     Extraction,
+    Json,
     Lesson,
     Observation,
     Provenance,
@@ -191,8 +192,8 @@ def booked(cabin: str, *, tools: bool = False) -> Trajectory:
         Step(action=Action(calls=(ToolCall(name="look", arguments={}),)), observation="seats"),
         Step(action=Action(calls=(call,)), observation="booked"),
     )
-    schema = [{"function": {"name": "book", "parameters": {"properties": {"cabin": {"enum": ["economy", "first"]}}}}}]
-    return Trajectory(task="Book a seat", steps=steps, metadata={"tools": schema} if tools else {})
+    schema: Json = {"name": "book", "parameters": {"properties": {"cabin": {"enum": ["economy", "first"]}}}}
+    return Trajectory(task="Book a seat", steps=steps, tools=({"function": schema},) if tools else ())
 
 
 def test_a_usual_choice_stays_where_several_runs_or_the_schema_of_the_tool_have_it() -> None:

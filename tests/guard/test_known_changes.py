@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lessonbank import Experience, Lesson
-from lessonbank.contracts.records import Add, Change, Json, Replace, RunRef, Verdict
-from lessonbank.contracts.records.repeats import taught_again, with_repeats
+from lessonbank.contracts.records import Add, Change, Duplicate, Neighbour, Replace, RunRef, Verdict
+from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting
 
@@ -18,15 +20,16 @@ GIVEN = Experience(
     task="Order 7",
     lessons=(FIRST, SECOND),
     attempts=(RunRef(trajectory_id="r", verdict=Verdict(outcome="success"), n_steps=1),),
-    metadata={"template": "Order"},
+    template="Order",
+    metadata={"user": "u"},
 )
 
 
-def repeating(told: dict[str, Json]) -> Experience:
-    return with_repeats(GIVEN.model_copy(update={"lessons": (FIRST,)}), told)
+def repeating(told: dict[str, tuple[Duplicate, ...]]) -> Experience:
+    return GIVEN.model_copy(update={"lessons": (FIRST,), "repeats": told})
 
 
-REPEATED = repeating({"held": [taught_again(SECOND, "the same words", words=True)]})
+REPEATED = repeating({"held": (taught_again(SECOND, "the same words", words=True),)})
 
 
 async def redacted(change: Change) -> tuple[Change, list[str]]:
@@ -49,7 +52,7 @@ async def redacted(change: Change) -> tuple[Change, list[str]]:
         (GIVEN.model_copy(update={"lessons": (FIRST.model_copy(update={"near": "held"}), SECOND)}), []),
         (GIVEN.model_copy(update={"lessons": ()}), []),
         (REPEATED, ["held", "the same words"]),
-        (repeating({"held": [taught_again(SECOND, "why", words=False)]}), ["held", "why"]),
+        (repeating({"held": (taught_again(SECOND, "why", words=False),)}), ["held", "why"]),
     ],
 )
 async def test_what_is_only_left_out_is_not_redacted_again(kept: Experience, read: list[str]) -> None:
@@ -57,10 +60,8 @@ async def test_what_is_only_left_out_is_not_redacted_again(kept: Experience, rea
     assert await redacted(change) == (change, read)
 
 
-def with_entry(more: dict[str, Json]) -> Experience:
-    entry = taught_again(SECOND, "the same words", words=True)
-    assert isinstance(entry, dict)
-    return repeating({"held": [{**entry, **more}]})
+def with_entry(**more: Any) -> Experience:
+    return repeating({"held": (taught_again(SECOND, "the same words", words=True).model_copy(update=more),)})
 
 
 @pytest.mark.parametrize(
@@ -69,20 +70,19 @@ def with_entry(more: dict[str, Json]) -> Experience:
         GIVEN.model_copy(update={"task": SECRET}),
         GIVEN.model_copy(update={"lessons": (FIRST.model_copy(update={"content": SECRET}), SECOND)}),
         GIVEN.model_copy(update={"lessons": (FIRST, SECOND, Lesson(title="New", content=SECRET))}),
-        GIVEN.model_copy(update={"metadata": {"template": "Order", "more": SECRET}}),
-        GIVEN.model_copy(update={"metadata": {"template": SECRET}}),
-        GIVEN.model_copy(update={"metadata": {"template": "Order", "repeats": SECRET}}),
-        repeating({"held": [SECRET]}),
-        repeating({"held": SECRET}),
-        repeating({SECRET: []}),
-        repeating({SECRET: [taught_again(SECOND, "why", words=True)]}),
-        repeating({"held": [taught_again(SECOND, SECRET, words=True)]}),
-        repeating({"held": [taught_again(FIRST.model_copy(update={"content": SECRET}), "why", words=True)]}),
-        with_entry({"title": SECRET}),
-        with_entry({"evidence": [SECRET]}),
-        with_entry({"more": SECRET}),
-        with_entry({"why": [SECRET]}),
-        with_entry({"lesson": SECRET}),
+        GIVEN.model_copy(update={"metadata": {"user": "u", "more": SECRET}}),
+        GIVEN.model_copy(update={"metadata": {"user": SECRET}}),
+        GIVEN.model_copy(update={"metadata": {"user": "u", "repeats": SECRET}}),
+        GIVEN.model_copy(update={"template": SECRET}),
+        GIVEN.model_copy(update={"not_recognised": {FIRST.id: Neighbour(lesson_id="held", why=SECRET)}}),
+        GIVEN.model_copy(update={"not_merged": {FIRST.id: Neighbour(lesson_id="held", why=SECRET)}}),
+        repeating({SECRET: ()}),
+        repeating({SECRET: (taught_again(SECOND, "why", words=True),)}),
+        repeating({"held": (taught_again(SECOND, SECRET, words=True),)}),
+        repeating({"held": (taught_again(FIRST.model_copy(update={"content": SECRET}), "why", words=True),)}),
+        with_entry(title=SECRET),
+        with_entry(evidence=(SECRET,)),
+        with_entry(lesson=SECOND.model_copy(update={"place": SECRET})),
     ],
 )
 async def test_what_a_consolidator_wrote_itself_is_redacted(kept: Experience) -> None:

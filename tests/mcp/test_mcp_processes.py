@@ -17,7 +17,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence
-from lessonbank.contracts.records import SUBMITTED, Trajectory
+from lessonbank.contracts.records import Trajectory
 from lessonbank.guard.identity import of_process
 from lessonbank.testing import ModelServer
 
@@ -63,8 +63,7 @@ def told(result: CallToolResult) -> dict[str, Any]:
 
 
 def teller(run: Trajectory) -> str:
-    submitted = run.metadata[SUBMITTED]
-    return str(submitted["identity"]) if isinstance(submitted, dict) else ""
+    return run.submission.identity if run.submission else ""
 
 
 def kept(folder: Path, scope: str = "t") -> lessonbank.ReasoningBank:

@@ -178,7 +178,7 @@ def test_the_lesson_of_one_conversation_is_in_every_request_of_the_next(
     assert run.trajectory.task == "Publish release 1.4 of the parser"
     assert run.trajectory.instructions == RULES
     assert run.trajectory.answer == "Published."
-    assert run.trajectory.metadata["tools"] == ["shell(command: string) - Run a command."]
+    assert run.trajectory.tools == ("shell(command: string) - Run a command.",)
     usage = run.trajectory.usage
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (4, 40, 12)
     made = [step.action.calls[0].arguments for step in run.trajectory.steps if step.action.calls]

@@ -45,14 +45,14 @@ def test_a_task_whose_template_is_not_known_shares_it_with_nothing_but_itself() 
     assert rule("buy tea", experience("Buy  tea"))
 
 
-def test_an_experience_may_name_its_template_in_its_metadata() -> None:
+def test_an_experience_may_name_its_template() -> None:
     rule = same_template({"buy tea": "buy"}.get)
-    assert rule("buy tea", experience("get me some milk", metadata={"template": "buy"}))
-    assert not rule("buy tea", experience("get me some milk", metadata={"template": "sell"}))
+    assert rule("buy tea", experience("get me some milk", template="buy"))
+    assert not rule("buy tea", experience("get me some milk", template="sell"))
 
 
-def test_metadata_that_says_nothing_useful_leaves_the_texts_to_decide() -> None:
-    assert same_template()("order 1", experience("order 2", metadata={"template": "shop-17"}))
+def test_a_template_of_another_kind_leaves_the_texts_to_decide_and_so_do_metadata() -> None:
+    assert same_template()("order 1", experience("order 2", template="shop-17"))
     assert same_template()("order 1", experience("order 2", metadata={"template": 17}))
 
 

@@ -11,7 +11,6 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson, Parts, Safety, Step, Trajectory
 from lessonbank.contracts.records import Add, Candidate, Change, Extraction, Provenance, Recall, Settlement, Trust
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import UsageError
 
@@ -42,7 +41,7 @@ async def taught(bank: AsyncReasoningBank, task: str = ASKED, **more: Any) -> st
     run = Trajectory(task=task, steps=(Step(action="open portal", observation="tomorrow"),), answer="soon", **more)
     learned = await bank.learn(run, outcome="success")
     assert learned.experience
-    return next(iter([lesson.id for lesson in learned.lessons] or repeats_of(learned.experience)))
+    return next(iter([lesson.id for lesson in learned.lessons] or learned.experience.repeats))
 
 
 async def one_run(bank: AsyncReasoningBank, _: Path) -> None:

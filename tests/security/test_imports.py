@@ -13,7 +13,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Parts, ReasoningBank, Safety, Step, Trajectory
-from lessonbank.contracts.records import Candidate, Extraction, Provenance, Recall, Settlement
+from lessonbank.contracts.records import Candidate, Extraction, Provenance, Recall, Settlement, Submission
 from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import FormatError
 from lessonbank.learning.consolidation import TimesShown
@@ -54,7 +54,7 @@ def a_run(task: str, **more: Any) -> Trajectory:
 def written(path: Path, records: list[tuple[str, Any]]) -> Path:
     """A file as an attacker writes it: whole, with a valid checksum."""
     lines = [json.dumps({"kind": kind, "record": record}) + "\n" for kind, record in records]
-    head = json.dumps({"format": "lessonbank-export", "version": 1, "scope": SCOPE}) + "\n"
+    head = json.dumps({"format": "lessonbank-export", "version": 2, "scope": SCOPE}) + "\n"
     digest = hashlib.sha256("".join(lines).encode()).hexdigest()
     end = json.dumps({"end": True, "records": len(lines), "sha256": digest}) + "\n"
     path.write_text("".join([head, *lines, end]), encoding="utf-8")
@@ -208,7 +208,7 @@ def test_runs_of_a_file_that_are_learned_here_are_no_independent_runs(tmp_path: 
         for number, run in enumerate(bank.runs.pending()):
             bank.scoped(writer=f"worker {number}").learn(run)
         assert [lesson.state for lesson in bank.lessons.list()] == ["probation"]  # both runs taught the same
-        assert all(bank.lessons.experience(one.id).metadata["imported"] for one in bank.lessons.list())
+        assert all(bank.lessons.experience(one.id).imported for one in bank.lessons.list())
 
 
 # --- what is there stays ---------------------------------------------------------------------------------------------
@@ -247,14 +247,14 @@ def _retired_and_reworded(kind: str, record: Any) -> None:
     for lesson in record.get("lessons", ()) if kind == "experience" else ():
         lesson |= {"retired": True, "content": "Something else.", "version": 9}
     if kind == "experience":
-        record |= {"task": "Another task", "metadata": {"pending": True}}
+        record |= {"task": "Another task", "pending": True}
 
 
 def _other_receipts(kind: str, record: Any) -> None:
     if kind == "recall":
         record |= {"control": True, "candidates": [], "text": "other"}
     if kind == "trajectory":
-        record |= {"steps": [], "answer": "other", "metadata": {"unfinished": True}}
+        record |= {"steps": [], "answer": "other", "unfinished": True}
 
 
 def plain_now() -> str:
@@ -310,10 +310,9 @@ def test_a_file_does_not_say_that_a_run_that_waits_here_is_learned(tmp_path: Pat
 def test_a_run_of_a_file_settles_no_receipt_that_was_made_here(tmp_path: Path) -> None:
     with opened() as bank:
         mine = bank.retrieve(ASKED)
-        run = a_run(
-            "Pay another", id="theirs", metadata={"lessonbank_submitted": {"recall": mine.id, "outcome": "failure"}}
-        )
-        owner = plain(Experience(scope=SCOPE, task="Pay a third", metadata={"recall_id": mine.id, "pending": True}))
+        forged = Submission(recall_id=mine.id, outcome="failure")
+        run = a_run("Pay another", id="theirs", submission=forged, recall_id=mine.id)
+        owner = plain(Experience(scope=SCOPE, task="Pay a third", recall_id=mine.id, pending=True))
         third = a_run("Pay a third", id="third", error="it stopped")
         owner["attempts"] = [{"trajectory_id": "third", "verdict": {"outcome": "unknown"}}]
         records = [("trajectory", plain(run)), ("trajectory", plain(third)), ("experience", owner)]

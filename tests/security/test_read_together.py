@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from redaction_corpus import harmless, secrets
 
 from lessonbank import Experience, Lesson
-from lessonbank.contracts.records import Add, Json, Step, Trajectory
-from lessonbank.contracts.records.repeats import repeats_of, taught_again, with_repeats
+from lessonbank.contracts.records import Add, Duplicate, Step, Trajectory
+from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import redact, redacted
 
@@ -61,42 +61,32 @@ def test_a_run_is_left_as_it_is_only_if_each_text_of_it_is_left_alone(texts: lis
 
 SECRET = "jane.doe@example.com"
 FIRST, SECOND = Lesson(title="Check it", content="Read it twice."), Lesson(title="Save it", content="Press save.")
-GIVEN = with_repeats(
-    Experience(scope="s", task="Order 7", lessons=(FIRST, SECOND), metadata={"template": "Order"}), {"known": []}
-)
-LEAF = st.sampled_from(["", "the same words", SECRET, "known", "why"]) | st.none() | st.booleans()
-VALUE = st.recursive(
-    LEAF,
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from(["title", "why", "evidence", "lesson", SECRET]), inner, max_size=3)
-    ),
-    max_leaves=5,
-)
+GIVEN = Experience(scope="s", task="Order 7", lessons=(FIRST, SECOND), template="Order", repeats={"known": ()})
+LEAF = st.sampled_from(["", "the same words", SECRET, "known", "why"])
 AGAIN = st.builds(
     lambda lesson, why, words: taught_again(lesson, why, words=words),
     st.sampled_from([FIRST, SECOND, SECOND.model_copy(update={"content": SECRET})]),
     st.sampled_from(["the same words", SECRET]),
     st.booleans(),
-)
+) | st.builds(Duplicate, title=LEAF, evidence=st.lists(LEAF, max_size=2), why=LEAF)
 REPEATS = st.dictionaries(
-    st.sampled_from(["known", "held", FIRST.id, SECRET]), VALUE | AGAIN | st.lists(AGAIN, max_size=2), max_size=3
+    st.sampled_from(["known", "held", FIRST.id, SECRET]), st.lists(AGAIN, max_size=2).map(tuple), max_size=3
 )
 
 
 @settings(max_examples=300, deadline=None)
 @given(REPEATS, st.sampled_from([(), (FIRST,), (SECOND,), (FIRST, SECOND)]))
-@example({SECRET: []}, (FIRST,))
-@example({SECRET: [taught_again(SECOND, "the same words", words=True)]}, (FIRST,))
+@example({SECRET: ()}, (FIRST,))
+@example({SECRET: (taught_again(SECOND, "the same words", words=True),)}, (FIRST,))
 def test_whatever_a_consolidator_says_of_what_it_left_out_no_secret_stays(
-    told: dict[str, Json], kept: tuple[Lesson, ...]
+    told: dict[str, tuple[Duplicate, ...]], kept: tuple[Lesson, ...]
 ):
-    change = Add(experience=with_repeats(GIVEN.model_copy(update={"lessons": kept}), told))
+    change = Add(experience=GIVEN.model_copy(update={"lessons": kept, "repeats": told}))
 
     async def through() -> str:
         (known,) = await IntakeFilter(redact).changes([change], given=GIVEN)
         assert isinstance(known, Add)
-        assert len(repeats_of(known.experience)) == len(told)
+        assert len(known.experience.repeats) == len(told)
         return known.model_dump_json()
 
     assert SECRET not in anyio.run(through)

@@ -139,7 +139,7 @@ class Walk:
             if chance.random() < 0.5:
                 update = {"task": self.task(chance), **(update if chance.random() < 0.5 else {})}
             if chance.random() < 0.2:
-                update["metadata"] = {"pending": chance.random() < 0.5}
+                update |= {"pending": chance.random() < 0.5, "metadata": {"seen": chance.randrange(3)}}
             await self.apply(chance, [Replace(experience=known.model_copy(update=update))])
 
     async def flip(self, chance: random.Random) -> None:

@@ -41,7 +41,7 @@ async def test_a_purged_run_cannot_be_unpacked_from_any_byte_on(path: Path) -> N
 async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
     async with opened(path) as store:
         recall = await asked(store, SECRET)
-        known = experience().model_copy(update={"metadata": {"recall_id": recall.id}})
+        known = experience().model_copy(update={"recall_id": recall.id})
         await added(store, known)
         done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", template=SECRET)
         await store.apply([], scope=MINE, writer="tests", settlement=done)

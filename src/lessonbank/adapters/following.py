@@ -24,9 +24,9 @@ from lessonbank._base.checks import a_number
 from lessonbank._base.sync_bridge import start
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.agents import Verifier, called, stated
-from lessonbank.contracts.records import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
+from lessonbank.contracts.records import SECONDS, Json, Outcome, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.records.tools import TOOLS, signatures, tool_name
+from lessonbank.contracts.records.tools import signatures, tool_name
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
@@ -251,10 +251,11 @@ class FollowedRun:
         run = blank if source == [] else trajectory_from(source, task=task)
         told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
-        told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
-        told.update({TOOLS: tools} if (tools := self._signatures()) else {})
+        told.update({"stopped": end.stopped} if end.stopped else {})
         update = {
             "id": self.id,
+            "parent_run": self.parent,
+            "tools": self._signatures() or run.tools,
             "metadata": told,
             "error": run.error or end.error,
             "answer": end.answer or run.answer,
@@ -262,10 +263,10 @@ class FollowedRun:
         }
         return without_text(run.model_copy(update=update), self.text)
 
-    def _signatures(self) -> list[Json]:
+    def _signatures(self) -> tuple[str, ...]:
         with harmless("the tools of a run"):
-            return [*signatures([define(tool) if define else tool for tool, define in self._tools.values()])]
-        return []
+            return signatures([define(tool) if define else tool for tool, define in self._tools.values()])
+        return ()
 
 
 class RunFollower:

@@ -37,8 +37,6 @@ from lessonbank.contracts.events import (
 )
 from lessonbank.contracts.ports import Consolidator, Extractor, Store
 from lessonbank.contracts.records import (
-    RECALL,
-    UNFINISHED,
     Change,
     Experience,
     Extraction,
@@ -49,6 +47,7 @@ from lessonbank.contracts.records import (
     Reflected,
     Run,
     Settlement,
+    Submission,
     Trajectory,
     Usage,
     Verdict,
@@ -72,8 +71,6 @@ from lessonbank.learning.handed_in import (
     runs_from,
     stays_as_told,
     submission_of,
-    submitted_outcome,
-    submitted_recall,
     truths_of,
     truths_with_submitted,
     with_metadata,
@@ -305,7 +302,7 @@ class AsyncReasoningBank:
             with_submission,
             recall_id=receipt.id if receipt else None,
             group=ids,
-            teller={"identity": who, "writer": self.writer, "seal": proof},
+            teller=Submission(identity=who, writer=self.writer, seal=proof),
         )
         stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
         new = await self.store.keep(stamped, scope=self.scope, wait=wait)
@@ -317,15 +314,15 @@ class AsyncReasoningBank:
         """Who told how runs that wait ended, where that is not `who`, and `who` may not say otherwise."""
         for run in waited:
             noted = submission_of(run)
-            if noted.get("identity") != who and submitted_outcome(run) != (None, None):
-                return await teller_of(self.store, noted, runs=noted.get("runs", [run.id]), scope=self.scope)
+            if noted.identity != who and noted.says_outcome:
+                return await teller_of(self.store, noted, runs=noted.run_ids or [run.id], scope=self.scope)
         return None
 
     async def _with_earlier_word(
         self, waited: Sequence[Trajectory], truths: Verdicts, receipt: Recall | None
     ) -> tuple[Verdicts, Recall | None]:
         """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
-        recall = next(filter(None, map(submitted_recall, waited)), None)
+        recall = next(filter(None, [submission_of(run).recall_id for run in waited]), None)
         receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
         return truths_with_submitted(truths, waited, success_at=self.options.success_at), receipt
 
@@ -359,9 +356,9 @@ class AsyncReasoningBank:
             return
         receipt, _ = await self._receipts.returned(recall, scope=self.scope)
         run = await run_from(source, task=task)
-        named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
-        told = {**a_mapping(metadata), **named, UNFINISHED: True}
-        await self.store.keep(with_metadata(await self.parts.intake.runs([run]), told), scope=self.scope)
+        told = {"unfinished": True, "recall_id": receipt.id if receipt else None}
+        kept = [one.model_copy(update=told) for one in with_metadata(await self.parts.intake.runs([run]), metadata)]
+        await self.store.keep(kept, scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None

@@ -57,7 +57,7 @@ class Report:
         counts.update(v.outcome for v in learned.verdicts)
         self.graded.update(v.outcome for v in learned.verdicts if reward not in (None, 0.0, 1.0))
         self.started -= len(learned.known)
-        unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
+        unsettled = bool(learned.experience and learned.experience.pending)
         self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
         self.lessons.extend(learned.lessons)
         self._count_unanswered(learned)

@@ -269,7 +269,7 @@ class Store(Protocol):
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
         """Record runs before anything can go wrong with them. Returns the new ids; known runs are untouched.
 
-        But one that waits takes what is said of it now (`SUBMITTED` in its metadata); what is not said again stays. No
+        But one that waits takes what is said of it now (its `submission`); what is not said again stays. No
         other writer changes how one said that it ended. An unfinished run is not unfinished any more.
 
         No worker claims them for `wait` seconds, for whoever keeps a run mostly learns from it at once. Runs that are
@@ -288,7 +288,7 @@ class Store(Protocol):
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """Kept runs that still wait for a verdict or for extraction, oldest first.
 
-        `after` is the id of the last one of the page before. A run whose metadata say `"unfinished": true` is not
+        `after` is the id of the last one of the page before. A run that is `unfinished` is not
         among them, nor one that workers gave up. Raises NotFound (`after`).
         """
         ...
@@ -389,7 +389,7 @@ class Store(Protocol):
         the same transaction. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay.
         Vectors of what it takes out are kept for its return. Lessons that a `Trust` put in quarantine, and none took
         out of it since, stay there: a `Trust` after the `Rollback`, in the same transaction, says so. A trajectory
-        stays pending while every attempt at it is `unknown`, or its experience's metadata has `"pending": true`.
+        stays pending while every attempt at it is `unknown`, or its experience is `pending`.
 
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
         settled (`learned` did not name them), and experiences as they were. Otherwise nothing is written. With
@@ -453,7 +453,7 @@ class Store(Protocol):
         ...
 
     async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
-        """The experiences that taught this lesson again (`types.repeats`), oldest first."""
+        """The experiences that taught this lesson again (`Experience.repeats`), oldest first."""
         ...
 
     async def list_lessons(
@@ -466,6 +466,7 @@ class Store(Protocol):
         topics: Collection[str] | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        recall: str | None = None,
         retired: bool = False,
         limit: int = 50,
         after: str | None = None,
@@ -475,7 +476,8 @@ class Store(Protocol):
         Retired ones are left out, unless `retired` or `state="retired"` asks for them. `writer` is that of the lesson's
         provenance. `topics`: the lesson's is one of these ids. `text`: every word of it stands in the title,
         description or content, whatever the case. `metadata`: the metadata of the lesson's experience have these keys
-        with these values. To list one state reads no lesson of another.
+        with these values. `recall`: the lesson's experience is of the recall of that id. To list one state reads no
+        lesson of another.
 
         Raises:
             UsageError: `limit` is below 1.

@@ -12,7 +12,6 @@ from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
-from lessonbank.guard.trust import IMPORTED
 
 SOURCE: Final = "source/"
 TOPIC: Final = "topic/"
@@ -43,7 +42,7 @@ def groups_of(lesson: Lesson, experience: Experience, /, *, apart: Collection[st
     `apart`: the writers whose lessons are a source of their own, as `writers_apart` says. Without any, lessons have no
     group of their writer.
     """
-    source = source_of(lesson, imported=IMPORTED in experience.metadata)
+    source = source_of(lesson, imported=experience.imported)
     writer = writer_of(lesson, experience) if apart else ""
     if writer and writer not in apart:
         writer = OTHERS if len(apart) >= MOST_WRITERS else ""
@@ -80,7 +79,7 @@ def writer_of(lesson: Lesson, experience: Experience, /) -> str:
     """
     origin = lesson.provenance
     is_edited = lesson.version > 1 and origin.method == "human"
-    return "" if IMPORTED in experience.metadata or is_edited or not origin.identity else _writer(origin.identity)
+    return "" if experience.imported or is_edited or not origin.identity else _writer(origin.identity)
 
 
 @lru_cache(maxsize=4096)

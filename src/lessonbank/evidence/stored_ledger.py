@@ -22,11 +22,11 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
     Audit,
     Change,
+    Duplicate,
     Edit,
     Forgotten,
     Found,
     JournalEntry,
-    Json,
     Lesson,
     Match,
     Proposal,
@@ -37,7 +37,6 @@ from lessonbank.contracts.records import (
     Settle,
     Trust,
 )
-from lessonbank.contracts.records.repeats import repeats_of, with_repeats
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.records.timeline import reworded
 from lessonbank.contracts.withholding import Assignment, Members, Withholding
@@ -374,11 +373,11 @@ class StoredLedger:
             return []
         again = await self._store.repeating(older, scope=scope)
         owner = await if_there(self._store.owner(older, scope=scope))
-        told: Json = [{"title": lesson.title, "evidence": [], "why": f"it took the place of {older}"}]
+        told = {lesson.id: (Duplicate(title=lesson.title, why=f"it took the place of {older}"),)}
         return [
-            Replace(experience=with_repeats(one, {**repeats_of(one), lesson.id: told}), reason="another lesson")
+            Replace(experience=one.model_copy(update={"repeats": one.repeats | told}), reason="another lesson")
             for one in ([owner] if owner else []) + list(again)[-_MOVED:]
-            if all(lesson.id != own.id for own in one.lessons) and lesson.id not in repeats_of(one)
+            if all(lesson.id != own.id for own in one.lessons) and lesson.id not in one.repeats
         ]
 
     async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:

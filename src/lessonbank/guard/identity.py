@@ -9,13 +9,14 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Literal
 
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
+from lessonbank.contracts.records import Submission
 from lessonbank.errors import NotAllowed, UsageError
 
 from .names import name_key
@@ -88,15 +89,12 @@ def seal(secret: str, identity: str, writer: str, /, *, runs: Iterable[str], sco
     return hmac.new(secret.encode(), said.encode(), hashlib.sha256).hexdigest() if secret else ""
 
 
-async def teller_of(
-    store: Store, told: Mapping[str, object], /, *, runs: Iterable[str], scope: str
-) -> tuple[str, str] | None:
+async def teller_of(store: Store, told: Submission, /, *, runs: Iterable[str], scope: str) -> tuple[str, str] | None:
     """The identity and the name of whoever submitted runs, as the bank knew them; `None` where nothing proves it."""
-    identity, writer, proof = (told.get(name) for name in ("identity", "writer", "seal"))
-    if not (isinstance(identity, str) and isinstance(writer, str) and isinstance(proof, str) and proof.isascii()):
+    if not (told.seal and told.seal.isascii()):
         return None
-    right = seal(await store.setting(RECEIPT_SECRET) or "", identity, writer, runs=runs, scope=scope)
-    return (identity, writer) if right and hmac.compare_digest(proof, right) else None
+    right = seal(await store.setting(RECEIPT_SECRET) or "", told.identity, told.writer, runs=runs, scope=scope)
+    return (told.identity, told.writer) if right and hmac.compare_digest(told.seal, right) else None
 
 
 async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | None, by: str | None = None) -> None:

@@ -15,7 +15,6 @@ from lessonbank._base.aio import aside
 from lessonbank._base.checks import check_data
 from lessonbank.contracts.ports import Admission, Redactor
 from lessonbank.contracts.records import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
-from lessonbank.contracts.records.repeats import REPEATS
 from lessonbank.contracts.records.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
@@ -28,7 +27,7 @@ _QUICK = 4096
 _WEIGHED = 1_024
 """Characters of lessons that the gate weighs in less than a millisecond."""
 _SHOWN = 16_384
-_REPEATED = {("", name) for name in (REPEATS, "why", "lesson", "near")}
+_REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near")}
 """The names under which an experience keeps what it taught again."""
 _NEAR = {"lessons": {"__all__": {"near"}}}
 """What may differ of a lesson: an id."""

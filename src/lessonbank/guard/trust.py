@@ -7,12 +7,8 @@ from typing import Final, get_args
 from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
-IMPORTED: Final = "imported"
-"""The metadata key of imported runs and experiences, and of what was learned from such a run."""
 MERGE: Final = "merge"
 """The method of a merged lesson. Its writer is that of its sources, or `several`."""
-MERGED: Final = "merged"
-"""The key of an experience's metadata under which a merge keeps {merged lesson id: [source lesson ids]}."""
 POLICIES: Final[tuple[TrustPolicy, ...]] = get_args(TrustPolicy)
 LEDGER_TRUSTS: Final[frozenset[TrustPolicy]] = frozenset({"open", "corroborated"})
 """Policies under which measured evidence makes a lesson active. The others ask for a second writer, or a person."""
@@ -37,7 +33,7 @@ def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience]
     imported lessons never count, because an imported file can name any run and any writer.
     """
     first, second = one[0].provenance, other[0].provenance
-    if MERGE in (first.method, second.method) or IMPORTED in one[1].metadata or IMPORTED in other[1].metadata:
+    if MERGE in (first.method, second.method) or one[1].imported or other[1].imported:
         return False
     if not first.trajectory_ids or not second.trajectory_ids:
         return False

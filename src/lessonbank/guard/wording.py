@@ -6,9 +6,9 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from lessonbank.contracts.records import Experience, Json, Lesson
+from lessonbank.contracts.records import Duplicate, Experience, Lesson
 from lessonbank.contracts.records.ids import digest
-from lessonbank.contracts.records.repeats import repeats_of, taught_again, with_repeats
+from lessonbank.contracts.records.repeats import taught_again
 
 from ._characters import plain
 
@@ -31,16 +31,15 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
     What it keeps is held from then on: a lesson that comes twice in one experience is kept once.
     """
     kept: list[Lesson] = []
-    again: dict[str, list[Json]] = {}
+    again: dict[str, tuple[Duplicate, ...]] = {}
     for lesson in experience.lessons:
         if (known := held.setdefault(wording_of(lesson), lesson.id)) == lesson.id:
             kept.append(lesson)
             continue
-        again.setdefault(known, []).append(taught_again(lesson, "the same words", words=False))
+        again[known] = (*again.get(known, ()), taught_again(lesson, "the same words", words=False))
     if not again:
         return experience
-    left = experience.model_copy(update={"lessons": tuple(kept)})
-    return with_repeats(left, {**repeats_of(experience), **again})
+    return experience.model_copy(update={"lessons": tuple(kept), "repeats": experience.repeats | again})
 
 
 @lru_cache(maxsize=64)  # of one lesson it is asked at each step of a commit

@@ -10,7 +10,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import a_mapping, is_a, kind, shown
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import SUBMITTED, UNFINISHED, Json, Outcome, Trajectory, Verdict
+from lessonbank.contracts.records import Json, Outcome, Submission, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.text.messages import first_request, trajectory_from
 
@@ -22,7 +22,7 @@ async def run_from(source: object, /, *, task: str | None) -> Trajectory:
     if not is_a(source, Trajectory):
         return await to_thread.run_sync(partial(trajectory_from, source, task=task))
     run = trajectory_from(source, task=task)
-    return without_submission(run) if SUBMITTED in run.metadata else run
+    return without_submission(run)
 
 
 async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
@@ -105,40 +105,28 @@ def request_of(run: Trajectory, /) -> str:
 
 
 def with_submission(
-    run: Trajectory, truth: Verdict | None, /, *, recall_id: str | None, group: Sequence[str], teller: Mapping[str, str]
+    run: Trajectory, truth: Verdict | None, /, *, recall_id: str | None, group: Sequence[str], teller: Submission
 ) -> Trajectory:
     """`run` with what a later call of `learn` needs to know of it: how it ended, its recall, its group, who said so."""
-    fields: dict[str, Json] = dict(teller)
-    if truth:
-        fields["verdict"] = truth.model_dump(mode="json", exclude_defaults=True)
-    if recall_id:
-        fields["recall"] = recall_id
-    if len(group) > 1:
-        fields["runs"] = [*sorted(group)]
-    others = {name: value for name, value in run.metadata.items() if name != UNFINISHED}  # it is to be learned
-    return run.model_copy(update={"metadata": {**others, SUBMITTED: fields}})
+    run_ids = tuple(sorted(group)) if len(group) > 1 else ()
+    said = teller.model_copy(update={"verdict": truth, "recall_id": recall_id, "run_ids": run_ids})
+    return run.model_copy(update={"submission": said, "unfinished": False})  # it is to be learned
 
 
 def without_submission(run: Trajectory, /) -> Trajectory:
     """`run` as its caller made it. What the bank notes of a run that waits is nobody else's to say, or to read."""
-    if SUBMITTED not in run.metadata:
-        return run
-    metadata = {name: value for name, value in run.metadata.items() if name != SUBMITTED}
-    return run.model_copy(update={"metadata": metadata})
+    return run.model_copy(update={"submission": None}) if run.submission else run
 
 
-def submission_of(run: Trajectory, /) -> Mapping[str, Any]:
+def submission_of(run: Trajectory, /) -> Submission:
     """What the bank noted of a run when it was handed in; empty where it noted nothing."""
-    fields = run.metadata.get(SUBMITTED)
-    return fields if isinstance(fields, dict) else {}
+    return run.submission or Submission()
 
 
 def submitted_outcome(run: Trajectory, /) -> tuple[Any, Any]:
     """How a kept run ended, as it was said when it was handed in: an outcome or a verdict, and a reward."""
-    fields = submission_of(run)
-    if "verdict" in fields:
-        return Verdict.model_validate(fields["verdict"]), None
-    return fields.get("outcome"), fields.get("reward")  # as banks noted it before they kept the whole verdict
+    said = submission_of(run)
+    return (said.verdict, None) if said.verdict else (said.outcome, said.reward)
 
 
 def truths_with_submitted(
@@ -160,12 +148,6 @@ def stays_as_told(waited: Iterable[Trajectory], truths: Mapping[str, Verdict | N
         for run in waited
         if truths.get(run.id)
     )
-
-
-def submitted_recall(run: Trajectory, /) -> str | None:
-    """The id of the recall that a kept run is to settle."""
-    recall = submission_of(run).get("recall")
-    return recall if isinstance(recall, str) else None
 
 
 def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:

@@ -9,12 +9,10 @@ from typing import Any
 from lessonbank._base.checks import shown
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import (
-    RECALL,
     Add,
     Change,
     Experience,
     Extraction,
-    Json,
     Kind,
     Learned,
     Lesson,
@@ -28,12 +26,10 @@ from lessonbank.contracts.records import (
     Trajectory,
     Usage,
 )
-from lessonbank.contracts.records.repeats import NOT_RECOGNISED, mapping_at, repeats_of, with_repeats
 from lessonbank.contracts.records.usage import usage_of
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.trust import IMPORTED
 from lessonbank.search import TEMPLATE
 
 from .prior_runs import PriorRuns, Verdicts
@@ -136,14 +132,14 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
 
 def recognised(experience: Experience, /) -> tuple[str, ...]:
     """Notes that name the lessons which the bank held already, and say where a model could not tell."""
-    known = [shown(id) for id in repeats_of(experience)]
+    known = [shown(id) for id in experience.repeats]
     notes: list[str] = []
     if known:
         first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
         notes.append(f"taught again, and kept once: the bank had {first}{more}")
-    for id, unclear in mapping_at(experience, NOT_RECOGNISED).items():
-        why = unclear.get("why") if isinstance(unclear, dict) else None
-        notes.append(f"{shown(id)} is kept as a new lesson, because nobody could tell whether it came again: {why}")
+    for id, held in experience.not_recognised.items():
+        why = f"nobody could tell whether it came again: {held.why}"
+        notes.append(f"{shown(id)} is kept as a new lesson, because {why}")
     return tuple(notes)
 
 
@@ -169,31 +165,35 @@ def experience_of(
         lessons=tuple([signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons]),
         attempts=refs,
         rejected=extraction.rejected,
-        metadata=_metadata([attempt.trajectory for attempt in attempts], recall, pending=pending),
+        repeats=extraction.repeats,
+        pending=pending,
+        imported=any(attempt.trajectory.imported for attempt in attempts),
+        template=_template(attempts[0].trajectory),
+        recall_id=recall.id if recall else None,
     )
-    if extraction.repeats:
-        new = with_repeats(new, extraction.repeats)
     if earlier is None:
         return new
     again = {ref.trajectory_id for ref in refs}
     others = tuple(ref for ref in earlier.attempts if ref.trajectory_id not in again)
-    return new.model_copy(
+    return earlier.model_copy(
         update={
-            "id": earlier.id,
-            "created_at": earlier.created_at,
+            "task": new.task,
+            "lessons": new.lessons,
             "attempts": (*others, *refs),
             "rejected": (*earlier.rejected, *new.rejected)[-MOST_REJECTED:],
-            "metadata": {k: v for k, v in earlier.metadata.items() if k != "pending"} | new.metadata,
+            "repeats": new.repeats or earlier.repeats,
+            "imported": new.imported or earlier.imported,
+            "template": new.template or earlier.template,
+            "recall_id": new.recall_id or earlier.recall_id,
+            "pending": new.pending,
         }
     )
 
 
-def _metadata(runs: Sequence[Trajectory], recall: Recall | None, *, pending: bool) -> dict[str, Json]:
-    """What later steps ask of an experience: template, receipt, whether it is to be tried again or was imported."""
-    kept: dict[str, Json] = {TEMPLATE: runs[0].metadata[TEMPLATE]} if TEMPLATE in runs[0].metadata else {}
-    imported = [run for run in runs if IMPORTED in run.metadata]
-    told = {RECALL: recall.id if recall else None, "pending": pending or None, IMPORTED: bool(imported) or None}
-    return kept | {name: value for name, value in told.items() if value is not None}
+def _template(run: Trajectory, /) -> str | None:
+    """The template of its task, where the run names it."""
+    told = run.metadata.get(TEMPLATE)
+    return told if isinstance(told, str) else None
 
 
 def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str, identity: str) -> Lesson:
@@ -241,4 +241,4 @@ def _in_place_of(earlier: Experience, change: Change) -> Change | None:
 def _state(experience: Experience) -> object:
     """What another try can change."""
     said = {ref.trajectory_id: (ref.verdict.outcome, ref.verdict.source) for ref in experience.attempts}
-    return said, experience.lessons, experience.rejected, experience.metadata
+    return said, experience.model_dump(exclude={"task", "attempts"})

@@ -9,7 +9,7 @@ from functools import cached_property
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import RECALL, Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
+from lessonbank.contracts.records import Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
 from lessonbank.guard.identity import one_of_many
 
 Verdicts = Mapping[str, Verdict | None]
@@ -66,8 +66,8 @@ async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope:
     experience = await store.holding(ids, scope=scope)
     apart = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in ids] if experience else []
     others = [run for id in apart if (run := await if_there(store.trajectory(id, scope=scope)))]
-    named = experience.metadata.get(RECALL) if experience else None
-    recall = await if_there(store.recall(named, scope=scope)) if isinstance(named, str) else None
+    named = experience.recall_id if experience else None
+    recall = await if_there(store.recall(named, scope=scope)) if named else None
     # What is learned is an experience's: where none holds the runs, nothing of them is.
     learned = await store.learned([*ids, *apart], scope=scope) if experience else ()
     return PriorRuns(runs, others, experience, recall, frozenset(learned))

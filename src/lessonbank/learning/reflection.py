@@ -26,7 +26,6 @@ from lessonbank.contracts.records import (
     Run,
     Topic,
 )
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.errors import ExtractionError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical_line, fence, nonce
@@ -100,7 +99,7 @@ def _by_topic(every: Sequence[Experience], single: Mapping[str, Sequence[Lesson]
     topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
     found = defaultdict[str, list[Experience]](list)
     for one in every:
-        again = {topics[id] for id in repeats_of(one) if id in topics}
+        again = {topics[id] for id in one.repeats if id in topics}
         for id in again | {lesson.topic.id for lesson in one.lessons if lesson.topic}:
             found[id].append(one)
     return found
@@ -155,7 +154,7 @@ def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
     share = max(_LEAST, room // count - _EACH // 5)
     runs: list[str] = []
     for number, (experience, run) in enumerate(about.taught[:count], 1):
-        taught = {lesson.id for lesson in experience.lessons} | repeats_of(experience).keys()
+        taught = {lesson.id for lesson in experience.lessons} | experience.repeats.keys()
         named = ", ".join(f"L{numbers[id]}" for id in taught if id in numbers) or "none"
         bare = run.trajectory.model_copy(update={"instructions": ""})
         label = f"R{number} ({run.verdict.outcome}; it taught {named})"

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from lessonbank._base.aio import if_there
 from lessonbank.contracts.records import Add, Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 from lessonbank.evidence.lift import points, said_of
-from lessonbank.learning.consolidation import sources_of
 
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest
@@ -86,7 +85,7 @@ async def one(visit: Visit) -> Response:
         "steps": deciding_steps(lesson, runs),
         "recalls": await visit.bank.recalls.list(lesson=id, limit=_RECALLS),
         "repeats": await visit.bank.lessons.repeats(id),
-        "merged": [await if_there(visit.bank.lessons.get(one)) for one in sources_of(owner).get(id, ())[:_SOURCES]],
+        "merged": [await if_there(visit.bank.lessons.get(one)) for one in owner.merged.get(id, ())[:_SOURCES]],
         "editing": visit.query("do"),
     }
     return visit.page("lesson.html", told)

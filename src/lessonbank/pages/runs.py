@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
 from lessonbank.contracts.lesson_block import numbers_cited
-from lessonbank.contracts.records import RECALL, Lesson, Outcome, Recall, Run, RunStatus
+from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus
 
 from .evidence_steps import named_steps
 from .visit import PAGE, Visit, number_of
@@ -67,8 +67,8 @@ async def _next_open(visit: Visit, run: Run) -> str | None:
 
 async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
     """The receipt of what was shown to the agent, if it is known and still kept."""
-    named = run.recall_id or run.metadata.get(RECALL)
-    return await if_there(visit.bank.recalls.get(named)) if isinstance(named, str) and named else None
+    named = run.recall_id or run.trajectory.recall_id
+    return await if_there(visit.bank.recalls.get(named)) if named else None
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
@@ -94,7 +94,7 @@ def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Le
 async def _drawn_from(visit: Visit, run: Run, recall: Recall | None) -> Sequence[Lesson]:
     """The lessons that this run taught: of those that came of its recall, or of runs of its task."""
     if recall is not None:
-        found = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
+        found = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
     else:
         found = ()
     return [lesson for lesson in found if run.trajectory.id in lesson.provenance.trajectory_ids]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import refusal
-from lessonbank.contracts.records import RECALL, Candidate, Kind, Lesson, Recall
+from lessonbank.contracts.records import Candidate, Kind, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import group_names, named
@@ -90,7 +90,7 @@ def _number(name: str, told: str) -> float:
 async def one(visit: Visit) -> Response:
     """One recall: the text, and each lesson that was found."""
     recall = await visit.bank.recalls.get(visit.id)
-    drawn = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
+    drawn = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
     rows = await _candidates(visit, recall)
     names = group_names(row.lesson for row in rows if row.lesson)
     told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}

@@ -17,7 +17,7 @@ from ._wrapper import Around
 Rule: TypeAlias = Callable[[str, Experience], bool]
 """Whether an experience is left out when this task is asked for."""
 TEMPLATE = "template"
-"""Where metadata of a trajectory, and of its experience, name the template that the task was made from."""
+"""The key under which the metadata of a run name the template that its task was made from."""
 Template: TypeAlias = Callable[[str], str | None]
 """Which template a task was made from; `None` when that is not known."""
 
@@ -100,9 +100,9 @@ def same_task(task: str, experience: Experience, /) -> bool:
 class same_template:  # noqa: N801 - reads as the rule it is, beside `same_task`
     """Whether an experience's task was made from the template of this task, or is this very task.
 
-    The query's template is `of` its text. The experience's is `of` its task, and its metadata's `template` too where it
-    has one. By default `of` takes out what often differs between tasks of one template (see `without_values`). What
-    you know is better: `same_template(templates.get)`, for a mapping of task texts to names of templates.
+    The query's template is `of` its text. The experience's is `of` its task, and the one that its run named, too.
+    By default `of` takes out what often differs between tasks of one template (see `without_values`). What you know is
+    better: `same_template(templates.get)`, for a mapping of task texts to names of templates.
     """
 
     of: Template | None = None
@@ -111,7 +111,7 @@ class same_template:  # noqa: N801 - reads as the rule it is, beside `same_task`
         """Whether to leave it out. Tasks whose template is not known share it with no other task."""
         of = self.of or without_values
         template = of(task)
-        theirs = (of(experience.task), experience.metadata.get(TEMPLATE))
+        theirs = (of(experience.task), experience.template)
         return same_task(task, experience) or (template is not None and template in theirs)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from lessonbank.contracts.records import RECALL, SUBMITTED, Experience, Json, Recall, Settlement, Trajectory
+from lessonbank.contracts.records import Experience, Recall, Settlement, Trajectory
 from lessonbank.errors import UsageError
-from lessonbank.guard.trust import IMPORTED, MERGED
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Imported
@@ -60,31 +59,21 @@ def check_scopes(records: Sequence[Experience | Recall | Settlement], /, *, scop
 
 
 def _marked_run(run: Trajectory) -> Trajectory:
-    kept = {name: value for name, value in run.metadata.items() if name not in (SUBMITTED, RECALL)}
-    return run.model_copy(update={"metadata": {**kept, IMPORTED: True}})
+    return run.model_copy(update={"submission": None, "recall_id": None, "imported": True})
 
 
 def _marked_experience(experience: Experience) -> Experience:
     sources = [lesson.provenance.model_copy(update={"identity": ""}) for lesson in experience.lessons]
     lessons = (i.model_copy(update={"provenance": p}) for i, p in zip(experience.lessons, sources, strict=True))
-    marked = {"lessons": tuple(lessons), "metadata": {**experience.metadata, IMPORTED: True}}
-    return experience.model_copy(update=marked)
+    return experience.model_copy(update={"lessons": tuple(lessons), "imported": True})
 
 
 def without_claims(experience: Experience, before: Before, /) -> Experience:
     """`experience` without what it says of runs, receipts and lessons that were here before it came."""
     attempts = tuple(ref for ref in experience.attempts if not before.has_run(ref.trajectory_id))
-    metadata = {name: value for name, value in experience.metadata.items() if not _claims(name, value, before)}
-    if (len(attempts), len(metadata)) == (len(experience.attempts), len(experience.metadata)):
-        return experience
-    return experience.model_copy(update={"attempts": attempts, "metadata": metadata})
-
-
-def _claims(name: str, value: Json, before: Before) -> bool:
-    """Whether an entry of an experience's metadata names something that was here before."""
-    if name == RECALL:
-        return isinstance(value, str) and before.made_recall(value)
-    if name != MERGED or not isinstance(value, dict):
-        return False
-    sources = [id for ids in value.values() if isinstance(ids, list) for id in cast("list[Json]", ids)]
-    return any(isinstance(id, str) and before.has_lesson(id) for id in sources)
+    recall_id = None if experience.recall_id and before.made_recall(experience.recall_id) else experience.recall_id
+    sources = {id for ids in experience.merged.values() for id in ids}
+    merged = {} if any(map(before.has_lesson, sources)) else experience.merged
+    told = {"attempts": attempts, "recall_id": recall_id, "merged": merged}
+    changed = any(getattr(experience, name) != value for name, value in told.items())
+    return experience.model_copy(update=told) if changed else experience

@@ -229,12 +229,13 @@ class StoreCalls(Generic[D]):
         topics: Collection[str] | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        recall: str | None = None,
         retired: bool = False,
         limit: int = 50,
         after: str | None = None,
     ) -> Sequence[Lesson]:
         """See `Store.list_lessons`."""
-        asked = Asked(check_scope(scope), text, metadata, None, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, None, limit, after, recall)
         states = wanted_states(state, retired=retired)
         listed = partial(self._lists.lessons, states=states, kind=kind, writer=writer, topics=topics)
         return await self._find(asked.scope, listed, asked)

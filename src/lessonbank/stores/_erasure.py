@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lessonbank.contracts.records import (
-    RECALL,
     Add,
     Counts,
     Edit,
@@ -26,7 +25,7 @@ from lessonbank.contracts.records import (
     target_of,
 )
 from lessonbank.contracts.records.ids import digest
-from lessonbank.contracts.records.repeats import repeats_of, without_repeats_of
+from lessonbank.contracts.records.repeats import without_repeats_of
 from lessonbank.contracts.records.timeline import Entry
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.columns import template_of
@@ -106,13 +105,11 @@ class Erasing:
         left = experience.model_copy(update={"lessons": lessons, "attempts": attempts, "rejected": ()})
         # Nothing says which of several runs taught a lesson again.
         alone = len(attempts) == len(experience.attempts)
-        return without_repeats_of(left, self.lessons if alone else repeats_of(left))
+        return without_repeats_of(left, self.lessons if alone else left.repeats)
 
     def _unreceipted(self, experience: Experience) -> Experience:
-        if experience.metadata.get(RECALL) != self.receipt:
-            return experience
-        metadata = {name: value for name, value in experience.metadata.items() if name != RECALL}
-        return experience.model_copy(update={"metadata": metadata})
+        named = experience.recall_id == self.receipt
+        return experience.model_copy(update={"recall_id": None}) if named else experience
 
     def entry(self, entry: Entry, /, *, by: int) -> Entry:
         """What remains of a journal entry; the entry itself where all of it does."""

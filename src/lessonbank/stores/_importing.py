@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from lessonbank.contracts.records import Add, Experience, Recall, Replace, Settle, Settlement, Trajectory
-from lessonbank.contracts.records.repeats import repeats_of, with_repeats
 from lessonbank.guard.wording import said_once, wording_of
 
 from ._arrivals import Before, marked, without_claims
@@ -105,8 +104,9 @@ class _Once:
         return [self._renamed(experience) for experience in self._here.repeating(list(self._kept))]
 
     def _renamed(self, experience: Experience) -> Replace:
-        again = {self._kept.get(id, id): told for id, told in repeats_of(experience).items()}
-        return Replace(experience=with_repeats(experience, again), reason="a lesson that it names is here already")
+        again = {self._kept.get(id, id): told for id, told in experience.repeats.items()}
+        renamed = experience.model_copy(update={"repeats": again})
+        return Replace(experience=renamed, reason="a lesson that it names is here already")
 
 
 def _add(here: Receiver, adds: Sequence[tuple[Add, bytes]], once: _Once | None, writer: str) -> int:

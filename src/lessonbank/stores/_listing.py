@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from lessonbank.contracts.records import (
     NOT_JUDGED,
-    RECALL,
-    SUBMITTED,
-    UNFINISHED,
     Experience,
     Json,
     Lesson,
@@ -24,6 +21,7 @@ from lessonbank.contracts.records import (
     Recall,
     Run,
     RunStatus,
+    Submission,
     Trajectory,
     Verdict,
 )
@@ -103,7 +101,29 @@ def tags(metadata: Mapping[str, Json], /) -> frozenset[bytes]:
     return frozenset(found)
 
 
-(UNFINISHED_TAG,) = tags({UNFINISHED: True})
+def tags_of(record: Trajectory | Recall | Experience, /) -> frozenset[bytes]:
+    """What a record is found by: its metadata, and the fields that lists ask for."""
+    found = tags(record.metadata) if record.metadata else frozenset[bytes]()
+    match record:
+        case Trajectory(unfinished=True):
+            return found | {UNFINISHED_TAG}
+        case Experience(recall_id=str(recall_id)):
+            return found | {recall_tag(recall_id)}
+        case _:
+            return found
+
+
+def recall_tag(recall_id: str, /) -> bytes:
+    """What the experiences of a recall are found by. No metadata have it."""
+    return _field_tag("recall_id", recall_id)
+
+
+def _field_tag(name: str, value: str = "") -> bytes:
+    # Metadata are digested as a list, which begins with a bracket.
+    return blake2b(encodable(f"{name} {value}").encode(), digest_size=16).digest()
+
+
+UNFINISHED_TAG: Final = _field_tag("unfinished")
 
 
 def asked_words(text: str | None, /) -> frozenset[str]:
@@ -141,6 +161,13 @@ class Asked:
     before: datetime | None = None
     limit: int = 50
     after: str | None = None
+    recall: str | None = None
+
+    @property
+    def tags(self) -> frozenset[bytes]:
+        """What a record has to be found by."""
+        asked = tags(self.metadata) if self.metadata else frozenset[bytes]()
+        return asked if self.recall is None else asked | {recall_tag(self.recall)}
 
     def first(self, found: Iterator[T], texts: Callable[[T], Iterable[str]], /) -> list[T]:
         """The first records that hold every word."""
@@ -174,13 +201,12 @@ def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
 def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
     """Id of each run, whether this experience leaves it pending, and the outcome of its first attempt.
 
-    It is pending without a verdict, or where the experience is marked `"pending": true`.
+    It is pending without a verdict, or where the whole experience is.
     """
-    pending = experience.metadata.get("pending") is True
     found: dict[str, tuple[bool, Outcome]] = {}
     for attempt in experience.attempts:
         outcome = attempt.verdict.outcome
-        waiting, first = found.get(attempt.trajectory_id, (pending, outcome))
+        waiting, first = found.get(attempt.trajectory_id, (experience.pending, outcome))
         found[attempt.trajectory_id] = waiting or outcome == "unknown", first
     return [(id, *told) for id, told in found.items()]
 
@@ -198,14 +224,13 @@ def run_of(
     """A kept run as it is listed; `holder` is the newest experience it belongs to."""
     tried = holder.attempts if holder else ()
     verdict = next((attempt.verdict for attempt in tried if attempt.trajectory_id == run.id), None)
-    recall_id = holder.metadata.get(RECALL) if holder else None
     return Run(
         trajectory=run,
         verdict=verdict or Verdict(outcome="unknown", reason=NOT_JUDGED),
         status=_status(run, pending=pending, failed=failed),
         tries=tries,
         problem=problem,
-        recall_id=recall_id if isinstance(recall_id, str) else None,
+        recall_id=holder.recall_id if holder else None,
         metadata=run.metadata,
     )
 
@@ -213,14 +238,9 @@ def run_of(
 def _status(run: Trajectory, *, pending: bool, failed: bool) -> RunStatus:
     if not pending:
         return "learned"
-    if is_unfinished(run):
+    if run.unfinished:
         return "unfinished"
     return "failed" if failed else "pending"
-
-
-def is_unfinished(run: Trajectory, /) -> bool:
-    """Whether its attempt ended without an outcome."""
-    return run.metadata.get(UNFINISHED) is True
 
 
 def noted_again(kept: Trajectory, run: Trajectory, /) -> Trajectory | None:
@@ -228,27 +248,24 @@ def noted_again(kept: Trajectory, run: Trajectory, /) -> Trajectory | None:
 
     An unfinished run waits from now on, as others do.
     """
-    earlier, later = (one.metadata.get(SUBMITTED) for one in (kept, run))
-    if not isinstance(later, dict):
+    if run.submission is None:
         return None
-    noted = _noted(earlier if isinstance(earlier, dict) else {}, later)
-    others = {name: value for name, value in kept.metadata.items() if name != UNFINISHED}
-    metadata: dict[str, Json] = {**others, SUBMITTED: noted}
-    return None if metadata == kept.metadata else kept.model_copy(update={"metadata": metadata})
+    told = {"submission": _noted(kept.submission or Submission(), run.submission), "unfinished": False}
+    noted = kept.model_copy(update=told)
+    return None if noted == kept else noted
 
 
-def _noted(before: dict[str, Json], later: dict[str, Json]) -> dict[str, Json]:
+def _noted(before: Submission, later: Submission) -> Submission:
     """What is noted of a run once `later` is said of it."""
-    outcome = [name for name in ("verdict", "outcome", "reward") if name in before]
-    if outcome and before.get("identity") not in (None, later.get("identity")) and not _may_say_otherwise(later):
+    if before.says_outcome and before.identity not in ("", later.identity) and not _may_say_otherwise(later):
         return before
-    names = ("recall",) if "verdict" in later else (*outcome, "recall")
-    return {name: before[name] for name in names if name in before} | later
+    names = ("recall_id",) if later.verdict else ("verdict", "outcome", "reward", "recall_id")
+    unsaid = {name: getattr(before, name) for name in names if getattr(later, name) is None}
+    return later.model_copy(update=unsaid)
 
 
-def _may_say_otherwise(later: dict[str, Json]) -> bool:
+def _may_say_otherwise(later: Submission) -> bool:
     """Whether this changes the outcome that somebody else told: the process and a person's correction may."""
-    verdict = later.get("verdict")
-    if not isinstance(verdict, dict):
+    if later.verdict is None:
         return False
-    return verdict.get("source") == "human" or not one_of_many(str(later.get("identity")))
+    return later.verdict.source == "human" or not one_of_many(later.identity)

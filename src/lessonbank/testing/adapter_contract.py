@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import pytest
 
 import lessonbank
-from lessonbank.contracts.records import PARENT, Experience, Lesson, Outcome, Run, Trajectory
-from lessonbank.contracts.records.tools import tools_of
+from lessonbank.contracts.records import Experience, Lesson, Outcome, Run, Trajectory
+from lessonbank.contracts.records.tools import signatures
 from lessonbank.guard.scope import scope_of
 
 from ._obstacles import BrokenRetriever, Standstill, WaitingJudge
@@ -243,7 +243,7 @@ class AdapterContract:
         self._check("test_the_tools_of_the_agent_are_kept")
         with self._bank(tmp_path) as bank:
             await self._work(bank)
-            tools = tools_of(self._runs(bank)[0].trajectory.metadata)
+            tools = signatures(self._runs(bank)[0].trajectory.tools)
             assert [line.startswith(self.signature()) for line in tools].count(True) == 1, tools
 
     async def test_only_this_run_is_kept(self, tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ class AdapterContract:
             bank.drain()
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert runs.keys() == {TASK, part}
-            assert runs[part].metadata[PARENT] == runs[TASK].id
-            assert PARENT not in runs[TASK].metadata
+            assert runs[part].parent_run == runs[TASK].id
+            assert runs[TASK].parent_run is None
 
     async def test_twenty_runs_at_once_do_not_mix(self, tmp_path: Path) -> None:
         tasks = [f"Count the rows of report <{number:02}>" for number in range(20)]

@@ -15,6 +15,7 @@ from lessonbank.contracts.records import (
     Provenance,
     Recall,
     Rejudge,
+    Replace,
     Restore,
     Retire,
     Rollback,
@@ -165,13 +166,31 @@ class ListingTests(StoreTests):
             await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
             assert await listed(metadata={"user": "u-17"}) == ["3"]
 
+    async def test_lessons_are_found_by_the_recall_that_their_runs_used(self) -> None:
+        async with self.opened() as store:
+            one, two = experience(lessons=(written(1), written(2))), experience(lessons=(written(3),))
+            await added(store, one.model_copy(update={"recall_id": "r-1"}), two.model_copy(update={"recall_id": "r-2"}))
+
+            async def listed(recall: str, **asked: Any) -> list[str]:
+                return titles(await paged(store.list_lessons, limit=1, recall=recall, **asked))
+
+            assert (await listed("r-1"), await listed("r-2"), await listed("r-3")) == (["2", "1"], ["3"], [])
+            assert await listed("r-1", text="1") == ["1"]
+            assert await listed("r-1", metadata={"recall_id": "r-1"}) == []
+            assert titles(await store.list_lessons(scope=MINE, metadata={"recall_id": "r-1"})) == []
+            await store.rebuild()
+            assert await listed("r-1") == ["2", "1"]
+            await store.apply([Replace(experience=one)], scope=MINE, writer="tests")
+            assert await listed("r-1") == []
+            assert await store.verify() == []
+
     async def test_a_run_tells_its_verdict_its_status_and_its_recall(self) -> None:
         async with self.opened() as store:
             learned, waiting, begun = trajectory("one"), trajectory("two"), trajectory("three")
-            begun = begun.model_copy(update={"metadata": {"unfinished": True, "user": "u-17"}})
+            begun = begun.model_copy(update={"unfinished": True, "metadata": {"user": "u-17"}})
             await store.keep([learned, waiting, begun], scope=MINE)
             told = experience(attempts=[attempt(learned, "failure")])
-            await added(store, told.model_copy(update={"metadata": {"recall_id": "r-1"}}))
+            await added(store, told.model_copy(update={"recall_id": "r-1"}))
             found = {run.trajectory.id: run for run in await store.list_runs(scope=MINE)}
             assert [found[id].status for id in (learned.id, waiting.id, begun.id)] == [
                 "learned",
@@ -181,7 +200,7 @@ class ListingTests(StoreTests):
             assert found[learned.id].verdict.outcome == "failure"
             assert found[learned.id].recall_id == "r-1"
             assert found[waiting.id].verdict == Verdict(outcome="unknown", reason="not judged yet")
-            assert found[begun.id].metadata == {"unfinished": True, "user": "u-17"}
+            assert found[begun.id].metadata == {"user": "u-17"}
             assert await store.get_run(learned.id, scope=MINE) == found[learned.id]
             assert await store.pending(scope=MINE) == [waiting]
             assert (await store.counts(scope=MINE)).pending == 1
@@ -220,7 +239,7 @@ class ListingTests(StoreTests):
             good = Trajectory(task="Refund it", steps=(Step(action="open the SAFE"),), metadata={"user": "u-1", "n": 1})
             bad = Trajectory(task="Refund that", error="the till was locked", metadata={"user": "u-2"})
             waits = Trajectory(task="Cancel it", metadata={"user": "u-1"})
-            begun = Trajectory(task="Begun", metadata={"unfinished": True})
+            begun = Trajectory(task="Begun", unfinished=True)
             await store.keep([good, bad, waits, begun], scope=MINE)
             await added(store, experience(attempts=[attempt(good, "success"), attempt(bad, "failure")]))
 

@@ -217,7 +217,7 @@ class PurgingTests(StoreTests):
             recall, other = await asked(store, SECRET), await asked(store, "Cancel it")
             run, told = trajectory(), lesson()
             await store.keep([run], scope=MINE)
-            known = tried(run, lessons=(told,)).model_copy(update={"metadata": {"recall_id": recall.id}})
+            known = tried(run, lessons=(told,)).model_copy(update={"recall_id": recall.id})
             await added(store, known)
             for one in (recall, other):
                 done = Settlement(recall_id=one.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))

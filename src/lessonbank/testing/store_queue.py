@@ -159,7 +159,7 @@ class QueueTests(StoreTests):
 
     async def test_an_unfinished_run_is_never_claimed(self) -> None:
         async with self.opened() as store:
-            run = trajectory().model_copy(update={"metadata": {"unfinished": True}})
+            run = trajectory().model_copy(update={"unfinished": True})
             await store.keep([run], scope=MINE, wait=0.0)
             assert await _claimed(store) == []
             assert await _claimed(store, anyway=True) == []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
-    SUBMITTED,
     Add,
     Change,
     Experience,
@@ -14,7 +15,9 @@ from lessonbank.contracts.records import (
     Replace,
     Restore,
     Retire,
+    Submission,
     Trajectory,
+    Verdict,
 )
 from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 
@@ -277,38 +280,36 @@ class RecordTests(StoreTests):
             assert await store.trajectory(run.id, scope=MINE) == run
 
     async def test_a_run_that_waits_takes_what_is_said_of_it_now_and_one_that_was_learned_does_not(self) -> None:
-        def saying(**fields: Json) -> Trajectory:
-            return run.model_copy(update={"metadata": {"user": "u", SUBMITTED: fields}, "answer": "other"})
+        def saying(**fields: Any) -> Trajectory:
+            return run.model_copy(update={"submission": Submission(**fields), "answer": "other"})
 
         async with self.opened() as store:
             run = trajectory().model_copy(update={"metadata": {"user": "u"}})
             await store.keep([run], scope=MINE)
-            await store.keep([saying(verdict={"outcome": "failure"}, recall="r1")], scope=MINE)
+            await store.keep([saying(verdict=Verdict(outcome="failure"), recall_id="r1")], scope=MINE)
             await store.keep([saying(identity="key:ana")], scope=MINE)
             noted = await store.trajectory(run.id, scope=MINE)
-            told: dict[str, Json] = {"verdict": {"outcome": "failure"}, "recall": "r1", "identity": "key:ana"}
-            assert noted == run.model_copy(update={"metadata": {"user": "u", SUBMITTED: told}})
+            told = Submission(verdict=Verdict(outcome="failure"), recall_id="r1", identity="key:ana")
+            assert noted == run.model_copy(update={"submission": told})
             assert [one.trajectory.id for one in await store.list_runs(scope=MINE, metadata={"user": "u"})] == [run.id]
             await added(store, experience(attempts=[attempt(run, "failure")]))
-            await store.keep([saying(verdict={"outcome": "success"})], scope=MINE)
+            await store.keep([saying(verdict=Verdict(outcome="success"))], scope=MINE)
             assert await store.trajectory(run.id, scope=MINE) == noted
 
     async def test_no_other_writer_changes_how_one_said_that_a_run_that_waits_ended(self) -> None:
         async with self.opened() as store:
             run = trajectory()
 
-            async def said(identity: str, verdict: dict[str, Json] | None = None) -> tuple[Json, Json]:
-                fields: dict[str, Json] = {"identity": identity}
-                if verdict:
-                    fields["verdict"] = verdict
-                await store.keep([run.model_copy(update={"metadata": {SUBMITTED: fields}})], scope=MINE)
-                noted = (await store.trajectory(run.id, scope=MINE)).metadata[SUBMITTED]
-                assert isinstance(noted, dict)
-                return noted["identity"], noted["verdict"]
+            async def said(identity: str, verdict: Verdict | None = None) -> tuple[str, Verdict | None]:
+                told = Submission(identity=identity, verdict=verdict)
+                await store.keep([run.model_copy(update={"submission": told})], scope=MINE)
+                noted = (await store.trajectory(run.id, scope=MINE)).submission
+                assert noted
+                return noted.identity, noted.verdict
 
-            failure: dict[str, Json] = {"outcome": "failure", "source": "ground_truth"}
-            success: dict[str, Json] = {"outcome": "success", "source": "ground_truth"}
-            human: dict[str, Json] = {"outcome": "success", "source": "human"}
+            failure = Verdict(outcome="failure", source="ground_truth")
+            success = Verdict(outcome="success", source="ground_truth")
+            human = Verdict(outcome="success", source="human")
             assert await said("key:ana", failure) == ("key:ana", failure)
             assert await said("key:ben") == ("key:ana", failure)
             assert await said("key:ben", success) == ("key:ana", failure)
@@ -317,13 +318,35 @@ class RecordTests(StoreTests):
 
     async def test_an_unfinished_run_of_which_something_is_said_can_be_claimed(self) -> None:
         async with self.opened() as store:
-            run = trajectory().model_copy(update={"metadata": {"unfinished": True, "user": "u"}})
+            run = trajectory().model_copy(update={"unfinished": True, "metadata": {"user": "u"}})
             await store.keep([run], scope=MINE)
             assert await store.claim(worker="w", limit=1, seconds=60, scope=MINE) == []
-            said = run.model_copy(update={"metadata": {SUBMITTED: {"recall": "r1"}}})
+            said = run.model_copy(update={"submission": Submission(recall_id="r1"), "unfinished": False})
             assert await store.keep([said], scope=MINE, wait=0.0) == []
             (claim,) = await store.claim(worker="w", limit=1, seconds=60, scope=MINE)
-            assert claim.trajectory.metadata == {"user": "u", SUBMITTED: {"recall": "r1"}}
+            assert claim.trajectory == said
+
+    async def test_metadata_of_the_caller_say_nothing_to_the_store(self) -> None:
+        async with self.opened() as store:
+            own: dict[str, Json] = {"unfinished": True, "pending": True, "lessonbank_submitted": {"recall": "r1"}}
+            told: dict[str, Json] = {**own, "recall_id": "r1", "repeats": {"l": []}, "merged": {"l": ["k"]}}
+            waits, learned = (trajectory().model_copy(update={"metadata": own}) for _ in range(2))
+            await store.keep([waits, learned], scope=MINE, wait=0.0)
+            known = experience(attempts=[attempt(learned, "failure")]).model_copy(update={"metadata": told})
+            await added(store, known)
+            assert (await store.get_run(waits.id, scope=MINE)).status == "pending"
+            kept = await store.get_run(learned.id, scope=MINE)
+            assert (kept.status, kept.recall_id, kept.metadata) == ("learned", None, own)
+            assert await store.keep([waits], scope=MINE) == []
+            assert await store.trajectory(waits.id, scope=MINE) == waits
+            assert await store.list_runs(scope=MINE, status="unfinished") == []
+            assert [run.trajectory for run in await store.list_runs(scope=MINE, metadata=own)] == [learned, waits]
+            assert await store.list_lessons(scope=MINE, recall="r1") == []
+            assert await store.repeating("l", scope=MINE) == []
+            (claim,) = await store.claim(worker="w", limit=9, seconds=60, scope=MINE)
+            assert claim.trajectory == waits
+            assert await store.get(known.id, scope=MINE) == known
+            assert await store.verify() == []
 
     async def test_a_run_is_pending_until_an_experience_settles_it(self) -> None:
         async with self.opened() as store:
@@ -337,7 +360,7 @@ class RecordTests(StoreTests):
             assert await store.pending(scope=MINE) == [unsure, marked, alone]
             assert await store.pending(scope=MINE, limit=1) == [unsure]
             known = open_one.model_copy(update={"attempts": (attempt(unsure, "success"),)})
-            ready = marked_one.model_copy(update={"metadata": {}})
+            ready = marked_one.model_copy(update={"pending": False})
             await store.apply([Replace(experience=known), Replace(experience=ready)], scope=MINE, writer="tests")
             assert set(await store.learned(ids, scope=MINE)) == {judged.id, unsure.id, marked.id}
             assert await store.pending(scope=MINE) == [alone]

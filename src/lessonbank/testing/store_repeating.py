@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
     Change,
+    Duplicate,
     Edit,
     Experience,
-    Json,
     Lesson,
     Replace,
     Restore,
@@ -17,7 +17,6 @@ from lessonbank.contracts.records import (
     Rollback,
     Trust,
 )
-from lessonbank.contracts.records.repeats import with_repeats
 
 from .store_purging import SECRET, drawn, everything, tried
 from .store_samples import MINE, SPACE, StoreTests, added, attempt, experience, lesson, towards, trajectory
@@ -27,10 +26,8 @@ AGAIN = "Exchange the blue boots"
 
 def repeating(*lessons: Lesson, task: str = AGAIN, minute: int = 1, own: Sequence[Lesson] = ()) -> Experience:
     """An experience that taught these lessons again, and has no copy of them."""
-    told: dict[str, Json] = {
-        lesson.id: [{"title": lesson.title, "evidence": [], "why": "the same words"}] for lesson in lessons
-    }
-    return with_repeats(experience(task, lessons=own, minute=minute), told)
+    told = {lesson.id: (Duplicate(title=lesson.title, why="the same words"),) for lesson in lessons}
+    return experience(task, lessons=own, minute=minute).model_copy(update={"repeats": told})
 
 
 async def found(store: Store, *, limit: int = 9) -> list[tuple[str, tuple[Lesson, ...]]]:
@@ -114,7 +111,7 @@ class RepeatingTests(StoreTests):
             assert await found(store) == [(again.id, first.lessons)]
             await change(store, Replace(experience=first.model_copy(update={"lessons": (lesson("Else"),)})))
             assert await found(store) == []
-            await change(store, Replace(experience=again.model_copy(update={"metadata": {}})))
+            await change(store, Replace(experience=again.model_copy(update={"repeats": {}})))
             await change(store, Replace(experience=first))
             assert await found(store) == []
             assert await store.verify() == []
@@ -157,7 +154,7 @@ class RepeatingTests(StoreTests):
             assert await found(store) == [(again.id, other.lessons)]
             await store.purge("lesson", other.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
             assert await found(store) == []
-            assert (await store.get(again.id, scope=MINE)).metadata == {}
+            assert (await store.get(again.id, scope=MINE)).repeats == {}
             assert await store.verify() == []
 
     async def test_the_purge_of_either_run_takes_what_it_taught_and_no_more(self) -> None:
@@ -174,7 +171,7 @@ class RepeatingTests(StoreTests):
             await store.purge("trajectory", two.id, scope=MINE, writer="ana", reason="asked to")
             assert await found(store) == []
             left = await store.get(both.id, scope=MINE)
-            assert (len(left.attempts), left.metadata) == (1, {})
+            assert (len(left.attempts), left.repeats) == (1, {})
             assert [m.experience for m in await store.search(one.task, scope=MINE, limit=9)] == [first]
             await added(store, again, along=[towards(1)])
             await store.purge("trajectory", one.id, scope=MINE, writer="ana", reason="asked to")

@@ -95,7 +95,7 @@ def experience(
         lessons=(lesson(),) if lessons is None else tuple(lessons),
         attempts=tuple(attempts),
         created_at=START + timedelta(minutes=minute),
-        metadata={"pending": True} if pending else {},
+        pending=pending,
     )
 
 

@@ -46,7 +46,6 @@ from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
 from lessonbank.guard.reviewed import asks
 from lessonbank.importers import memories
-from lessonbank.learning.consolidation import sources_of
 from lessonbank.search import Refusals
 
 from . import archive, retention
@@ -493,7 +492,7 @@ class AsyncAdmin:
                 whole = bool(attempts) and attempts <= gone
                 drawn = [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
                 found |= dict.fromkeys(drawn)
-                if on := {target_of(one), *chain(*sources_of(one).values())} - {None}:
+                if on := {target_of(one), *chain(*one.merged.values())} - {None}:
                     resting.append((on, tuple(lesson.id for lesson in one.lessons)))
         while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
             found |= dict.fromkeys(more)

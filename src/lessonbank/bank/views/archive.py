@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -24,7 +24,7 @@ from lessonbank._base.checks import check_data, named, shown
 from lessonbank._base.iterate import async_batches, batches
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.ports import Imported, Redactor, Store
-from lessonbank.contracts.records import Experience, Lesson, Recall, Record, Settlement, Trajectory
+from lessonbank.contracts.records import Experience, Lesson, Recall, Record, Settlement, Trajectory, format_10
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
 from lessonbank.errors import FormatError, UsageError
@@ -36,7 +36,8 @@ from lessonbank.learning.handed_in import without_submission
 R = TypeVar("R", bound=Record)
 
 FORMAT = "lessonbank-export"
-VERSION = 1
+VERSION = 2
+"""In version 1, some fields of records stood in their metadata."""
 _BATCH = 64
 """Records that are written at a time."""
 _ADDED = 512
@@ -52,6 +53,12 @@ _KINDS: dict[str, type[Record]] = {
     "recall": Recall,
     "settlement": Settlement,
 }
+_UPGRADES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "trajectory": format_10.upgrade_run,
+    "experience": format_10.upgrade_experience,
+    "recall": format_10.upgrade_recall,
+}
+"""What makes of records in an export of version 1 those of today."""
 
 
 async def write(store: Store, path: Path, /, *, scope: str) -> int:
@@ -243,10 +250,10 @@ def _some(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
 
 def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
     """What gives the records of a file in which all is well, from the first on, each with the length of its line."""
-    _check(path)
+    version = _checked_version(path)
     known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
     for line in _lines(path):
-        record = _parse(line, path)
+        record = _parse(line, path, version)
         if when := _impossible_time(record):
             raise FormatError(
                 f"{named(path)} holds a {type(record).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
@@ -258,7 +265,7 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
         if room > 0:
             held.append((record, len(line)))
             room -= len(line)
-    rest = lambda: ((_parse(line, path), len(line)) for line in islice(_lines(path), len(held), None))  # noqa: E731
+    rest = lambda: ((_parse(line, path, version), len(line)) for line in islice(_lines(path), len(held), None))  # noqa: E731
     return lambda: chain(held, rest())
 
 
@@ -270,8 +277,8 @@ def _check_data(record: Record, path: Path) -> None:
         raise FormatError(f"{named(path)} cannot be imported: {error}; nothing was imported") from error
 
 
-def _check(path: Path) -> None:
-    """Refuse what is no export, or not a whole one."""
+def _checked_version(path: Path) -> int:
+    """The version of an export. Refuses what is none, or not a whole one."""
     try:
         if belongs_to_database(path):
             raise FormatError(f"{named(path)} is a bank, or a part of one, and no export: export the bank first")
@@ -294,6 +301,7 @@ def _check(path: Path) -> None:
         raise FormatError(f"{named(path)} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
         raise FormatError(f"{named(path)} is cut short or was changed after it was written; nothing was imported")
+    return version
 
 
 def _impossible_time(record: Record) -> datetime | None:
@@ -336,23 +344,26 @@ def _object(line: str) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _parse(line: str, path: Path) -> Record:
+def _parse(line: str, path: Path, version: int) -> Record:
     # As `_line` writes it, the record is read without a look at what is around it: several times as fast.
-    for name, kind in _KINDS.items():
+    for name, kind in _KINDS.items() if version == VERSION else ():
         front = f'{{"kind": "{name}", "record": '
         if line.startswith(front) and line.endswith("}\n"):
             with suppress(ValidationError):
                 return kind.model_validate_json(line[len(front) : -2])
-    return _parse_slowly(line, path)
+    return _parse_slowly(line, path, version)
 
 
-def _parse_slowly(line: str, path: Path) -> Record:
-    """The same, of whatever Python takes for JSON; what is wrong is told here, too."""
+def _parse_slowly(line: str, path: Path, version: int) -> Record:
+    """The same, of whatever Python takes for JSON and of an earlier version; what is wrong is told here, too."""
     entry = _object(line)
-    kind = _KINDS.get(str(entry.get("kind")))
+    name, record = str(entry.get("kind")), entry.get("record")
+    kind = _KINDS.get(name)
     if kind is None:
         raise FormatError(f"{named(path)} holds a record of unknown kind {shown(entry.get('kind'))}")
+    if version == 1 and name in _UPGRADES and isinstance(record, dict):
+        record = _UPGRADES[name](cast("dict[str, Any]", record))
     try:
-        return kind.model_validate(entry.get("record"))
+        return kind.model_validate(record)
     except ValidationError as error:
-        raise FormatError(f"{named(path)} holds a malformed {entry.get('kind')}: {error.errors()[0]['msg']}") from error
+        raise FormatError(f"{named(path)} holds a malformed {name}: {error.errors()[0]['msg']}") from error

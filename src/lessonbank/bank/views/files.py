@@ -13,14 +13,13 @@ from anyio import to_thread
 from lessonbank._base.checks import named
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import (
-    EDITS,
     FILE,
-    RETIRES,
     Add,
     Experience,
     Json,
     Lesson,
     Proposal,
+    ProposedChange,
     Provenance,
     Synced,
     TrustState,
@@ -33,14 +32,12 @@ from lessonbank.files.foreign import MOST, drawn
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import CONTENT, doubt
-from lessonbank.guard.trust import IMPORTED
 from lessonbank.guard.wording import wording_of
 from lessonbank.importers.memories import ORIGIN
 from lessonbank.learning.topics import in_topics
 from lessonbank.text.rendering import estimate_tokens
 
 from .handle import Handle, log
-from .proposals import WAS
 from .selection import Scope, fitting, ranked
 
 _FOUND: Final = (SKILL, ".mdc", "CLAUDE.md", "AGENTS.md", "GEMINI.md")
@@ -327,7 +324,7 @@ def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
         if found is None or found[0].retired:
             yield _new(entry, file, scope)
         elif words := _changed_words(entry, found[0]):
-            yield _change(found, file, EDITS, **words)
+            yield _change(found, file, "edit", **words)
     for id in block.removed:
         found = scope.find(id)
         if found is not None and not found[0].hidden:
@@ -336,7 +333,7 @@ def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
                 "description": "",
                 "content": f"Somebody took the lesson {found[0].id} out of {file}.",
             }
-            yield _change(found, file, RETIRES, **words)
+            yield _change(found, file, "retire", **words)
 
 
 def _known(draft: Draft, scope: Scope) -> Lesson:
@@ -360,7 +357,7 @@ def _changed_words(entry: Entry, lesson: Lesson) -> dict[str, str]:
     return {name: text for name, text in said.items() if text != held[name]}
 
 
-def _change(found: tuple[Lesson, Experience], file: str, key: str, **words: str) -> Draft:
+def _change(found: tuple[Lesson, Experience], file: str, change: Literal["edit", "retire"], **words: str) -> Draft:
     """A proposal about a lesson of the bank. It is erased with the runs of that lesson, and with the lesson itself."""
     lesson, owner = found
     origin = Provenance(writer=FILE, method=FILE, trajectory_ids=lesson.provenance.trajectory_ids)
@@ -372,10 +369,15 @@ def _change(found: tuple[Lesson, Experience], file: str, key: str, **words: str)
         topic=lesson.topic,
         provenance=origin,
     )
-    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: FILE, FILE: file}
-    metadata |= {key: lesson.id, WAS: digest(lesson.text)}
-    experience = Experience(scope=owner.scope, task=owner.task, lessons=(proposal,), metadata=metadata)
-    return Draft(experience, "edit" if key == EDITS else "retire", lesson.id)
+    experience = Experience(
+        scope=owner.scope,
+        task=owner.task,
+        lessons=(proposal,),
+        proposal=ProposedChange(change=change, lesson_id=lesson.id, was=digest(lesson.text)),
+        imported=True,
+        metadata={ORIGIN: FILE, FILE: file},
+    )
+    return Draft(experience, change, lesson.id)
 
 
 def _new(entry: Entry, file: str, scope: Scope, *, origin: str = FILE) -> Draft:
@@ -383,8 +385,8 @@ def _new(entry: Entry, file: str, scope: Scope, *, origin: str = FILE) -> Draft:
     topic = scope.topic(entry.topic)
     task = f"{entry.topic}: {entry.title}" if entry.topic else entry.title
     lesson = Lesson(title=entry.title, description=entry.when, content=entry.content, topic=topic, provenance=_PLAIN)
-    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: origin, FILE: file}
-    return Draft(Experience(scope=scope.name, task=task, lessons=(lesson,), metadata=metadata), "add")
+    read: dict[str, Json] = {ORIGIN: origin, FILE: file}
+    return Draft(Experience(scope=scope.name, task=task, lessons=(lesson,), imported=True, metadata=read), "add")
 
 
 def _proposals(drafts: Iterable[Draft], file: Held) -> dict[str, Any]:

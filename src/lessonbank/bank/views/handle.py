@@ -10,7 +10,6 @@ from typing import Any, Final
 from lessonbank._base.aio import if_there
 from lessonbank.contracts.ports import Retriever, Store, Vectors
 from lessonbank.contracts.records import Change, Experience, Extraction, JournalEntry, Learned, Lesson, Recall, Run
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
@@ -110,7 +109,7 @@ class Handle:
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
         try:
-            return await self.retriever.index([e for e in experiences if e.active_lessons or repeats_of(e)]), ()
+            return await self.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(error)}",)
 

@@ -14,6 +14,7 @@ from lessonbank._base.checks import (
     an_id,
     filters,
     is_a,
+    maybe_id,
     maybe_one_of,
     maybe_text,
     one_of,
@@ -42,7 +43,7 @@ from lessonbank.contracts.records.repeats import repeats_in, split_off
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard.reviewed import asks
-from lessonbank.learning.consolidation.lineage import descent, in_common, merging, sources_of, unmerge
+from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.trusted import task_words
 
@@ -73,6 +74,7 @@ class AsyncLessons:
         topic: str | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        recall: str | None = None,
         retired: bool = False,
         limit: int = 50,
         after: str | None = None,
@@ -81,7 +83,8 @@ class AsyncLessons:
 
         Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `topic`: a topic's name or
         id, as `topics` lists them. `text`: every word of it stands in the title, description or content. `metadata`:
-        the lesson's experience has these keys and values. Raises UsageError, NotFound (`after`, `topic`).
+        the lesson's experience has these keys and values. `recall`: the id of a recall; runs that used it taught the
+        lesson. Raises UsageError, NotFound (`after`, `topic`).
         """
         found = await self._of.store.list_lessons(
             scope=self._of.scope,
@@ -89,6 +92,7 @@ class AsyncLessons:
             kind=maybe_one_of(kind, "kind=", get_args(Kind)),
             writer=maybe_text(writer, "writer="),
             topics=topic if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
+            recall=maybe_id(recall, "recall="),
             retired=a_flag(retired, "retired="),
             **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
@@ -189,7 +193,7 @@ class AsyncLessons:
         owner = await self.experience(id)
         changes = unmerge(owner, reason=a_text(reason, "reason=", blank=False))
         await self._of.apply(*changes, by=by)
-        return tuple([await self.get(source) for source in sources_of(owner).get(id, ())])
+        return tuple([await self.get(source) for source in owner.merged.get(id, ())])
 
     async def add(
         self,

@@ -8,15 +8,13 @@ from typing import Final
 
 from lessonbank._base.iterate import paged
 from lessonbank.contracts.ports import Vectors
-from lessonbank.contracts.records import EDITS, FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
+from lessonbank.contracts.records import FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import Conflict
 from lessonbank.guard import one_line
 
 from .handle import Handle, lesson_of
 
-WAS: Final = "was"
-"""The key that keeps the digest of the text that somebody saw and changed."""
 _LATEST: Final = 1_000
 """Lessons among which contradictions are looked for."""
 
@@ -74,13 +72,12 @@ async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
     owner = await of.store.owner(lesson.id, scope=of.scope)
     why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
     why += f"; {lesson.risk}" if lesson.risk else ""
-    id = target_of(owner)
-    if id is None:
+    told = owner.proposal
+    if told is None:
         return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)
-    target = await of.lesson(id)
-    change = "edit" if EDITS in owner.metadata else "retire"
+    target = await of.lesson(told.lesson_id)
     gone = target is None or target.retired
-    return None if gone else Proposal(lesson=lesson, reason=why, change=change, origin=FILE, of=id)
+    return None if gone else Proposal(lesson=lesson, reason=why, change=told.change, origin=FILE, of=told.lesson_id)
 
 
 async def accepting(
@@ -91,18 +88,19 @@ async def accepting(
     Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
     """
     owner = await of.store.owner(id, scope=of.scope)
-    target, lesson = target_of(owner), lesson_of(owner, id)
-    if target is None:
+    told, lesson = owner.proposal, lesson_of(owner, id)
+    if told is None:
         return None
+    target = told.lesson_id
     if lesson.retired:
         raise Conflict(f"the proposal {id!r} was rejected: restore it first")
     others = tuple(one for one in owner.lessons if one.id != id)
     done = Replace(experience=owner.model_copy(update={"lessons": others}), reason=reason)
-    if EDITS not in owner.metadata:
+    if told.change == "retire":
         return (done, Retire(lesson_ids=(target,), reason=reason)), {}
     changed = await of.store.owner(target, scope=of.scope)
     now = lesson_of(changed, target)
-    if now.retired or owner.metadata.get(WAS) != digest(now.text):
+    if now.retired or told.was != digest(now.text):
         what = "is retired" if now.retired else "was edited"
         raise Conflict(f"the lesson {target!r} {what} since: reject the proposal with retire, or edit that lesson")
     worded = now.model_copy(update=lesson.model_dump(include={"title", "description", "content"}))

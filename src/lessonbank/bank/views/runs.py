@@ -19,7 +19,7 @@ from lessonbank.errors import UsageError
 from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.reviewed import asks
-from lessonbank.learning.handed_in import submission_of, submitted_outcome, submitted_recall, without_submission
+from lessonbank.learning.handed_in import submission_of, submitted_outcome, without_submission
 
 from .handle import Handle, person
 from .spending import spending
@@ -124,10 +124,10 @@ class AsyncRuns:
     async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
         noted, store, scope = submission_of(run), self._of.store, self._of.scope
-        others = [id for id in noted.get("runs", ()) if id != run.id]
+        others = [id for id in noted.run_ids if id != run.id]
         siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
-        runs, recall_id = [run, *siblings], submitted_recall(run)
-        recall = await if_there(store.recall(recall_id, scope=scope)) if recall_id else None
+        runs = [run, *siblings]
+        recall = await if_there(store.recall(noted.recall_id, scope=scope)) if noted.recall_id else None
         teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)
         learned = await store.learned([one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
@@ -202,4 +202,4 @@ def _as_handed_in(run: Run) -> Run:
     trajectory = without_submission(run.trajectory)
     if trajectory is run.trajectory:
         return run
-    return run.model_copy(update={"trajectory": trajectory, "metadata": trajectory.metadata})
+    return run.model_copy(update={"trajectory": trajectory})

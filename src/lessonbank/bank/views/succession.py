@@ -12,7 +12,6 @@ from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Ru
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.guard.wording import wording_of
-from lessonbank.learning.consolidation.lineage import sources_of
 from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
 from lessonbank.learning.outcome import signed
 from lessonbank.learning.shown_texts import receipts_in
@@ -94,7 +93,7 @@ class SuccessionSearch:
     async def _restored(self, id: str) -> list[Succession]:
         """The lessons that a merged one stood for, where it goes and they stay."""
         owner = await if_there(self.of.store.owner(id, scope=self.of.scope))
-        made = sources_of(owner).get(id, ()) if owner else ()
+        made = owner.merged.get(id, ()) if owner else ()
         merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
         if merged is None:
             return []

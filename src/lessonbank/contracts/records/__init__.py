@@ -1,8 +1,6 @@
 """The records that flow through the loop and outlive the process."""
 
-from .changes import EDITS as EDITS
 from .changes import FILE as FILE
-from .changes import RETIRES as RETIRES
 from .changes import Add as Add
 from .changes import Administer as Administer
 from .changes import Audit as Audit
@@ -30,6 +28,7 @@ from .changes import target_of as target_of
 from .lessons import Against as Against
 from .lessons import AppliesTo as AppliesTo
 from .lessons import Choice as Choice
+from .lessons import Duplicate as Duplicate
 from .lessons import Experience as Experience
 from .lessons import Extraction as Extraction
 from .lessons import Found as Found
@@ -37,6 +36,8 @@ from .lessons import Kind as Kind
 from .lessons import Lesson as Lesson
 from .lessons import LessonState as LessonState
 from .lessons import Match as Match
+from .lessons import Neighbour as Neighbour
+from .lessons import ProposedChange as ProposedChange
 from .lessons import Provenance as Provenance
 from .lessons import Reach as Reach
 from .lessons import Rejected as Rejected
@@ -60,11 +61,7 @@ from .repairs import Salvaged as Salvaged
 from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
 from .runs import NOT_JUDGED as NOT_JUDGED
-from .runs import PARENT as PARENT
-from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
-from .runs import SUBMITTED as SUBMITTED
-from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json
 from .runs import Observation as Observation
@@ -75,6 +72,7 @@ from .runs import RunRef as RunRef
 from .runs import RunStatus as RunStatus
 from .runs import Speaker as Speaker
 from .runs import Step as Step
+from .runs import Submission as Submission
 from .runs import ToolCall as ToolCall
 from .runs import Trajectory as Trajectory
 from .runs import Verdict as Verdict

@@ -366,17 +366,12 @@ class Proposal(Record):
 
 
 FILE: Final = "file"
-"""Who wrote what came from a file, and how; and the key under which an experience names that file."""
-EDITS: Final = "edits"
-"""The key of a proposal's metadata that names the lesson it would edit. It is erased with that lesson."""
-RETIRES: Final = "retires"
-"""The same for a lesson that it would retire."""
+"""Who wrote what came from a file, and how; and the metadata key under which an experience names that file."""
 
 
 def target_of(experience: Experience, /) -> str | None:
     """The id of the lesson that a proposal would edit or retire."""
-    named = (experience.metadata.get(key) for key in (EDITS, RETIRES))
-    return next((id for id in named if isinstance(id, str)), None)
+    return experience.proposal.lesson_id if experience.proposal else None
 
 
 class Synced(Record):

@@ -117,6 +117,8 @@ class Lesson(Record):
     """The id of a lesson that it nearly repeats: a person is asked to merge the two."""
     only: tuple[str, ...] = ()
     """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
+    place: str | None = None
+    """The repository, site or account that it is about. `None`: nobody said."""
     created_at: Moment = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -150,6 +152,36 @@ class Rejected(Record):
     reason: str
 
 
+class Duplicate(Record):
+    """What an experience taught that the bank held already."""
+
+    title: str = ""
+    evidence: tuple[str, ...] = ()
+    """The steps that support it, as in `Provenance.evidence`."""
+    why: str = ""
+    """Why it was taken for the same."""
+    lesson: Lesson | None = None
+    """All of it, where its words are others than those of the held lesson."""
+
+
+class Neighbour(Record):
+    """A held lesson with which a new one was not joined."""
+
+    lesson_id: str
+    why: str
+    """Why the two stay apart."""
+
+
+class ProposedChange(Record):
+    """What the lesson of an experience would do to another one, once a person approves it."""
+
+    change: Literal["edit", "retire"]
+    lesson_id: str
+    """The lesson that would be changed. The proposal is erased with it."""
+    was: str = ""
+    """The digest of the text that somebody saw and changed."""
+
+
 class Experience(Record):
     """What the bank stores and retrieves: a task, the attempts made at it, the lessons drawn (paper appendix A.2)."""
 
@@ -160,8 +192,27 @@ class Experience(Record):
     attempts: tuple[RunRef, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     """Drafts that the gate rejected. People can read them; they are never shown to an agent."""
+    repeats: dict[str, tuple[Duplicate, ...]] = Field(default_factory=dict)
+    """What came again, by the id of the lesson that is held elsewhere. A search finds that lesson here, too."""
+    not_recognised: dict[str, Neighbour] = Field(default_factory=dict)
+    """By the id of a lesson: the held one that it may repeat. It was kept because a model could not answer."""
+    not_merged: dict[str, Neighbour] = Field(default_factory=dict)
+    """By the id of a lesson: the held one with which a model was asked to merge it."""
+    merged: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By the id of a merged lesson: the ids of its sources."""
+    proposal: ProposedChange | None = None
+    """What its lesson would change, where a file of lessons proposes that."""
+    pending: bool = False
+    """Whether its runs wait, because nothing could be drawn from them yet."""
+    imported: bool = False
+    """Whether an import brought it, or a run that it was drawn from. Then it never vouches for a lesson."""
+    template: str | None = None
+    """The template of its task, where its first run names one."""
+    recall_id: str | None = None
+    """The recall that its runs used."""
     created_at: Moment = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
+    """What the caller, or the file that it was read from, says of it. It means nothing to the bank."""
 
     @property
     def active_lessons(self) -> tuple[Lesson, ...]:
@@ -195,8 +246,8 @@ class Extraction(Record):
 
     lessons: tuple[Lesson, ...] = ()
     rejected: tuple[Rejected, ...] = ()
-    repeats: dict[str, Json] = Field(default_factory=dict)
-    """What the bank has already, in the form that an experience keeps it: `types.repeats`."""
+    repeats: dict[str, tuple[Duplicate, ...]] = Field(default_factory=dict)
+    """What the bank has already, as `Experience.repeats`."""
     usage: Usage = Field(default_factory=Usage)
     notes: tuple[str, ...] = ()
     """What a reader should know: a fallback taken, lessons dropped and why."""

@@ -74,6 +74,8 @@ class Recall(Record):
     """The bank's own mark, by which it knows a receipt again that it did not keep. Not kept with the stored receipt."""
     imported: bool = False
     """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
+    step: int | None = None
+    """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning."""
     created_at: Moment = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""

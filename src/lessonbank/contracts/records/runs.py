@@ -15,15 +15,6 @@ SECONDS = "seconds"
 """The metadata key for how long a run took, in seconds."""
 MODEL = "model"
 """The metadata key for the model that the agent ran on."""
-RECALL = "recall_id"
-"""The metadata key for the id of the recall that the runs of an experience used."""
-PARENT = "parent_run"
-"""The metadata key of the run of a sub-agent: the id of the run that started it."""
-UNFINISHED = "unfinished"
-"""The metadata key that says (`true`) that an attempt ended without an outcome: the run is kept and not learned."""
-SUBMITTED = "lessonbank_submitted"
-"""The metadata key of what was said when a run was handed in: how it ended, its recall and group, and by whom. The bank
-writes it and nobody else; views leave it out."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue
@@ -101,41 +92,6 @@ class Step(Record):
         return fields
 
 
-class Trajectory(Record):
-    """Everything an agent did for one task."""
-
-    id: str = Field(default_factory=new_id)
-    """Names this run. The same id learned twice in one scope adds nothing. Importers derive it from the content."""
-    task: Text
-    instructions: str = ""
-    """The agent's own instructions (system prompt, policy): the judge and the extractor read them."""
-    steps: tuple[Step, ...] = ()
-    answer: str | None = None
-    error: str | None = None
-    """What stopped the run, if something did: an exception, a crash, a limit."""
-    usage: Usage = Field(default_factory=Usage)
-    metadata: dict[str, Json] = Field(default_factory=dict)
-    original: tuple[Json, ...] = ()
-    """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
-
-
-def data_of(run: Trajectory, /) -> list[object]:
-    """What a run holds as data of any form."""
-    return [run.metadata, run.original, *[call.arguments for step in run.steps for call in step.action.calls]]
-
-
-def is_brief(run: Trajectory, /, *, most: int) -> bool:
-    """Whether a run is surely at most `most` characters, estimated cheaply: a run with data of any size is not."""
-    if run.original or run.metadata:
-        return False
-    size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
-    for step in run.steps:
-        if size > most or step.action.calls:
-            return False
-        size += len(step.thought) + len(step.action.text) + sum([len(seen.text) for seen in step.observations])
-    return size <= most
-
-
 class PromptRef(Record):
     """Which prompt a model was given: its id, version and digest."""
 
@@ -157,6 +113,85 @@ class Verdict(Record):
     usage: Usage = Field(default_factory=Usage)
     error: str | None = None
     """The code of the error that kept the judge's model from a verdict, such as `model_unavailable`."""
+
+
+class Submission(Record):
+    """What was said of a run when it was handed in, for whoever learns from it later."""
+
+    verdict: Verdict | None = None
+    """How it ended; `None`: nobody said."""
+    outcome: Outcome | None = None
+    """How it ended, as banks noted it before they kept the whole verdict."""
+    reward: float | None = None
+    """The same of its reward."""
+    recall_id: str | None = None
+    """The recall that it is to settle."""
+    run_ids: tuple[str, ...] = ()
+    """The runs that were handed in together, if those were several."""
+    identity: str = ""
+    """Who handed it in, as the bank knows it."""
+    writer: str = ""
+    seal: str = ""
+    """What proves that the bank itself wrote the last two."""
+
+    @property
+    def says_outcome(self) -> bool:
+        """Whether somebody said how the run ended."""
+        return not (self.verdict is None and self.outcome is None and self.reward is None)
+
+
+class Trajectory(Record):
+    """Everything an agent did for one task."""
+
+    id: str = Field(default_factory=new_id)
+    """Names this run. The same id learned twice in one scope adds nothing. Importers derive it from the content."""
+    task: Text
+    instructions: str = ""
+    """The agent's own instructions (system prompt, policy): the judge and the extractor read them."""
+    steps: tuple[Step, ...] = ()
+    answer: str | None = None
+    error: str | None = None
+    """What stopped the run, if something did: an exception, a crash, a limit."""
+    usage: Usage = Field(default_factory=Usage)
+    tools: tuple[Json, ...] = ()
+    """The tools that the agent could call: a line each, such as `refund(order: string)`, or a definition."""
+    parent_run: str | None = None
+    """Of the run of a sub-agent: the id of the run that started it."""
+    recall_id: str | None = None
+    """Of an unfinished run: the recall that its agent was shown."""
+    unfinished: bool = False
+    """Whether its attempt ended without an outcome: the run is kept and not learned."""
+    imported: bool = False
+    """Whether an import brought it. The import sets this, whatever the file says."""
+    submission: Submission | None = None
+    """What was said when it was handed in. The bank writes it and nobody else; `bank.runs` leaves it out."""
+    metadata: dict[str, Json] = Field(default_factory=dict)
+    """What the caller says of the run, such as `{"user": "u-17"}`. Of these keys the evidence reads `seconds`, `model`
+    and `template`; the others mean nothing to the bank."""
+    original: tuple[Json, ...] = ()
+    """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
+
+
+def data_of(run: Trajectory, /) -> list[object]:
+    """What a run holds as data of any form."""
+    return [
+        run.metadata,
+        run.tools,
+        run.original,
+        *[call.arguments for step in run.steps for call in step.action.calls],
+    ]
+
+
+def is_brief(run: Trajectory, /, *, most: int) -> bool:
+    """Whether a run is surely at most `most` characters, estimated cheaply: a run with data of any size is not."""
+    if run.original or run.metadata or run.tools:
+        return False
+    size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
+    for step in run.steps:
+        if size > most or step.action.calls:
+            return False
+        size += len(step.thought) + len(step.action.text) + sum([len(seen.text) for seen in step.observations])
+    return size <= most
 
 
 class Run(Record):

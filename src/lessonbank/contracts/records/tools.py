@@ -6,10 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from .runs import Json
-
-TOOLS: Final = "tools"
-"""Where a run's metadata has the tools that the agent could call."""
 _MOST: Final = 200
 _LINE: Final = 240
 _SENTENCE = re.compile(r"(?<=[.!?])\s|\n")
@@ -100,8 +96,3 @@ def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def _line(text: str) -> str:
     return " ".join(text[: 4 * _LINE].split())[:_LINE]
-
-
-def tools_of(metadata: Mapping[str, Json], /) -> tuple[str, ...]:
-    """The signatures of the tools that a run's metadata names."""
-    return signatures(metadata.get(TOOLS))

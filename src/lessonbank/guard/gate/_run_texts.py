@@ -135,9 +135,9 @@ def keys_of(given: Iterable[Json], /) -> set[str]:
     return keys
 
 
-def listed(tools: object) -> Iterator[str]:
+def listed(tools: Iterable[object]) -> Iterator[str]:
     """The values of the enumerations in the tools' schemas, where a run has them."""
-    waiting: list[object] = [tools]
+    waiting = [*tools]
     for _ in range(LEAVES):
         if not waiting:
             return

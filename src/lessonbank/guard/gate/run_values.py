@@ -221,8 +221,8 @@ class RunValues:
         names = {call.name for run in self.runs for step in run.steps for call in step.action.calls}
         parts = chain.from_iterable(map(_PARTS_OF_NAME.findall, names.union(filter(_may_be_field, fields))))
         self.vocabulary |= {part.lower() for part in parts if len(part) > 1}
-        if any("tools" in run.metadata for run in self.runs):
-            self.listed = {one for run in self.runs for one in listed(run.metadata.get("tools"))}
+        if any(run.tools for run in self.runs):
+            self.listed = {one for run in self.runs for one in listed(run.tools)}
             self.vocabulary.update(word for one in self.listed for word in words(one))
 
     def _take_part(self, part: Part) -> None:

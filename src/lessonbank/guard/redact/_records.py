@@ -22,15 +22,24 @@ Field: TypeAlias = Callable[[str, str], str]
 """The name of a field of some data, or `""`, and its text, to the text that may be kept."""
 
 TEXTS: dict[type[Record], tuple[str, ...]] = {
-    types.Trajectory: ("task", "instructions", "steps", "answer", "error", "metadata", "original"),
+    types.Trajectory: (
+        *("task", "instructions", "steps", "answer", "error", "tools", "submission", "metadata", "original"),
+    ),
     types.Step: ("thought", "action", "observations"),
     types.Action: ("text", "calls"),
     types.ToolCall: ("name", "arguments", "id"),
     types.Observation: ("text", "name", "call_id"),
-    types.Experience: ("task", "lessons", "attempts", "rejected", "metadata"),
+    types.Submission: ("verdict",),
+    types.Experience: (
+        *("task", "lessons", "attempts", "rejected", "repeats", "not_recognised", "not_merged", "template", "metadata"),
+    ),
+    types.Duplicate: ("title", "evidence", "why", "lesson"),
+    types.Neighbour: ("why",),
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
-    types.Lesson: ("title", "description", "content", "applies_to", "choice", "rests_on", "only", "provenance"),
+    types.Lesson: (
+        *("title", "description", "content", "applies_to", "choice", "rests_on", "only", "place", "provenance"),
+    ),
     types.AppliesTo: ("name",),
     types.Choice: ("about", "excluded", "open", "confirmed"),
     types.Provenance: ("evidence",),

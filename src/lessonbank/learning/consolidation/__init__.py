@@ -9,7 +9,6 @@ from .corroboration import Corroborating as Corroborating
 from .duplicates import Likeness as Likeness
 from .duplicates import compare as compare
 from .elimination import Eliminating as Eliminating
-from .lineage import sources_of as sources_of
 from .lineage import unmerge as unmerge
 from .merge import MergeSimilar as MergeSimilar
 from .one_wording import OneWording as OneWording

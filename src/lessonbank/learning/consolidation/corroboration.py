@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
 from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.text.bm25 import words
@@ -62,7 +61,7 @@ class Corroborating:
     async def _known(self, near: Sequence[Experience], new: Experience) -> Sequence[tuple[Lesson, Experience]]:
         """What the nearest experiences show and who has the very words of `new`, each lesson with its true owner."""
         shown = {lesson.id: lesson for experience in near for lesson in experience.lessons}
-        known = {i.id: (i, e) for e in near for i in e.lessons if i.id not in repeats_of(e)}
+        known = {i.id: (i, e) for e in near for i in e.lessons if i.id not in e.repeats}
         if self.store is None:
             return list(known.values())
         known |= {i.id: (i, owner) for i, owner in await same_wording(self.store, new.lessons, scope=new.scope)}

@@ -8,9 +8,9 @@ from typing import Final
 
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever
-from lessonbank.contracts.records import Add, Against, Change, Choice, Experience, Json, Lesson
+from lessonbank.contracts.records import Add, Against, Change, Choice, Duplicate, Experience, Lesson
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.records.repeats import repeats_of, taught_again, with_repeats
+from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.gate import doubt
 
 from ._sentences import read_text
@@ -68,7 +68,7 @@ class _Joining:
         self._known, self._new = list(known), new
         self.decided = set[str]()
         self.merges = list[Change]()
-        self._kept, self._repeats = list[Lesson](), dict[str, list[Json]]()
+        self._kept, self._repeats = list[Lesson](), dict[str, tuple[Duplicate, ...]]()
 
     def take(self, lesson: Lesson, /) -> None:
         """Join one lesson with the held one that it settles, or with the first that is about the same choice."""
@@ -88,7 +88,7 @@ class _Joining:
             self._keep(lesson, lesson.model_copy(update={"against": against}))
         elif joined == found[0].choice:
             told = taught_again(lesson, "it rules out what is ruled out already", words=lesson.text != known.text)
-            self._repeats.setdefault(known.id, []).append(told)
+            self._repeats[known.id] = (*self._repeats.get(known.id, ()), told)
             self.decided.add(lesson.id)
         elif not doubt(worded := saying(joined, lesson, known)):
             self._join(lesson, known, owner, worded)
@@ -122,9 +122,8 @@ class _Joining:
         one = change.experience
         order = {lesson.id: number for number, lesson in enumerate(self._new.lessons)}
         lessons = sorted((*one.lessons, *self._kept), key=lambda lesson: order.get(lesson.id, len(order)))
-        one = one.model_copy(update={"lessons": tuple(lessons)})
-        told = {**repeats_of(one), **{id: list(again) for id, again in self._repeats.items()}}
-        return change.model_copy(update={"experience": with_repeats(one, told) if self._repeats else one})
+        told = {"lessons": tuple(lessons), "repeats": one.repeats | self._repeats}
+        return change.model_copy(update={"experience": one.model_copy(update=told)})
 
 
 def settles(new: Lesson, known: Lesson, /) -> bool:

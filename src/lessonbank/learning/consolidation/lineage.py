@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lessonbank.contracts.records import Change, Experience, Lesson, Merge, Provenance, Restore, Retire, VerdictSource
 from lessonbank.errors import UsageError
-from lessonbank.guard.trust import MERGE, MERGED
+from lessonbank.guard.trust import MERGE
 
 LONGEST_TASK = 2_000
 _LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")
@@ -28,7 +28,7 @@ def merging(
         scope=sources[0][1].scope,
         task="\n".join(task[:share] for task in tasks)[:LONGEST_TASK],
         lessons=(merged,),
-        metadata={MERGED: {merged.id: list(ids)}},
+        merged={merged.id: ids},
     )
     return Merge(
         experience=experience, source_lesson_ids=ids, reason=f"{reason}; {merged.id} stands for {', '.join(ids)}"
@@ -63,15 +63,6 @@ def in_common(sources: Sequence[Lesson], /) -> dict[str, Any]:
     return {"kind": sources[0].kind, "topic": sources[0].topic, "only": only}
 
 
-def sources_of(merged: Experience, /) -> dict[str, tuple[str, ...]]:
-    """Merged lesson id to the ids of its sources; empty for an experience that no merge made."""
-    kept = merged.metadata.get(MERGED)
-    if not isinstance(kept, Mapping):
-        return {}
-    lists = {id: value for id, value in kept.items() if isinstance(value, list)}
-    return {id: tuple(str(source) for source in value) for id, value in lists.items()}
-
-
 def unmerge(merged: Experience, /, *, reason: str = "unmerged") -> tuple[Change, ...]:
     """The changes that undo a merge: its lesson is retired, its sources are shown again, byte for byte as they were.
 
@@ -80,7 +71,7 @@ def unmerge(merged: Experience, /, *, reason: str = "unmerged") -> tuple[Change,
     Raises:
         UsageError: no merge made this experience, or its lesson is retired already (merged further, or undone).
     """
-    made = sources_of(merged)
+    made = merged.merged
     if not made:
         raise UsageError(f"the experience {merged.id!r} was not made by a merge: there is nothing to undo")
     active = [lesson.id for lesson in merged.active_lessons if lesson.id in made]

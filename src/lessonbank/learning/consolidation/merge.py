@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from lessonbank._base.aio import gather, read_reply
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
-from lessonbank.contracts.records import Add, Change, Experience, Json, Lesson, Usage
+from lessonbank.contracts.records import Add, Change, Experience, Lesson, Neighbour, Usage
 from lessonbank.errors import ModelError
 from lessonbank.guard import clean, fence, nonce
 from lessonbank.guard.gate import doubt
@@ -67,7 +67,7 @@ class MergeSimilar:
 
     The model proposes, this decides: a text that contradicts a source, drops or adds a number or a name, strays from
     a source or is too long is refused, and so is a model that fails. Then the lesson is simply added, and the
-    experience's metadata says why: `{"not_merged": {lesson id: {"with": lesson id, "why": sentence}}}`. What is merged
+    experience's `not_merged` says why. What is merged
     is a `Merge`: the sources are retired, and `lineage.unmerge` brings them back.
     """
 
@@ -85,12 +85,12 @@ class MergeSimilar:
         sifted = sift(new.lessons, [lesson for lesson, _ in known.values()])
         pairs = await self._pairs(sifted.kept, known)
         told = await gather([partial(self._propose, pair) for pair in pairs], limit=4)
-        refused: dict[str, Json] = {}
+        refused: dict[str, Neighbour] = {}
         merges: list[Change] = []
         apart = set[Pair]()
         for pair, (proposal, _) in zip(pairs, told, strict=True):
             if isinstance(proposal, str):
-                refused[pair.new.id] = {"with": pair.held.id, "why": proposal}
+                refused[pair.new.id] = Neighbour(lesson_id=pair.held.id, why=proposal)
                 apart |= {(pair.new.id, pair.held.id)} if proposal == _APART else set()
             else:
                 merges.append(
@@ -98,7 +98,7 @@ class MergeSimilar:
                 )
         kept = with_near(sifted.of(new), [lesson for lesson, _ in known.values()], apart=apart)
         if refused:
-            kept = kept.model_copy(update={"metadata": {**kept.metadata, "not_merged": refused}})
+            kept = kept.model_copy(update={"not_merged": refused})
         usage = sum((cost for _, cost in told), Usage())
         return Decision((Add(experience=kept), *merges), usage=usage)
 

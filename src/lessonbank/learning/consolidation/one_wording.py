@@ -17,7 +17,7 @@ class OneWording:
     """Around a consolidator: it decides about no lesson that has the words of one that the scope holds.
 
     It does not matter whether the held one is shown, retired or quarantined: what was taken out does not come back as
-    a copy. The experience's metadata names the lesson that came again, as `Recognise` does. `wording_of` says which
+    a copy. The experience's `repeats` name the lesson that came again, as `Recognise` does. `wording_of` says which
     words are the same. The store refuses a copy that another process added meanwhile.
     """
 

@@ -11,12 +11,11 @@ from pydantic import BaseModel, ValidationError
 
 from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import Decision, Embedder, LanguageModel, Retriever
-from lessonbank.contracts.records import Add, Experience, Json, Lesson, Usage
-from lessonbank.contracts.records.repeats import NOT_RECOGNISED, repeats_of, taught_again, with_repeats
+from lessonbank.contracts.records import Add, Duplicate, Experience, Lesson, Neighbour, Usage
+from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.errors import ModelError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.trust import IMPORTED
 from lessonbank.text.prompts import Prompt, load
 
 from ._moves import same_moves
@@ -50,8 +49,8 @@ class Recognise:
     A lesson that is near a held one, and of which no model said that it is another, names it: `Lesson.near`. A person
     may merge the two.
 
-    The old lesson keeps its words. The experience's metadata names it and has what came again, whole where the words
-    differ: `{"repeats": {lesson id: [{"title", "evidence", "why", "lesson"}]}}`.
+    The old lesson keeps its words. The experience's `repeats` name it and have what came again, whole where the words
+    differ.
     """
 
     retriever: Retriever
@@ -89,16 +88,16 @@ class Recognise:
         near = [(lesson, held) for lesson, held in pairs if held is not None]
         answers = await gather([partial(self._ask, *pair, model) for pair in near], limit=4)
         joined: dict[str, tuple[Lesson, str]] = {}
-        failed: dict[str, Json] = {}
+        failed: dict[str, Neighbour] = {}
         for (lesson, known_as), (same, why, _) in zip(near, answers, strict=True):
             if same:
                 joined[lesson.id] = known_as, why
             elif why:
-                failed[lesson.id] = {"with": known_as.id, "why": why}
+                failed[lesson.id] = Neighbour(lesson_id=known_as.id, why=why)
         apart = {(lesson.id, one.id) for lesson, one in near if lesson.id not in failed}
         said = with_near(sifted_by(new.lessons, joined).of(new), known, cosines, apart=apart)
         if failed:
-            said = said.model_copy(update={"metadata": {**said.metadata, NOT_RECOGNISED: failed}})
+            said = said.model_copy(update={"not_recognised": failed})
         return Decision([Add(experience=said)], usage=sum((cost for *_, cost in answers), Usage()))
 
     async def _ask(self, lesson: Lesson, known: Lesson, model: LanguageModel) -> tuple[bool, str, Usage]:
@@ -122,13 +121,13 @@ class Sifted:
     """Lessons that are new, and what the others repeat (lesson id to what came again)."""
 
     kept: tuple[Lesson, ...]
-    repeats: dict[str, list[Json]]
+    repeats: dict[str, tuple[Duplicate, ...]]
 
     def of(self, new: Experience, /) -> Experience:
-        """`new` with the kept lessons, and the repeats in its metadata."""
+        """`new` with the kept lessons, and what it repeats."""
         if not self.repeats:
             return new
-        return with_repeats(new.model_copy(update={"lessons": self.kept}), {**repeats_of(new), **self.repeats})
+        return new.model_copy(update={"lessons": self.kept, "repeats": new.repeats | self.repeats})
 
 
 async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[str, tuple[Lesson, Experience]]:
@@ -141,7 +140,7 @@ async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[
     known: dict[str, tuple[Lesson, Experience]] = {}
     for lesson, experience in sorted(found, key=lambda pair: pair[0].retired or pair[0].hidden):
         # An experience that only taught it again is not the one that holds it.
-        if lesson.id not in known or lesson.id not in repeats_of(experience):
+        if lesson.id not in known or lesson.id not in experience.repeats:
             known[lesson.id] = lesson, experience
     return known
 
@@ -167,11 +166,12 @@ def one_lesson(new: Lesson, known: Lesson, /) -> str:
 
 def sifted_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], /) -> Sifted:
     """`lessons` without the `joined` ones (lesson id to the held lesson and why they are one)."""
-    repeats: dict[str, list[Json]] = {}
+    repeats: dict[str, tuple[Duplicate, ...]] = {}
     for lesson in lessons:
         if lesson.id in joined:
             known, why = joined[lesson.id]
-            repeats.setdefault(known.id, []).append(taught_again(lesson, why, words=lesson.text != known.text))
+            again = taught_again(lesson, why, words=lesson.text != known.text)
+            repeats[known.id] = (*repeats.get(known.id, ()), again)
     return Sifted(tuple(lesson for lesson in lessons if lesson.id not in joined), repeats)
 
 
@@ -216,7 +216,7 @@ def as_shown(lesson: Lesson, /) -> str:
 
 def _is_own(lesson: Lesson, found_with: Experience) -> bool:
     """Whether a lesson is known not to be imported: what only taught it again does not say where it comes from."""
-    return IMPORTED not in found_with.metadata and lesson.id not in repeats_of(found_with)
+    return not found_with.imported and lesson.id not in found_with.repeats
 
 
 def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:

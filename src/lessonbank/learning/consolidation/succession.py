@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from lessonbank.contracts.records import Change, Experience, Json, Lesson, Replace, Topic, Trajectory, Trust
+from lessonbank.contracts.records import Change, Duplicate, Experience, Lesson, Replace, Topic, Trajectory, Trust
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.records.repeats import lesson_again, repeats_in, repeats_of, with_repeats
+from lessonbank.contracts.records.repeats import lesson_again, repeats_in
 from lessonbank.guard.gate import is_ordinary
 from lessonbank.guard.trust import independent
 from lessonbank.text.bm25 import words
@@ -146,21 +146,18 @@ def _from(lesson: Lesson, heir: Heir) -> Lesson:
 
 def _taught(experience: Experience, heir: Heir, one: Succession) -> Experience:
     """`experience` with the lesson itself, or as one that taught it again."""
-    repeats = dict(repeats_of(experience))
+    repeats = dict(experience.repeats)
     told = repeats.pop(one.of.id)
     if one.is_new and heir is one.heir:
         experience = experience.model_copy(update={"lessons": (*experience.lessons, one.lesson)})
     elif all(lesson.id != one.lesson.id for lesson in experience.lessons):
-        earlier, entries = repeats.get(one.lesson.id), told if isinstance(told, list) else []
-        known = earlier if isinstance(earlier, list) else []
-        repeats[one.lesson.id] = [*known, *(_renamed(entry, heir, one) for entry in entries)]
-    return with_repeats(experience, repeats)
+        known = repeats.get(one.lesson.id, ())
+        repeats[one.lesson.id] = (*known, *[_renamed(again, heir, one) for again in told])
+    return experience.model_copy(update={"repeats": repeats})
 
 
-def _renamed(entry: Json, heir: Heir, one: Succession) -> Json:
+def _renamed(again: Duplicate, heir: Heir, one: Succession) -> Duplicate:
     """What came again. Its title may be that of the lesson that goes."""
-    told = entry if isinstance(entry, dict) else {}
-    left: dict[str, Json] = {"title": one.lesson.title}
-    left |= {name: told[name] for name in ("evidence", "why") if name in told}
-    lesson = lesson_again(entry)
-    return left | {"lesson": told["lesson"]} if lesson and heir.says(lesson, one.of) else left
+    lesson = lesson_again(again)
+    stays = again.lesson if lesson and heir.says(lesson, one.of) else None
+    return again.model_copy(update={"title": one.lesson.title, "lesson": stays})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.contracts.records import Against, Json, Lesson
+from lessonbank.contracts.records import Against, Duplicate, Lesson
 from lessonbank.guard import canonical_line, fence
 from lessonbank.text.prompts import load
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
@@ -22,7 +22,7 @@ class Sorted:
     """The drafts that say something of their own, and what the others repeat."""
 
     lessons: tuple[Draft, ...]
-    repeats: dict[str, Json]
+    repeats: dict[str, tuple[Duplicate, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,16 @@ class Known:
 
     def sorted(self, drafts: Sequence[Draft], /) -> Sorted:
         """Drafts that only repeat a known lesson apart from the rest."""
-        own, repeats = list[Draft](), dict[str, list[Json]]()
+        own, repeats = list[Draft](), dict[str, tuple[Duplicate, ...]]()
         for draft in drafts:
             known = self._of(draft)
             if known is None or draft.beside is None or draft.beside[0] != "same":
                 own.append(draft)
             else:
-                again: dict[str, Json] = {"title": known.title, "evidence": [*draft.evidence]}
-                repeats.setdefault(known.id, []).append({**again, "why": "the extractor says that the run shows it"})
-        return Sorted(tuple(own), {id: list(told) for id, told in repeats.items()})
+                why = "the extractor says that the run shows it"
+                again = Duplicate(title=known.title, evidence=draft.evidence, why=why)
+                repeats[known.id] = (*repeats.get(known.id, ()), again)
+        return Sorted(tuple(own), repeats)
 
     def against(self, draft: Draft, /) -> Against | None:
         """The known lesson that `draft` says more exactly, or denies."""

@@ -12,7 +12,7 @@ import psycopg
 from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
-from lessonbank.contracts.records import SUBMITTED, Experience, JournalEntry, Match, Recall, Trajectory
+from lessonbank.contracts.records import Experience, JournalEntry, Match, Recall, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
@@ -83,7 +83,7 @@ class PostgresStore(StoreCalls[Database]):
         self._database.check_open()
         keep = partial(_write.keep, scope=where, runs=runs, wait=wait)
         new = await result(self._database.write_together(keep, scope=where, lock="shared")) if runs else []
-        if again := [run for run in runs if SUBMITTED in run.metadata and run.id not in new]:
+        if again := [run for run in runs if run.submission and run.id not in new]:
             note = partial(_write.note_again, scope=where, runs=again, wait=wait)
             await result(self._database.write(note, scope=where, lock="shared"))
         return new

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lessonbank.contracts.records import Experience, Lesson
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.stores._listing import attempts_of, listed
 
 from ._database import Connection, do, many, rows
@@ -27,7 +26,7 @@ def derive(connection: Connection, scope: str, experiences: Mapping[int, Experie
     """Lessons, repeats and attempts of experiences, by number; what earlier versions left must be gone."""
     of_lessons = (row for number, e in experiences.items() for row in lesson_rows(number, e))
     of_attempts = (row for number, e in experiences.items() for row in attempt_rows(number, e))
-    of_repeats = ((id, number) for number, e in experiences.items() for id in repeats_of(e))
+    of_repeats = ((id, number) for number, e in experiences.items() for id in e.repeats)
     _insert(connection, scope, "lessons (scope, id, experience, place, state, created_at, kind, writer, wording, seen)",
             of_lessons)  # fmt: skip
     _insert(connection, scope, "attempts (scope, trajectory, experience, waiting, outcome)", of_attempts)

@@ -17,7 +17,6 @@ from lessonbank.stores._listing import (
     run_of,
     run_texts,
     says_outcome,
-    tags,
 )
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -54,12 +53,12 @@ def lessons(
         where.add("l.kind = %s", kind)
     if writer is not None:
         where.add("l.writer = %s", encodable(writer))
-    if asked.metadata:
+    if asked.tags:
         where.add("e.scope = l.scope AND e.number = l.experience")
-        where.add("e.tags @> %s", list(tags(asked.metadata)))
+        where.add("e.tags @> %s", list(asked.tags))
     if words := asked_words(asked.text):
         where.add("l.seen & %s::bit(1024) = %s::bit(1024)", *[pattern(words)] * 2)
-    joined = ", lessonbank.experiences e" if asked.metadata else ""
+    joined = ", lessonbank.experiences e" if asked.tags else ""
     sql = (
         f"SELECT l.experience, l.place FROM lessonbank.lessons l{joined}"
         f" WHERE {where} ORDER BY l.created_at DESC, l.experience DESC, l.place DESC"
@@ -168,8 +167,8 @@ def _paged(connection: Connection, asked: Asked, *, table: str, column: str, kin
     if asked.after is not None:
         last = f"SELECT {column}, number FROM lessonbank.{table} WHERE scope = %s AND id = %s"
         where.add(f"({column}, number) < (%s, %s)", *_known(connection, last, asked.scope, asked.after, kind=kind))
-    if asked.metadata:
-        where.add("tags @> %s", list(tags(asked.metadata)))
+    if asked.tags:
+        where.add("tags @> %s", list(asked.tags))
     return where
 
 

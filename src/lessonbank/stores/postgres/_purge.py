@@ -23,7 +23,7 @@ from lessonbank.stores._erasure import (
     unknown,
     without_reason,
 )
-from lessonbank.stores._listing import tags
+from lessonbank.stores._listing import tags_of
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._past import (
     entries_naming,
@@ -165,7 +165,7 @@ def _delete_recalls(connection: Connection, scope: str, ids: Sequence[str | None
 
 def _put_recalls(connection: Connection, scope: str, recalls: Sequence[Recall]) -> None:
     sql = "UPDATE lessonbank.recalls SET record = %s, tags = %s WHERE scope = %s AND id = %s"
-    many(connection, sql, ((packed(r.model_dump_json()), list(tags(r.metadata)), scope, r.id) for r in recalls))
+    many(connection, sql, ((packed(r.model_dump_json()), list(tags_of(r)), scope, r.id) for r in recalls))
 
 
 def _append(connection: Connection, scope: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
@@ -231,7 +231,7 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
     many(
         connection,
         "UPDATE lessonbank.experiences SET record = %s, tags = %s WHERE scope = %s AND number = %s",
-        ((packed(e.model_dump_json()), list(tags(e.metadata)), scope, number) for number, e in new.items()),
+        ((packed(e.model_dump_json()), list(tags_of(e)), scope, number) for number, e in new.items()),
     )
     sql = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone AND number = ANY(%s)"
     there = {number for (number,) in rows(connection, sql, scope, list(new))}

@@ -8,11 +8,10 @@ from itertools import chain
 from typing import Any, Final
 
 from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import entry_of, named, readable_entry
-from lessonbank.stores._listing import tags
+from lessonbank.stores._listing import tags_of
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.text.bm25 import words
@@ -59,7 +58,7 @@ def _rebuild_experiences(connection: Connection, scope: str, found: Mapping[int,
         connection,
         "UPDATE lessonbank.experiences SET id = %s, created_at = %s, words = %s, tags = %s"
         " WHERE scope = %s AND number = %s",
-        ((*_columns(e), list(tags(e.metadata)), scope, number) for number, (_, e) in found.items()),
+        ((*_columns(e), list(tags_of(e)), scope, number) for number, (_, e) in found.items()),
     )
     present = {number: e for number, (gone, e) in found.items() if not gone}
     derive(connection, scope, present)
@@ -72,7 +71,7 @@ def _columns(experience: Experience) -> tuple[str, int, int]:
 
 def _tag(connection: Connection, scope: str, table: str, found: Mapping[int, Recall | Trajectory]) -> None:
     sql = f"UPDATE lessonbank.{table} SET tags = %s WHERE scope = %s AND id = %s"
-    many(connection, sql, ((list(tags(one.metadata)), scope, one.id) for one in found.values()))
+    many(connection, sql, ((list(tags_of(one)), scope, one.id) for one in found.values()))
 
 
 def _rename_journal(connection: Connection, scope: str) -> None:
@@ -186,16 +185,16 @@ def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) ->
 
     sql = "SELECT record, number, gone, id, created_at, words, tags FROM lessonbank.experiences WHERE scope = %s"
     for e, (number, gone, *columns, tagged) in every(Experience, sql):
-        wrong += (tuple(columns), set(tagged)) != (_columns(e), set(tags(e.metadata)))
+        wrong += (tuple(columns), set(tagged)) != (_columns(e), set(tags_of(e)))
         if not gone:
             _want(wanted, number, e)
     sql = "SELECT record, number, id, created_at, tags FROM lessonbank.recalls WHERE scope = %s"
     for r, (number, id, at, tagged) in every(Recall, sql):
-        wrong += (r.id, microseconds(r.created_at), set(tags(r.metadata))) != (id, at, set(tagged))
+        wrong += (r.id, microseconds(r.created_at), set(tags_of(r))) != (id, at, set(tagged))
         wanted["shown"].update({(encodable(c.lesson_id), number) for c in r.candidates if c.shown})
     sql = "SELECT record, id, tags FROM lessonbank.trajectories WHERE scope = %s"
     for t, (id, tagged) in every(Trajectory, sql):
-        wrong += (t.id, set(tags(t.metadata))) != (id, set(tagged))
+        wrong += (t.id, set(tags_of(t))) != (id, set(tagged))
     yield "records that cannot be found by what they say", wrong
     for table, those in wanted.items():
         there = Counter(map(tuple, _kept(connection, scope, table)))
@@ -218,7 +217,7 @@ _COLUMNS: Final = {
 
 def _want(wanted: Mapping[str, Counter[tuple[Any, ...]]], number: int, experience: Experience) -> None:
     wanted["lessons"].update(lesson_rows(number, experience))
-    wanted["repeats"].update((id, number) for id in repeats_of(experience))
+    wanted["repeats"].update((id, number) for id in experience.repeats)
     wanted["attempts"].update(attempt_rows(number, experience))
     wanted["terms"].update(term_rows(number, experience.task))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank.contracts.records import Experience
-from lessonbank.contracts.records.repeats import repeats_of, shown_with
+from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.stores._listing import may_hold
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
@@ -110,7 +110,7 @@ def found_at(
     held = {number: experience_of(records[number]) for number in numbers if records and number in records}
     held |= experiences_at(connection, scope, [number for number in numbers if number not in held])
     found = {number: held[number] for number in numbers if number in held}
-    again = {lesson for experience in found.values() for lesson in repeats_of(experience)}
+    again = {lesson for experience in found.values() for lesson in experience.repeats}
     if not again:
         return found
     owners = rows(connection, _OWNERS, {"scope": scope, "ids": list(again)})

@@ -9,12 +9,11 @@ from typing import Final
 from lessonbank.contracts.records import Edit, Experience, JournalEntry, Recall, Settle, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.queue import IN_HAND
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
-from lessonbank.stores._listing import is_unfinished, noted_again, tags
+from lessonbank.stores._listing import noted_again, tags_of
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
 from lessonbank.text.bm25 import words
@@ -45,9 +44,9 @@ def keep(
             "scope": scope,
             "id": run.id,
             "at": at,
-            "due": None if is_unfinished(run) else at + round(wait * 1e6),
+            "due": None if run.unfinished else at + round(wait * 1e6),
             "leader": None if run.id == leader else leader,
-            "tags": list(tags(run.metadata)),
+            "tags": list(tags_of(run)),
             "record": blob,
         }
         for run, blob in held
@@ -61,11 +60,11 @@ def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajecto
     sql = "SELECT id, record FROM lessonbank.trajectories WHERE scope = %s AND id = ANY(%s) AND pending FOR UPDATE"
     waiting = dict(rows(connection, sql, scope, [encodable(run.id) for run in runs]))
     held = [(run, loaded(Trajectory, unpacked(waiting[id]))) for run in runs if (id := encodable(run.id)) in waiting]
-    unfinished = [encodable(kept.id) for _, kept in held if is_unfinished(kept)]
+    unfinished = [encodable(kept.id) for _, kept in held if kept.unfinished]
     noted = [noted_again(kept, run) for run, kept in held]
     for run, blob in packed_records([run for run in noted if run]):
         sql = "UPDATE lessonbank.trajectories SET record = %s, tags = %s WHERE scope = %s AND id = %s"
-        do(connection, sql, blob, list(tags(run.metadata)), scope, run.id)
+        do(connection, sql, blob, list(tags_of(run)), scope, run.id)
     if unfinished:
         sql = "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s)"
         do(connection, sql, later(microseconds(now()), wait), scope, unfinished)
@@ -162,7 +161,7 @@ def record(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
         "scope": recall.scope,
         "id": recall.id,
         "created_at": microseconds(recall.created_at),
-        "tags": list(tags(recall.metadata)),
+        "tags": list(tags_of(recall)),
         "record": blob,
         "shown": sorted({candidate.lesson_id for candidate in recall.candidates if candidate.shown}),
     }
@@ -277,9 +276,9 @@ def _put(
             "shown": any(not lesson.hidden for lesson in experience.lessons),
             "words": lengths[id],
             "entry": written.entries[id],
-            "tags": list(tags(experience.metadata)),
+            "tags": list(tags_of(experience)),
             "record": packed(experience.model_dump_json()),
-            "again": list(repeats_of(experience)),
+            "again": list(experience.repeats),
         }
 
     many(connection, _UPDATE, (columns(id) for id in old))

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from lessonbank.contracts.records import Experience, Json, Recall, Trajectory
-from lessonbank.contracts.records.repeats import repeats_of
-from lessonbank.stores._listing import attempts_of, listed, tags
+from lessonbank.contracts.records import Experience, Recall, Trajectory
+from lessonbank.stores._listing import attempts_of, listed, tags_of
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.text.bm25 import words
@@ -42,24 +41,25 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
             "INSERT INTO attempts (scope, trajectory, waiting, outcome, experience) VALUES (?, ?, ?, ?, ?)",
             [(scope, *attempt, number) for attempt in attempts_of(experience)],
         )
-        if experience.metadata:
-            tag(connection, EXPERIENCE, number, experience.metadata)
+        tag(connection, EXPERIENCE, number, experience)
+        if experience.repeats:
             connection.executemany(
                 "INSERT INTO repeats (experience, lesson) VALUES (?, ?)",
-                ((number, lesson) for lesson in repeats_of(experience)),
+                ((number, lesson) for lesson in experience.repeats),
             )
 
 
-def tag(connection: sqlite3.Connection, kind: int, number: int, metadata: Mapping[str, Json], /) -> None:
-    """Make a record findable by its metadata."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO tags (kind, tag, record) VALUES (?, ?, ?)",
-        [(kind, digest, number) for digest in tags(metadata)],
-    )
+def tag(connection: sqlite3.Connection, kind: int, number: int, record: Trajectory | Recall | Experience, /) -> None:
+    """Make a record findable by its metadata and by its fields, see `tags_of`."""
+    if digests := tags_of(record):
+        connection.executemany(
+            "INSERT OR IGNORE INTO tags (kind, tag, record) VALUES (?, ?, ?)",
+            [(kind, digest, number) for digest in digests],
+        )
 
 
 def untag(connection: sqlite3.Connection, kind: int, numbers: Iterable[int], /) -> None:
-    """Take the metadata of records away again."""
+    """Have records no longer found by these."""
     connection.executemany("DELETE FROM tags WHERE kind = ? AND record = ?", ((kind, number) for number in numbers))
 
 
@@ -68,8 +68,7 @@ def note_shown(connection: sqlite3.Connection, scope: int, number: int, recall: 
     shown = [(scope, candidate.lesson_id, number) for candidate in recall.candidates if candidate.shown]
     if shown:
         connection.executemany("INSERT OR IGNORE INTO shown (scope, lesson, recall) VALUES (?, ?, ?)", shown)
-    if recall.metadata:
-        tag(connection, RECALL, number, recall.metadata)
+    tag(connection, RECALL, number, recall)
 
 
 def relist(connection: sqlite3.Connection, /) -> None:
@@ -78,8 +77,7 @@ def relist(connection: sqlite3.Connection, /) -> None:
     connection.execute("DELETE FROM tags WHERE kind IN (?, ?)", (RUN, RECALL))
     for number, blob in connection.execute("SELECT number, record FROM trajectories"):
         run = loaded(Trajectory, unpacked(blob))
-        if run.metadata:
-            tag(connection, RUN, number, run.metadata)
+        tag(connection, RUN, number, run)
     for number, scope, blob in connection.execute("SELECT number, scope, record FROM recalls"):
         note_shown(connection, scope, number, loaded(Recall, unpacked(blob)))
 
@@ -90,8 +88,9 @@ def underive(connection: sqlite3.Connection, scope: int, number: int, experience
     connection.execute(
         f"DELETE FROM lessons WHERE scope = ? AND id {AMONG_IDS} AND experience = ?", (scope, ids, number)
     )
-    if experience.metadata:
+    if tags_of(experience):
         untag(connection, EXPERIENCE, [number])
+    if experience.repeats:
         connection.execute("DELETE FROM repeats WHERE experience = ?", (number,))
     runs = among_ids(attempt.trajectory_id for attempt in experience.attempts)
     connection.execute(

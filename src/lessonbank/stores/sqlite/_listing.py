@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from typing import Final
 
 from lessonbank._base.iterate import batches
-from lessonbank.contracts.records import Json, Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
+from lessonbank.contracts.records import Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
@@ -21,7 +21,6 @@ from lessonbank.stores._listing import (
     run_texts,
     says_outcome,
     state_of,
-    tags,
 )
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -60,9 +59,9 @@ def lessons(
     if writer is not None:
         where.add("writer = ?", encodable(writer))
     words = asked_words(asked.text)
-    few = _few(connection, scope, asked.metadata, words)
+    few = _few(connection, scope, asked.tags, words)
     if few is None:
-        _add_tags(where, "experience", EXPERIENCE, asked.metadata)
+        _add_tags(where, "experience", EXPERIENCE, asked.tags)
         if words:
             where.add(f"experience IN (SELECT number FROM ({INDEXED}))", asking(scope.number, words))
         rows = [_of_state(connection, scope, state, where) for state in states]
@@ -97,14 +96,13 @@ class _Wanted:
 
 
 def _few(
-    connection: sqlite3.Connection, scope: ScopeRow, metadata: Mapping[str, Json] | None, words: Collection[str]
+    connection: sqlite3.Connection, scope: ScopeRow, wanted: Collection[bytes], words: Collection[str]
 ) -> Sequence[int] | None:
-    """The experiences of the scope with this metadata that may hold these words; `None` where there are many, or
+    """The experiences of the scope with these tags that may hold these words; `None` where there are many, or
     neither is asked for.
 
     No index leads from an experience to its lessons: a few are quicker read than every place of the scope looked up.
     """
-    wanted = tags(metadata or {})
     each = ["SELECT record FROM tags WHERE kind = ? AND tag = ?" for _ in wanted]
     values: list[object] = [value for tag in wanted for value in (EXPERIENCE, tag)]
     if words:
@@ -167,7 +165,7 @@ def runs(
     """See `Store.list_runs`."""
     scope = find_scope(connection, asked.scope)
     where = _paged(connection, scope, asked, table="trajectories", column="kept_at", kind="run")
-    _add_tags(where, "number", RUN, asked.metadata)
+    _add_tags(where, "number", RUN, asked.tags)
     if outcome is not None:
         where.add(f"coalesce({_OUTCOME}, 'unknown') = ?", outcome)
     if status is not None:
@@ -215,7 +213,7 @@ def recalls(
     """See `Store.list_recalls`."""
     scope = find_scope(connection, asked.scope)
     where = _paged(connection, scope, asked, table="recalls", column="created_at", kind="recall")
-    _add_tags(where, "number", RECALL, asked.metadata)
+    _add_tags(where, "number", RECALL, asked.tags)
     if lesson is not None:
         where.add(
             "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)", scope.number, encodable(lesson)
@@ -260,8 +258,8 @@ def _paged(
     return where
 
 
-def _add_tags(where: Where, column: str, kind: int, metadata: Mapping[str, Json] | None) -> None:
-    for tag in tags(metadata or {}):
+def _add_tags(where: Where, column: str, kind: int, tags: Iterable[bytes]) -> None:
+    for tag in tags:
         where.add(f"{column} IN (SELECT record FROM tags WHERE kind = ? AND tag = ?)", kind, tag)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace
-from lessonbank.contracts.records.repeats import repeats_of, shown_with
+from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import entry_of as entry_of
 from lessonbank.stores._listing import may_hold
@@ -170,7 +170,7 @@ SHOWS: Final = (
 def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], /) -> dict[int, Experience]:
     """The experiences in these rows as a search gives them, by number: with what they taught again, as it is now."""
     known = {n: experience_of(*kept) for n, kept in packed_at(connection, numbers).items()}
-    again = [number for number, experience in known.items() if repeats_of(experience)]
+    again = [number for number, experience in known.items() if experience.repeats]
     if not again:
         return known
     rows = connection.execute(

@@ -10,11 +10,10 @@ from itertools import chain, groupby
 from typing import Any, Final
 
 from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
-from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import readable_entry
-from lessonbank.stores._listing import attempts_of, listed, tags
+from lessonbank.stores._listing import attempts_of, listed, tags_of
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
@@ -185,7 +184,7 @@ def _said_of_recall(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:
 
 def _tagged(connection: sqlite3.Connection, kind: int, number: int, record: Trajectory | Recall | Experience) -> bool:
     rows = connection.execute("SELECT tag FROM tags WHERE kind = ? AND record = ?", (kind, number))
-    return {tag for (tag,) in rows} == set(tags(record.metadata))
+    return {tag for (tag,) in rows} == set(tags_of(record))
 
 
 def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
@@ -208,7 +207,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
             lost += 1
             continue
         derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
-        again = {lesson for (lesson,) in repeats.pop(number, [])} == set(repeats_of(experience))
+        again = {lesson for (lesson,) in repeats.pop(number, [])} == set(experience.repeats)
         if number <= indexed:
             said.update(terms(scope, _lesson_words.said(experience)).split())
         found = again and _tagged(connection, EXPERIENCE, number, experience)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import (
-    SUBMITTED,
     Add,
     Edit,
     Experience,
@@ -26,7 +25,7 @@ from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
-from lessonbank.stores._listing import is_unfinished, noted_again
+from lessonbank.stores._listing import noted_again
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.text.bm25 import words
@@ -134,14 +133,13 @@ def keep(
     at, new = microseconds(now()), list[str]()
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, blob in held:
-        due = None if is_unfinished(run) else at + round(wait * 1e6)
+        due = None if run.unfinished else at + round(wait * 1e6)
         first = None if run.id == leader else leader
         done = connection.execute(_KEEP, (scope, at, run.id, blob, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
             new.append(run.id)
-            if run.metadata:
-                tag(connection, RUN, done.lastrowid or 0, run.metadata)
-        elif SUBMITTED in run.metadata:
+            tag(connection, RUN, done.lastrowid or 0, run)
+        elif run.submission:
             _note_again(connection, scope, run, due=due)
     return new
 
@@ -153,10 +151,10 @@ def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, 
     kept = row and loaded(Trajectory, unpacked(row[2]))
     if kept and (again := noted_again(kept, run)):
         ((again, blob),) = packed_records([again])
-        due = due if is_unfinished(kept) else row[1]
+        due = due if kept.unfinished else row[1]
         connection.execute("UPDATE trajectories SET record = ?, due = ? WHERE number = ?", (blob, due, row[0]))
         connection.execute("DELETE FROM tags WHERE kind = ? AND record = ?", (RUN, row[0]))
-        tag(connection, RUN, row[0], again.metadata)
+        tag(connection, RUN, row[0], again)
 
 
 _KEEP: Final = (

@@ -7,7 +7,7 @@ from typing import cast
 
 from lessonbank._base.checks import is_a, kind, shown
 from lessonbank.contracts.records import Json, Trajectory, Usage
-from lessonbank.contracts.records.tools import TOOLS, signatures
+from lessonbank.contracts.records.tools import signatures
 from lessonbank.errors import FormatError, printable
 
 from ._assembly import assemble
@@ -29,7 +29,7 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
 
     `source` is a `Trajectory` (returned as it is), the agent's answer as text (needs `task`), a list of messages, or a
     mapping with the list under `messages`, the agent's instructions under `system` and its tools under `tools` (their
-    signatures are kept in the run's metadata). Messages may be mappings or SDK
+    signatures are kept with the run). Messages may be mappings or SDK
     objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or plain `{"role", "content"}`; shapes
     may be mixed, and no SDK is imported. System and developer messages become `instructions`; what came before the
     agent's first turn becomes one step with an empty action; each turn of the agent is a step, and what followed it
@@ -87,15 +87,15 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
         task = named
     run = _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
     tools = _tools(source)
-    return run.model_copy(update={"metadata": {TOOLS: tools}}) if tools else run
+    return run.model_copy(update={"tools": tools}) if tools else run
 
 
-def _tools(source: Mapping[str, object]) -> list[Json]:
+def _tools(source: Mapping[str, object]) -> tuple[str, ...]:
     """The signatures of the tools beside the messages; none where they cannot be read: the run counts."""
     try:
-        return [*signatures(plain(_field(source, TOOLS)))]
+        return signatures(plain(_field(source, "tools")))
     except FormatError:
-        return []
+        return ()
 
 
 def _field(source: Mapping[str, object], key: str) -> object:

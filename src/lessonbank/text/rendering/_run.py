@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from lessonbank.contracts.records import Trajectory
-from lessonbank.contracts.records.tools import tools_of
+from lessonbank.contracts.records.tools import signatures
 
 from ._acts import acts
 from ._code import code
@@ -76,7 +76,7 @@ def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS
     """
     parts = [
         Part("[instructions the agent was given]", told_first(trajectory), 2),
-        Part("[tools the agent could call]", "\n".join(tools_of(trajectory.metadata)), 1),
+        Part("[tools the agent could call]", "\n".join(signatures(trajectory.tools)), 1),
     ]
     parts = [part for part in parts if part.text]
     sizes = share([Claim(part.size + _BREAK, part.weight, 0) for part in parts], room_of(budget))

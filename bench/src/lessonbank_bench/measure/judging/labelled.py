@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from lessonbank import Trajectory, importers
-from lessonbank.contracts.records.tools import TOOLS
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 
@@ -30,8 +29,7 @@ class Labelled:
     @property
     def hidden(self) -> Trajectory:
         """The run without what could tell how it ended: what stopped it, and what its file says beside the steps."""
-        tools = {name: told for name, told in self.run.metadata.items() if name == TOOLS}
-        return self.run.model_copy(update={"error": None, "metadata": tools, "original": ()})
+        return self.run.model_copy(update={"error": None, "metadata": {}, "original": ()})
 
 
 def read_labelled(named: Sequence[str], /, *, domain: str) -> list[Labelled]:
