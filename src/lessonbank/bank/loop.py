@@ -11,7 +11,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final, Self, TypeVar, Unpack, cast
 
-from lessonbank._base.aio import gather, if_there
+from lessonbank._base.aio import gather
 from lessonbank._base.checks import (
     a,
     a_count,
@@ -47,7 +47,6 @@ from lessonbank.contracts.records import (
     Reflected,
     Run,
     Settlement,
-    Submission,
     Trajectory,
     Usage,
     Verdict,
@@ -59,22 +58,18 @@ from lessonbank.errors import ExtractionError, LessonbankError, ModelError, Spac
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
-from lessonbank.guard.identity import identity_of, seal, teller_of
+from lessonbank.guard.identity import identity_of
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
 from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.learning.consolidation.retry import retry_on_conflict
 from lessonbank.learning.handed_in import (
-    request_of,
     run_from,
     runs_from,
     stays_as_told,
-    submission_of,
     truths_of,
-    truths_with_submitted,
     with_metadata,
-    with_submission,
 )
 from lessonbank.learning.judging import error_verdict, judged, truth_verdict, unknown
 from lessonbank.learning.outcome import LearnOutcome, nothing_drawn, taught_by
@@ -95,6 +90,7 @@ from lessonbank.trials.compare import trial
 from .attempt import AsyncAttempt
 from .commit import Commit, Turns
 from .hooks import call_hooks
+from .keeping import RunKeeper
 from .parts import BankOptions, BankParts
 from .retrieval import Recaller
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
@@ -182,7 +178,7 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
-        swapped = self._swapped(receipt, runs)
+        swapped = self._keeper(who).swapped(receipt, runs)
         receipt, refused = await own_receipt(self.store, receipt, prior)
         foreign = await settled_by_another(self.store, receipt, who)
         graded = (*unmeasured, *refused, *foreign, *swapped, *graded)
@@ -205,10 +201,12 @@ class AsyncReasoningBank:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         who = await self._identity() if who is None else who
         new = with_metadata(await self.parts.intake.runs(prior.new), metadata)
-        if waited := await self._keep(new, truths, receipt, who=who):
-            if teller := await self._earlier_teller(waited, who) if len(waited) == len(new) else None:
-                return _noted(await self._learn_as(teller, prior.handed_in), stays_as_told(waited, truths))
-            truths, receipt = await self._with_earlier_word(waited, truths, receipt)
+        keeper = self._keeper(who)
+        if waiting := await keeper.keep(new, truths, receipt):
+            if teller := await keeper.earlier_teller(waiting) if len(waiting) == len(new) else None:
+                return _noted(await self._learn_as(teller, prior.handed_in), stays_as_told(waiting, truths))
+            at = self.options.success_at
+            truths, receipt = await keeper.with_earlier_word(waiting, truths, receipt, success_at=at)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
         judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
@@ -257,8 +255,9 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
         kept = with_metadata(await self.parts.intake.runs(runs), a_mapping(metadata))
-        waited = await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self.options.submits_here else 0.0)
-        known = await self.store.learned([run.id for run in waited], scope=self.scope) if waited else ()
+        wait = IN_HAND if self.options.submits_here else 0.0
+        waiting = await self._keeper(who).keep(kept, truths, receipt, wait=wait)
+        known = await self.store.learned([run.id for run in waiting], scope=self.scope) if waiting else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
             told = [(run, truths[run.id]) for run in kept if run.id in known]
             await self.learn([run for run, _ in told], recall=receipt, outcome=cast("Any", [one for _, one in told]))
@@ -266,65 +265,6 @@ class AsyncReasoningBank:
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
-
-    def _swapped(self, receipt: Recall | None, runs: Sequence[Trajectory]) -> tuple[str, ...]:
-        """A note for each run that begins with the task of another recall than the one that it settles."""
-        if receipt is None:
-            return ()
-        asked = [(run, request) for run in runs if (request := request_of(run))]
-        other = [(run, self._receipts.mistaken_for(receipt, request)) for run, request in asked]
-        notes = [
-            f"another task: run {shown(run.id)} begins with {shown(request_of(run))}, for which the recall "
-            f"{shown(id)} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with the "
-            "recall that it used"
-            for run, id in other
-            if id
-        ]
-        return tuple(notes)
-
-    async def _keep(
-        self,
-        runs: Sequence[Trajectory],
-        truths: Verdicts,
-        receipt: Recall | None,
-        /,
-        *,
-        who: str,
-        wait: float = IN_HAND,
-    ) -> list[Trajectory]:
-        """Put runs on disk with all that is known of them, before anything slow begins.
-
-        Gives those that the bank had already, with what is known of them now.
-        """
-        ids = [run.id for run in runs]
-        proof = seal(await self._receipts.secret(), who, self.writer, runs=ids, scope=self.scope)
-        stamp = partial(
-            with_submission,
-            recall_id=receipt.id if receipt else None,
-            group=ids,
-            teller=Submission(identity=who, writer=self.writer, seal=proof),
-        )
-        stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
-        new = await self.store.keep(stamped, scope=self.scope, wait=wait)
-        if len(new) == len(ids):
-            return []
-        return [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
-
-    async def _earlier_teller(self, waited: Sequence[Trajectory], who: str) -> tuple[str, str] | None:
-        """Who told how runs that wait ended, where that is not `who`, and `who` may not say otherwise."""
-        for run in waited:
-            noted = submission_of(run)
-            if noted.identity != who and noted.says_outcome:
-                return await teller_of(self.store, noted, runs=noted.run_ids or [run.id], scope=self.scope)
-        return None
-
-    async def _with_earlier_word(
-        self, waited: Sequence[Trajectory], truths: Verdicts, receipt: Recall | None
-    ) -> tuple[Verdicts, Recall | None]:
-        """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
-        recall = next(filter(None, [submission_of(run).recall_id for run in waited]), None)
-        receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
-        return truths_with_submitted(truths, waited, success_at=self.options.success_at), receipt
 
     async def _hand_in(
         self,
@@ -337,7 +277,7 @@ class AsyncReasoningBank:
     ) -> None:
         receipt, _ = await self._receipts.returned(recall, scope=self.scope)
         truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
-        await self._keep(runs, truths, receipt, who=await self._identity())
+        await self._keeper(await self._identity()).keep(runs, truths, receipt)
 
     async def keep_unfinished(
         self,
@@ -726,6 +666,9 @@ class AsyncReasoningBank:
         if not self.parts.hooks:
             return ()
         return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
+
+    def _keeper(self, who: str) -> RunKeeper:
+        return RunKeeper(store=self.store, scope=self.scope, receipts=self._receipts, writer=self.writer, who=who)
 
     def _commit(self, experience: Experience, /, **known: Any) -> Commit:
         return Commit(handle=self._handle, parts=self.parts, turns=self._turns, experience=experience, **known)
