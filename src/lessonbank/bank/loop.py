@@ -99,6 +99,7 @@ from lessonbank.learning.prior_runs import (
     own_receipt,
     settled_by_another,
 )
+from lessonbank.learning.reflection import LEAST_RUNS
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, settled_otherwise, told_by
 from lessonbank.learning.shown_texts import texts_shown
 from lessonbank.learning.topics import Topics, in_topics
@@ -107,10 +108,10 @@ from lessonbank.matts.result import Scaled
 from lessonbank.matts.rollouts import Progress
 from lessonbank.matts.runner import BankMemory, ScaledTask
 from lessonbank.matts.scaler import Scaler
-from lessonbank.search.contests import one_side, remember
 from lessonbank.search.emptiness import with_reason
 from lessonbank.search.injection import Injector
 from lessonbank.search.one_look import one_look
+from lessonbank.search.opposites import without_denied
 from lessonbank.search.trusted import Trusted
 from lessonbank.trials.design import Design as TrialDesign
 from lessonbank.trials.design import Trial, asked
@@ -119,7 +120,7 @@ from lessonbank.trials.trial import Tasks, try_again
 from .attempt import AsyncAttempt
 from .hooks import call_hooks
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
-from .views.reflecting import LEAST_RUNS, Reflecting
+from .views.reflecting import reflect
 from .views.retention import days_to_keep
 from .views.trying import Tried, Trying
 
@@ -226,19 +227,18 @@ class AsyncReasoningBank:
         self, task: str, search: Retriever, ledger: Ledger, /, *, limit: int, words: Injector | None = None
     ) -> tuple[Recall, Found]:
         """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
-        found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
+        found = without_denied(await search(task, scope=self.scope, limit=limit))
+        found = await ledger.prefer(found, scope=self.scope)
         recall_id = new_id()
         apart, every = await ledger.writers(scope=self.scope), [m.experience for m in found.matches]
         groups = {i.id: groups_of(i, one, apart=apart) for one in every for i in one.active_lessons}
         assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
-        sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
-        found = sides.found
         recall = (words or self._injector).recall(
             found,
             id=recall_id,
             task=task,
             scope=self.scope,
-            assigned=sides.assigned(assigned),
+            assigned=assigned,
             groups=groups,
             retriever=search.name,
             space=search.space,
@@ -621,9 +621,8 @@ class AsyncReasoningBank:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
         search = _of_active(self._retriever, trusted)
-        found = await search(await self._intake.task(task), scope=self.scope, limit=self.limit)
+        found = without_denied(await search(await self._intake.task(task), scope=self.scope, limit=self.limit))
         found = await self._ledger.prefer(found, scope=self.scope)
-        found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
         recall = self._injector.recall(
             found,
@@ -641,8 +640,7 @@ class AsyncReasoningBank:
         """Look back over the runs of each topic, and draw the few lessons that single ones have in common.
 
         A topic needs four runs with both outcomes and two lessons. A general lesson names two runs of different tasks
-        that show it, and two lessons that it covers. It is kept beside these, and each recall draws which side it
-        shows; it takes their place when the evidence says so. `lessons.restore` undoes that.
+        that show it, and two lessons that it covers. It is kept beside these, and has evidence of its own.
 
         Args:
             topic: the name or id of one topic; `None`: all, those with the most runs first.
@@ -662,7 +660,7 @@ class AsyncReasoningBank:
             return Reflected(notes=(OFF,))
         if self._reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
-        return await Reflecting(self._handle, self._reflector).over(asked, runs=runs, budget=budget, dry_run=dry_run)
+        return await reflect(self._handle, self._reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
@@ -1005,7 +1003,6 @@ class AsyncReasoningBank:
             one_wording=self._one_wording,
         )
         self._commits[experience.scope] += 1
-        await remember(self.store, brought, scope=experience.scope)
         return changes, settlement, (*notes, *misfit)
 
     async def _correct(
