@@ -159,6 +159,33 @@ def page_addresses() -> Callable[[str], list[str]]:
     return addresses
 
 
+@pytest.fixture(scope="session")
+def joins() -> type[Any]:
+    """A consolidator that lets one lesson, with the next of some contents, stand for a new one and the first held."""
+    from lessonbank import Experience, Lesson
+    from lessonbank.contracts.ports import Decision
+    from lessonbank.contracts.records import Add, Usage
+    from lessonbank.learning.consolidation.lineage import descent, merging
+    from lessonbank.learning.consolidation.recognise import held
+
+    class Joins:
+        def __init__(self, retriever: Any, *contents: str) -> None:
+            self.retriever, self.contents = retriever, list(contents)
+
+        async def __call__(self, new: Experience, /) -> Decision:
+            found = await held(self.retriever, new, among=10)
+            free = [(one, owner) for one, owner in found.values() if not (one.retired or one.hidden)]
+            if not free or not new.lessons or any(lesson.hidden for lesson in new.lessons):
+                return Decision([Add(experience=new)])
+            mine, (theirs, owner) = new.lessons[0], free[0]
+            content = self.contents.pop(0) if len(self.contents) > 1 else self.contents[0]
+            made = Lesson(title=theirs.title, content=content, provenance=descent((mine, theirs)))
+            merge = merging(made, [(mine, new), (theirs, owner)], reason="one lesson for two")
+            return Decision([Add(experience=new), merge], usage=Usage(requests=1))
+
+    return Joins
+
+
 def address_of(server: str, /, *, database: str, role: str = "keeper") -> str:
     """The address of a database on the server, as a role."""
     from psycopg.conninfo import conninfo_to_dict

@@ -10,7 +10,8 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Step, Trajectory
-from lessonbank.contracts.records import Against, Experience, LessonState, Run, TrustState
+from lessonbank.contracts.records import Experience, LessonState, Run, TrustState
+from lessonbank.contracts.records.settings import CONTESTS
 from lessonbank.errors import Conflict, ModelError
 from lessonbank.learning.consolidation.succession import as_new
 from lessonbank.testing import ScriptedModel
@@ -333,11 +334,7 @@ async def test_no_model_is_asked_for_a_preview() -> None:
 
 async def test_after_a_purge_of_everything_no_setting_names_the_scope() -> None:
     async with await connected() as bank:
-        old = Lesson(title="Open the order first", content="Open the order before you cancel it in the shop.")
-        await bank.consolidate(Experience(scope=SCOPE, task="Cancel the order", lessons=(old,)))
-        against = Against(lesson_ids=(old.id,), stand="contradicts")
-        new = Lesson(title="Never open the order", content="Cancel from the list of the archive.", against=against)
-        await bank.consolidate(Experience(scope=SCOPE, task="Cancel the order", lessons=(new,)))
+        await bank.store.set_setting(CONTESTS.of(SCOPE), "{}")  # as banks of before have it
         assert [key for key in await bank.store.settings("") if SCOPE in key]
         await bank.admin.purge(all=True, by="Ana", reason="asked to")
         assert [key for key in await bank.store.settings("") if SCOPE in key] == []

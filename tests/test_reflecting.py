@@ -1,9 +1,9 @@
-"""Looking back over a topic: general lessons stand against the single ones they cover, and evidence decides."""
+"""Looking back over a topic: general lessons stand beside the single ones that they cover."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import lessonbank
 from lessonbank import Evidence, Learning, Parts, Retrieval, Run, Safety, Step, Trajectory
 from lessonbank.cli import app
-from lessonbank.contracts.records import Extraction, Lesson, Retire
+from lessonbank.contracts.records import Extraction, Lesson
 from lessonbank.errors import NotFound, TransientModelError, UsageError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.testing import ScriptedModel
@@ -70,7 +70,7 @@ async def taught(bank: lessonbank.AsyncReasoningBank) -> None:
         await bank.learn(run(form), outcome="success" if number % 2 else "failure")
 
 
-async def test_a_general_lesson_stands_against_the_single_ones_and_each_of_their_tasks_finds_it() -> None:
+async def test_a_general_lesson_stands_beside_the_single_ones_and_each_of_their_tasks_finds_it() -> None:
     model = ScriptedModel([reply("R1", "R2", "R3", "L1", "L2", "L3")])
     async with await opened(model) as bank:
         await taught(bank)
@@ -82,9 +82,7 @@ async def test_a_general_lesson_stands_against_the_single_ones_and_each_of_their
         assert (len(told.topics), told.usage.requests) == (1, 1)
         for form in FORMS[:3]:
             titles = [{one.title for one in (await bank.retrieve(task(form))).shown} for _ in range(40)]
-            assert {GENERAL} in titles
-            assert {f"Wait on the {form} page"} in titles
-            assert all(len(side) < 2 for side in titles)
+            assert {GENERAL, f"Wait on the {form} page"} in titles
         other = await bank.retrieve(task(FORMS[5]))
         assert GENERAL not in {one.title for one in other.lessons}
         assert await bank.admin.verify() == ()
@@ -198,30 +196,6 @@ async def test_every_so_many_experiences_the_bank_looks_back_and_a_model_that_fa
             titles = {one.title for one in await bank.lessons.list()}
             assert (GENERAL in titles) == isinstance(answer, str)
             assert isinstance(answer, str) or any("looking back" in note for note in learned.notes)
-
-
-async def test_the_evidence_lets_a_general_lesson_take_the_place_of_those_it_covers() -> None:
-    async with await opened(ScriptedModel([reply("R1", "R2", "R3", "L1", "L2", "L3")])) as bank:
-        await taught(bank)
-        (general,) = (await bank.reflect()).lessons
-        (made,) = [one async for one in _played(bank, lambda titles: GENERAL in titles)]
-        assert made.successor == general.id
-        assert general.against and set(made.lesson_ids) == set(general.against.lesson_ids)
-        for form in FORMS[:3]:
-            assert {one.title for one in (await bank.retrieve(task(form))).lessons} == {GENERAL}
-
-
-async def _played(bank: lessonbank.AsyncReasoningBank, succeeds: Callable[[set[str]], bool]) -> Any:
-    """What the ledger takes back while tasks are done; nothing new is learned from them."""
-    for number in range(600):
-        recall = await bank.retrieve(task(FORMS[number % 3]))
-        shown = {one.title for one in recall.shown}
-        again = run(FORMS[number % 3]).model_copy(update={"id": f"again-{number}"})
-        learned = await bank.learn(again, recall=recall, outcome="success" if succeeds(shown) else "failure")
-        for change in learned.changes:
-            if isinstance(change, Retire):
-                yield change
-                return
 
 
 async def test_the_command_says_what_it_drew(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
+from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -599,20 +600,10 @@ MERGED = {
 }
 
 
-async def merging_bank(trust: TrustPolicy, **more: Any) -> Any:
-    """A bank whose model words one lesson for two that are near."""
-    merged = {
-        "merge": True,
-        "title": "Ask the courier about late parcels",
-        "description": "",
-        "content": MERGED["both"],
-    }
-    model = ScriptedModel(lambda _: json.dumps(merged))
-    return await bank_of(trust, model=model, consolidation="merge_similar", **more)
-
-
-async def test_one_writer_who_has_lessons_merged_does_not_become_two() -> None:
-    async with await merging_bank("witnessed", writer="mallory") as bank:
+async def test_one_writer_who_has_lessons_merged_does_not_become_two(joins: Any) -> None:
+    policy = joins(None, MERGED["both"])
+    async with await bank_of("witnessed", writer="mallory", consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
         for text, task in zip((PORTAL, MERGED["near"], MERGED["both"]), TASKS, strict=False):
             bank.parts = replace(bank.parts, extractor=Taught(a_lesson(text)))
             await taught(bank, task)
@@ -621,7 +612,7 @@ async def test_one_writer_who_has_lessons_merged_does_not_become_two() -> None:
 
 
 async def test_an_approved_lesson_is_not_hidden_by_one_that_is_near_it() -> None:
-    async with await merging_bank("reviewed") as bank:
+    async with await bank_of("reviewed", model=ScriptedModel(lambda _: '{"same": true}')) as bank:
         await bank.lessons.approve((await taught(bank, TASKS[0])).lessons[0].id, by="ana")
         bank.parts = replace(bank.parts, extractor=Taught(a_lesson(MERGED["near"])))
         learned = await taught(bank, TASKS[1])

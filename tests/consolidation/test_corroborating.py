@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,9 @@ from lessonbank import Experience, Lesson
 from lessonbank.contracts.ports import Decision
 from lessonbank.contracts.records import Add, Change, Merge, Provenance, Trust, TrustState, Usage
 from lessonbank.guard.trust import TrustPolicy
-from lessonbank.learning.consolidation import Corroborating, MergeSimilar, Recognise, append
+from lessonbank.learning.consolidation import Corroborating, Recognise, append
 from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +23,6 @@ FORM = "A search that finds nothing may have a stale index: run `rebuild` once, 
 NEAR = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
 BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, then search again."
 OTHER = "Open the returns page from the order itself, because its own menu lists labels that have expired."
-PROPOSAL = json.dumps({"merge": True, "title": "Rebuild a stale index", "description": "", "content": BOTH})
 
 
 def lesson(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> Lesson:
@@ -214,32 +211,21 @@ async def test_what_the_inner_policy_decides_and_costs_comes_first_and_whole() -
 # --- merges ----------------------------------------------------------------------------------------------------------
 
 
-def merging(store: SqliteStore) -> MergeSimilar:
-    return MergeSimilar(LexicalRetriever(store), ScriptedModel(lambda _: PROPOSAL))
-
-
-async def test_what_was_merged_of_lessons_on_probation_is_on_probation() -> None:
+async def test_what_was_merged_of_lessons_on_probation_is_on_probation(joins: Any) -> None:
     store = await held(of(lesson()))
-    changes = await decided(store, of(lesson(NEAR, run="2"), task="find the invoice of june"), inner=merging(store))
+    changes = await decided(
+        store, of(lesson(NEAR, run="2"), task="find the invoice of june"), inner=joins(LexicalRetriever(store), BOTH)
+    )
     assert any(isinstance(change, Merge) for change in changes)
     assert trusted(changes) == set()
 
 
-async def test_what_is_quarantined_is_never_merged_out() -> None:
+async def test_what_is_quarantined_is_never_merged_out(joins: Any) -> None:
     new = of(lesson(NEAR, run="2"), task="find the invoice of june")
     store = await held(of(lesson()), moved="quarantined")
-    assert [change.kind for change in await decided(store, new, inner=merging(store))] == ["add"]
+    assert [change.kind for change in await decided(store, new, inner=joins(LexicalRetriever(store), BOTH))] == ["add"]
     hidden = of(lesson(NEAR, run="2", state="quarantined"), task="find the invoice of june")
     store = await held(of(lesson()), moved="active")
-    assert [change.kind for change in await decided(store, hidden, inner=merging(store))] == ["add"]
-
-
-@pytest.mark.parametrize("policy", ["corroborated", "witnessed"])
-@pytest.mark.parametrize("writer", ["ann", "bob"])
-async def test_a_trusted_lesson_keeps_its_words_and_its_trust_whoever_teaches_something_like_it(
-    policy: TrustPolicy, writer: str
-) -> None:
-    store = await held(of(lesson()), moved="active")
-    new = of(lesson(NEAR, run="2", writer=writer), task="find the invoice of june")
-    changes = await decided(store, new, policy=policy, inner=merging(store))
-    assert [change.kind for change in changes] == ["add"]
+    assert [change.kind for change in await decided(store, hidden, inner=joins(LexicalRetriever(store), BOTH))] == [
+        "add"
+    ]

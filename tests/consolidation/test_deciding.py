@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from lessonbank.contracts.events import Event, FellBack
 from lessonbank.contracts.ports import Consolidator, Decision, Store
 from lessonbank.contracts.records import Add, Change, Merge, Replace, Retire, Usage
 from lessonbank.errors import Conflict, ModelError, NotFound
-from lessonbank.learning.consolidation import Bounded, MergeSimilar, Recognise, TimesShown, append
+from lessonbank.learning.consolidation import Recognise, append
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
 from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
@@ -30,7 +28,6 @@ pytestmark = pytest.mark.anyio
 OLD = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
 NEAR = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
 BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, then search again."
-REPLY = json.dumps({"merge": True, "title": "Rebuild a stale index", "description": "", "content": BOTH})
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
 Meanwhile = Callable[[], Awaitable[object]]
 
@@ -81,12 +78,12 @@ async def two_banks(
     await looking.close()
 
 
-def merging(*replies: str) -> Callable[[Store], Consolidator]:
-    return lambda store: MergeSimilar(LexicalRetriever(store), ScriptedModel(list(replies)))
-
-
-async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_path: Path) -> None:
-    async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
+async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_path: Path, joins: Any) -> None:
+    async with two_banks(tmp_path / "bank.db", lambda store: joins(LexicalRetriever(store), BOTH)) as (
+        mine,
+        theirs,
+        held,
+    ):
         (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
         held.left = [lambda: theirs.lessons.retire(old.id, reason="wrong")]
         learned = await mine.learn(run(), outcome="success")
@@ -96,17 +93,26 @@ async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_pa
         assert [e.entry.kind for e in await mine.history.list()] == ["add", "retire", "add"]
 
 
-async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path) -> None:
-    async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
+async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path, joins: Any) -> None:
+    async with two_banks(tmp_path / "bank.db", lambda store: joins(LexicalRetriever(store), BOTH)) as (
+        mine,
+        theirs,
+        held,
+    ):
         (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
         held.left = [lambda: theirs.admin.purge(lesson=old.id, reason="asked to")]
         learned = await mine.learn(run(), outcome="success")
         assert ([type(change) for change in learned.changes], held.asked) == ([Add], 2)
 
 
-async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a_note(tmp_path: Path) -> None:
+async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a_note(
+    tmp_path: Path, joins: Any
+) -> None:
+    def policy(store: Store) -> Consolidator:
+        return joins(LexicalRetriever(store), BOTH)
+
     wordings = [f"{OLD}{' Search again.' * n}" for n in range(2 * TRIES)]
-    async with two_banks(tmp_path / "bank.db", merging(*[REPLY] * TRIES), taught=wordings) as (mine, theirs, held):
+    async with two_banks(tmp_path / "bank.db", policy, taught=wordings) as (mine, theirs, held):
 
         async def swap() -> None:
             (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
@@ -214,24 +220,14 @@ async def filled() -> Store:
     return store
 
 
-def policies(store: Store) -> dict[str, Consolidator]:
-    retriever = LexicalRetriever(store)
-    merge = MergeSimilar(retriever, ScriptedModel([REPLY, REPLY]))
-    return {
-        "append": append,
-        "skip": Recognise(retriever),
-        "merge": merge,
-        "bounded by number": Bounded(Recognise(retriever), store, most=1, worth=TimesShown(store)),
-        "bounded by age": Bounded(merge, store, older_than=timedelta(microseconds=1)),
-    }
-
-
-@pytest.mark.parametrize("name", ["append", "skip", "merge", "bounded by number", "bounded by age"])
-async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str) -> None:
+@pytest.mark.parametrize(("name", "kinds"), [("append", ["add"]), ("skip", ["add"]), ("merge", ["add", "merge"])])
+async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str, kinds: list[str], joins: Any) -> None:
     store = await filled()
     events: list[Event] = []
     async with await lessonbank.connect_async(":memory:", **grouped(hooks=[events.append], **OPTIONS)) as bank:
-        bank.store, bank.parts = store, replace(bank.parts, consolidator=policies(store)[name])
+        retriever = LexicalRetriever(store)
+        policies = {"append": append, "skip": Recognise(retriever), "merge": joins(retriever, BOTH)}
+        bank.store, bank.parts = store, replace(bank.parts, consolidator=policies[name])
         empty = Lesson(title="Empty search", content=NEAR)
         new = Experience(scope="t", task="find the receipt of the invoice", lessons=(empty,))
         before = await bank.history.list()
@@ -240,8 +236,7 @@ async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str
         done = await bank.consolidate(new)
         assert tuple(entry.entry for entry in (await bank.history.list())[1:]) == done
         assert [(c.kind, told(c)) for c in shown] == [(c.kind, told(c)) for c in done]
-        kinds = {"append": ["add"], "skip": ["add"], "merge": ["add", "merge"], "bounded by number": ["add", "retire"]}
-        assert [c.kind for c in shown] == kinds.get(name, ["add", "merge"])
+        assert [c.kind for c in shown] == kinds
 
 
 def told(change: Change) -> object:
@@ -259,26 +254,18 @@ def test_a_dry_run_of_the_waiting_bank_does_nothing_either() -> None:
         assert bank.consolidate(new) == (Add(experience=new),)
 
 
-async def test_what_a_merge_asks_of_a_model_is_part_of_the_usage_however_it_ends(tmp_path: Path) -> None:
-    for reply, kinds in ((REPLY, [Add, Merge]), ("no", [Add]), (ModelError("down"), [Add])):
+async def test_what_a_policy_asks_of_a_model_is_part_of_the_usage_however_it_ends(tmp_path: Path) -> None:
+    for reply in ('{"same": true}', "no", ModelError("down")):
         model = ScriptedModel([reply])
-        options: dict[str, Any] = {**OPTIONS, "model": {"extractor": model}, "consolidation": "merge_similar"}
+        options: dict[str, Any] = {**OPTIONS, "model": {"extractor": model}}
         async with await lessonbank.connect_async(":memory:", **grouped(extractor=drawing(OLD), **options)) as bank:
             assert (await bank.learn(run("find the invoice"), outcome="success")).usage == Usage()
             bank.parts = replace(bank.parts, extractor=drawing(NEAR))
             learned = await bank.learn(run(), outcome="success")
-        assert [type(change) for change in learned.changes] == kinds
+        assert [type(change) for change in learned.changes] == [Add]
         asked = 0 if isinstance(reply, ModelError) else 1
         assert learned.usage.requests == asked
         assert (learned.usage.input_tokens > 0) == bool(asked)
-
-
-async def test_a_bound_around_a_policy_hands_on_what_the_policy_cost() -> None:
-    async def costly(new: Experience, /) -> Sequence[Change]:
-        return Decision([Add(experience=new)], usage=Usage(requests=2))
-
-    decided = await Bounded(costly, await filled(), most=9)(Experience(scope="t", task="x"))
-    assert isinstance(decided, Decision) and decided.usage.requests == 2
 
 
 def test_a_decision_is_its_changes() -> None:

@@ -46,15 +46,15 @@ def test_lessons_of_two_families_are_never_the_same(pairs: list[dict[str, Any]])
     assert all(compare(a, b).level != "same" for a, b in combinations(lessons, 2))
 
 
-@pytest.mark.parametrize(("half", "least"), [("tune", 0.94), ("held", 0.86)])
+@pytest.mark.parametrize(("half", "least"), [("tune", 0.94), ("held", 0.94)])
 def test_most_of_what_differs_in_form_only_is_found(pairs: list[dict[str, Any]], half: str, least: float) -> None:
     found = [level(p) == "same" for p in pairs if p["half"] == half and p["label"] == "same"]
     assert sum(found) / len(found) >= least
 
 
-def test_hardly_an_opposite_or_another_target_is_proposed_to_a_model(pairs: list[dict[str, Any]]) -> None:
+def test_no_opposite_and_no_other_target_is_proposed_to_a_model(pairs: list[dict[str, Any]]) -> None:
     wrong = [p for p in pairs if p["label"] in ("opposite", "target") and level(p) == "near"]
-    assert len(wrong) <= 3
+    assert not wrong
 
 
 def test_even_a_perfect_cosine_makes_no_opposite_and_no_other_target_the_same(pairs: list[dict[str, Any]]) -> None:
@@ -68,7 +68,7 @@ def test_a_cosine_lifts_paraphrases_and_nothing_that_contradicts(pairs: list[dic
         p["label"] for p in pairs if compare(a_lesson(p, "a"), a_lesson(p, "b"), similarity=0.95).level == "near"
     )
     assert lifted["paraphrase"] > 20
-    assert lifted["opposite"] + lifted["target"] <= 3
+    assert lifted["opposite"] + lifted["target"] == 0
 
 
 class OneDirection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from lessonbank import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.contracts.records import Merge
 from lessonbank.errors import Conflict, UsageError
 from lessonbank.learning.consolidation import unmerge
-from lessonbank.testing import HashingEmbedder, ScriptedModel
+from lessonbank.search import LexicalRetriever
+from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.anyio
 OLD = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
 NEAR = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
 BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, then search again."
-REPLY = json.dumps({"merge": True, "title": "Rebuild a stale index", "description": "", "content": BOTH})
 
 
 def drawing(*contents: str) -> Any:
@@ -45,10 +44,11 @@ async def connected(where: str | Path, *contents: str, **more: Any) -> lessonban
 
 
 @pytest.mark.parametrize("kept", ["memory", "disk"])
-async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_path: Path) -> None:
+async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_path: Path, joins: Any) -> None:
     where = ":memory:" if kept == "memory" else tmp_path / "bank.db"
-    model = ScriptedModel([REPLY])
-    async with await connected(where, OLD, NEAR, model=model, consolidation="merge_similar") as bank:
+    policy = joins(None, BOTH)
+    async with await connected(where, OLD, NEAR, consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
         first = await bank.learn(run("find the invoice"), outcome="success")
         old = ((await bank.lessons.list(limit=10_000))[::-1])[0].model_dump_json()
         learned = await bank.learn(run("find the receipt of the invoice"), outcome="success")
@@ -81,13 +81,14 @@ async def _is_embedded_anew(bank: lessonbank.AsyncReasoningBank, made: lessonban
     assert np.isclose(match.score, 1.0, atol=1e-5)
 
 
-async def test_a_merge_of_a_merge_is_undone_from_its_end() -> None:
+async def test_a_merge_of_a_merge_is_undone_from_its_end(joins: Any) -> None:
     third = (
         "If a search that should find something finds nothing, run `rebuild` once and search again, since the index"
         " may be stale by then."
     )
-    options: dict[str, Any] = {"model": ScriptedModel([REPLY, REPLY]), "consolidation": "merge_similar"}
-    async with await connected(":memory:", OLD, NEAR, third, **options) as bank:
+    policy = joins(None, BOTH, BOTH + " That is all.")
+    async with await connected(":memory:", OLD, NEAR, third, consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
         before = []
         merges = []
         for task in ("find the invoice", "find the receipt of the invoice", "find the invoice of May"):
@@ -109,17 +110,12 @@ async def test_the_same_lesson_twenty_times_stays_one() -> None:
     assert sum(bool(r) for r in repeats) == 19
 
 
-async def test_a_run_judged_later_can_merge_too() -> None:
-    model = ScriptedModel([REPLY])
-    options: dict[str, Any] = {"model": {"extractor": model}, "consolidation": "merge_similar"}
-    async with await connected(":memory:", OLD, NEAR, **options) as bank:
+async def test_a_run_judged_later_can_merge_too(joins: Any) -> None:
+    policy = joins(None, BOTH)
+    async with await connected(":memory:", OLD, NEAR, consolidation=policy) as bank:
+        policy.retriever = LexicalRetriever(bank.store)
         await bank.learn(run("find the invoice"), outcome="success")
         waiting = run("find the receipt of the invoice")
         await bank.learn(waiting)
         await bank.learn(waiting, outcome="success")
         assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
-
-
-async def test_merging_without_a_model_is_refused_when_the_bank_is_opened(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="needs a model"):
-        await connected(tmp_path / "bank.db", consolidation="merge_similar")

@@ -24,9 +24,7 @@ from lessonbank.contracts.records import (
     Verdict,
 )
 from lessonbank.errors import ModelError
-from lessonbank.guard.quote import redacting_with
 from lessonbank.guard.redact._records import TEXTS
-from lessonbank.learning.consolidation.merge import parse_merged
 from lessonbank.testing import ScriptedModel
 
 HALVES = ("AKIA" + "Q7M2N5", "B3XW6Y4ZJT")
@@ -249,9 +247,3 @@ async def test_a_key_that_a_server_repeats_is_removed_whatever_the_redactor() ->
         safety = lessonbank.Safety(redact=redactor)
         async with await connected(model=ScriptedModel(refusing), safety=safety) as bank:
             assert KEY not in repr(await bank.judge(RUN))
-
-
-def test_a_merged_title_is_redacted_before_its_lines_are_folded() -> None:
-    with redacting_with(lambda text: OWN.sub("[customer]", text)):
-        told = parse_merged(json.dumps({"title": f"Ask {BROKEN}", "description": cut_at(500), "content": GOOD}))
-    assert isinstance(told, dict) and told["title"] == "Ask [customer]" and "4815" not in told["description"]

@@ -229,13 +229,13 @@ def test_another_dimension_is_found_before_a_model_is_paid_and_the_run_waits_for
 
 
 @pytest.mark.anyio
-async def test_another_dimension_is_found_before_a_merge_is_paid(path: Path) -> None:
-    model, merging = ScriptedModel([]), Learning(consolidation="merge_similar")
+async def test_another_dimension_is_found_before_a_model_is_paid(path: Path) -> None:
+    model, recognising = ScriptedModel([]), Learning(consolidation="recognise")
     with opened(path, Choosy()) as bank:
         bank.admin.reindex()
         lesson = bank.lessons.list()[0]
     async with await lessonbank.connect_async(
-        path, scope="t", embedder=Choosy(size=32), model=model, learning=merging
+        path, scope="t", embedder=Choosy(size=32), model=model, learning=recognising
     ) as bank:
         again = Experience(scope="t", task=TASKS[0], lessons=(Lesson(title=lesson.title, content="Look, then act."),))
         with pytest.raises(SpaceMismatch, match="32 dimensions does not fit"):

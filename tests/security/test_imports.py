@@ -16,7 +16,6 @@ from lessonbank import Evidence, Experience, Lesson, Parts, ReasoningBank, Safet
 from lessonbank.contracts.records import Candidate, Extraction, Provenance, Recall, Settlement, Submission
 from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import FormatError
-from lessonbank.learning.consolidation import TimesShown
 
 POLICIES: tuple[TrustPolicy, ...] = get_args(TrustPolicy)
 OPEN_AND_REVIEWED_FIRST = [
@@ -165,14 +164,6 @@ def test_imported_recalls_carry_their_mark_and_keep_it_in_a_further_export(tmp_p
         third.admin.import_(tmp_path / "further.jsonl")
         assert all(recall.imported for recall in third.recalls.list())
         assert "imported recalls: 3;" in " ".join(third.lift().notes)
-
-
-@pytest.mark.anyio
-async def test_imported_recalls_do_not_say_how_often_a_lesson_was_shown(tmp_path: Path) -> None:
-    lesson = Lesson(title=TITLE, content=CONTENT)
-    with opened() as bank:
-        bank.admin.import_(a_gift(tmp_path / "gift.jsonl", lesson, helps=True, count=4))
-        assert await TimesShown(bank.aio.store)([lesson], scope=SCOPE) == {lesson.id: 0.0}
 
 
 @pytest.mark.anyio

@@ -27,7 +27,7 @@ from lessonbank.contracts.records import (
     Trust,
 )
 from lessonbank.guard.trust import TrustPolicy
-from lessonbank.testing import ScriptedModel
+from lessonbank.search import LexicalRetriever
 from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import collected
 
@@ -312,17 +312,11 @@ async def test_one_user_s_lessons_are_all_found_by_writer_and_taken_out() -> Non
 # --- laundering: the same lesson by other ways -----------------------------------------------------------------------
 
 
-def proposal(case: Case) -> str:
-    """What a model answers that is asked to merge the two wordings of a case."""
-    both = named(case, case["both"])
-    return json.dumps({"merge": True, "title": case["lesson"]["title"], "description": "", "content": both})
-
-
 class Chain:
     """A lesson on its way through banks; `runs` are all that it can be traced to."""
 
-    def __init__(self, case: Case, folder: Path, trust: TrustPolicy, stack: AsyncExitStack) -> None:
-        self.case, self._folder, self._trust, self._stack = case, folder, trust, stack
+    def __init__(self, case: Case, folder: Path, trust: TrustPolicy, joins: Any, stack: AsyncExitStack) -> None:
+        self.case, self._folder, self._trust, self._joins, self._stack = case, folder, trust, joins, stack
         self.banks: list[Victim] = []
         self.runs: set[str] = set()
         self.merged = 0
@@ -336,9 +330,9 @@ class Chain:
         await self.learned(await self.now.read(self.case))
 
     async def open(self) -> None:
-        model = ScriptedModel(lambda _: proposal(self.case))
-        more: dict[str, Any] = {"model": model, "consolidation": "merge_similar"}
-        self.banks.append(await self._stack.enter_async_context(victim(self.case, self._trust, **more)))
+        policy = self._joins(None, named(self.case, self.case["both"]))
+        self.banks.append(await self._stack.enter_async_context(victim(self.case, self._trust, consolidation=policy)))
+        policy.retriever = LexicalRetriever(self.now.bank.store)
 
     async def learned(self, told: Learned) -> None:
         if told.experience is not None:
@@ -373,7 +367,7 @@ class Chain:
         file.write_text("".join([head, *lines, end]))
 
     async def _merge(self) -> None:
-        """Another run of the task reads nearly the same, so that a model words one lesson for two."""
+        """Another run of the task reads nearly the same, so that one lesson stands for two."""
         other = {**self.case, "lesson": {**self.case["lesson"], "content": self.case["near"]}}
         await self.learned(await self.now.read(other))
 
@@ -404,10 +398,10 @@ class Chain:
 
 
 @asynccontextmanager
-async def walked(case: Case, folder: Path, trust: TrustPolicy) -> AsyncGenerator[Chain]:
+async def walked(case: Case, folder: Path, trust: TrustPolicy, joins: Any) -> AsyncGenerator[Chain]:
     """The chain of a case, step by step; after each, nothing may be more trusted than before."""
     async with AsyncExitStack() as stack:
-        chain = Chain(case, folder, trust, stack)
+        chain = Chain(case, folder, trust, joins, stack)
         await chain.begin()
         for step in case["steps"]:
             await chain.do(step)
@@ -419,21 +413,21 @@ async def walked(case: Case, folder: Path, trust: TrustPolicy) -> AsyncGenerator
 
 @pytest.mark.full
 @pytest.mark.parametrize("trust", ["open", *EARNED])
-async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPolicy, tmp_path: Path) -> None:
+async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPolicy, tmp_path: Path, joins: Any) -> None:
     merged = 0
     for case in CHAINS:
-        async with walked(case, tmp_path, trust) as chain:
+        async with walked(case, tmp_path, trust, joins) as chain:
             recall = await chain.now.asked()
             assert leaks(recall.text, case) == [], case["id"]
             assert bool(recall.text) is (trust == "open"), case["id"]
             assert await chain.now.bank.admin.verify() == ()
             merged += chain.merged
-    assert merged >= 7, "models did word one lesson for two"
+    assert merged >= 7, "one lesson did stand for two"
 
 
-async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_path: Path) -> None:
+async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_path: Path, joins: Any) -> None:
     for case in CHAINS:
-        async with walked(case, tmp_path, "open") as chain:
+        async with walked(case, tmp_path, "open", joins) as chain:
             for lesson in await chain.now.marked():
                 assert lesson.provenance.trajectory_ids, (case["id"], lesson.provenance)
                 assert set(lesson.provenance.trajectory_ids) <= chain.runs, (case["id"], lesson.provenance)
@@ -441,15 +435,15 @@ async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_
                     assert lesson.provenance.writer == "mallory", case["id"]
 
 
-async def test_a_merged_lesson_is_found_by_the_writer_of_its_sources(tmp_path: Path) -> None:
+async def test_a_merged_lesson_is_found_by_the_writer_of_its_sources(tmp_path: Path, joins: Any) -> None:
     for case in [c for c in CHAINS if "merge" in c["steps"]]:
-        async with walked(case, tmp_path, "open") as chain:
+        async with walked(case, tmp_path, "open", joins) as chain:
             assert {i.provenance.writer for i in await chain.now.marked()} == {"mallory"}, case["id"]
 
 
-async def test_however_it_came_a_lesson_goes_with_its_runs(tmp_path: Path) -> None:
+async def test_however_it_came_a_lesson_goes_with_its_runs(tmp_path: Path, joins: Any) -> None:
     for case in CHAINS:
-        async with walked(case, tmp_path, "open") as chain:
+        async with walked(case, tmp_path, "open", joins) as chain:
             bank = chain.now.bank
             for run in sorted(chain.runs):
                 if any(

@@ -25,7 +25,7 @@ from lessonbank.contracts.records import Experience, Found, Lesson, Match, Obser
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import JudgeError, LessonbankError, ModelError
 from lessonbank.guard.sanitise import canonical, clean, fence, one_line
-from lessonbank.learning.consolidation.merge import MergeSimilar
+from lessonbank.learning.consolidation import Recognise
 from lessonbank.learning.extraction.llm import LLMExtractor
 from lessonbank.learning.judging.llm import LLMJudge
 from lessonbank.learning.judging.parsing import parse_verdict
@@ -354,9 +354,9 @@ async def test_a_run_changes_nothing_of_a_prompt_around_its_fence(cases: list[Ca
 
 @pytest.mark.full
 @pytest.mark.anyio
-async def test_a_lesson_changes_nothing_of_the_prompt_for_merging() -> None:
-    frame = outside_of(await merge_prompt("harmless"))
-    prompts = {case.id: await merge_prompt(case.against(NONCE)) for case in SHORT}
+async def test_a_lesson_changes_nothing_of_the_prompt_for_recognising() -> None:
+    frame = outside_of(await recognise_prompt("harmless"))
+    prompts = {case.id: await recognise_prompt(case.against(NONCE)) for case in SHORT}
     asked = {id: prompt for id, prompt in prompts.items() if prompt}
     assert len(asked) > 0.9 * len(SHORT)
     for id, prompt in asked.items():
@@ -364,14 +364,14 @@ async def test_a_lesson_changes_nothing_of_the_prompt_for_merging() -> None:
         assert_inert("\n".join(line for line in prompt.split("\n") if line not in frame), id=id)
 
 
-async def merge_prompt(text: str) -> str:
+async def recognise_prompt(text: str) -> str:
     """What is asked about two lessons alike, `text` being one's description; nothing where it sets them apart."""
     old = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
     near = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
-    held = Experience(scope="s", task="find", lessons=(lesson("Rebuild a stale index", old, ""),))
-    model = ScriptedModel(['{"merge": false}'])
-    consolidate = MergeSimilar(Shelf(held), model)
-    await consolidate(Experience(scope="s", task="find it", lessons=(lesson("Empty search", near, text),)))
+    held = Experience(scope="s", task="find", lessons=(lesson("Rebuild a stale index", old, text),))
+    model = ScriptedModel(['{"same": false}'])
+    consolidate = Recognise(Shelf(held), model)
+    await consolidate(Experience(scope="s", task="find it", lessons=(lesson("Empty search", near, ""),)))
     return model.calls[0].prompt if model.calls else ""
 
 
@@ -492,7 +492,7 @@ async def test_errors_say_hostile_text_in_one_inert_line() -> None:
                 raise RuntimeError(text)
 
             with pytest.raises(ModelError) as model:
-                await FunctionModel(broken).generate(load("general/merge").render(nonce="x", first="a", second="b"))
+                await FunctionModel(broken).generate(load("general/recognise").render(nonce="x", first="a", second="b"))
             assert "\n" not in str(model.value), case.id
             assert_inert(str(model.value), but=THOUGHTS, id=case.id)
             with pytest.raises(LessonbankError) as missing:

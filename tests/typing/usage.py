@@ -142,7 +142,7 @@ def every_setting() -> dict[str, object]:
         ),
         learning=Learning(
             domain="code",
-            consolidation="merge_similar",
+            consolidation="append",
             abstain=0.2,
             judge_budget=8000,
             success_at=0.9,

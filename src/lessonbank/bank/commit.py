@@ -17,7 +17,6 @@ from lessonbank.learning.outcome import LearnOutcome, changed, replacing
 from lessonbank.learning.prior_runs import earlier_settlement
 from lessonbank.learning.settlement import settled_otherwise, told_by
 from lessonbank.learning.topics import in_topics
-from lessonbank.search.contests import remember
 from lessonbank.search.one_look import one_look
 
 from .parts import BankParts
@@ -91,8 +90,7 @@ class Commit:
         self, changes: tuple[Change, ...], vectors: Mapping[str, Vectors], *, notes: tuple[str, ...]
     ) -> Committed:
         new = changed(changes)
-        lessons = [lesson for one in new for lesson in one.lessons]
-        ids = {one.id for one in (*new, *lessons)}
+        ids = {one.id for one in new} | {lesson.id for one in new for lesson in one.lessons}
         settlement, corrections = await self._settlement()
         _, misfit = await self.handle.apply_embedded(
             changes,
@@ -104,7 +102,6 @@ class Commit:
             one_wording=self.handle.one_wording,
         )
         self.turns.done[self.experience.scope] += 1
-        await remember(self.handle.store, lessons, scope=self.experience.scope)
         return changes, settlement, (*notes, *corrections, *misfit)
 
     async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:

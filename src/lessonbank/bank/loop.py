@@ -81,6 +81,7 @@ from lessonbank.learning.prior_runs import (
     own_receipt,
     settled_by_another,
 )
+from lessonbank.learning.reflection import LEAST_RUNS
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from lessonbank.learning.shown_texts import texts_shown
 from lessonbank.matts.scale import scale
@@ -94,7 +95,7 @@ from .keeping import RunKeeper
 from .parts import BankOptions, BankParts
 from .retrieval import Recaller
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
-from .views.reflecting import LEAST_RUNS, Reflecting
+from .views.reflecting import reflect
 from .views.retention import days_to_keep
 
 T = TypeVar("T", Recall, Learned)
@@ -370,8 +371,7 @@ class AsyncReasoningBank:
         """Look back over the runs of each topic, and draw the few lessons that single ones have in common.
 
         A topic needs four runs with both outcomes and two lessons. A general lesson names two runs of different tasks
-        that show it, and two lessons that it covers. It is kept beside these, and each recall draws which side it
-        shows; it takes their place when the evidence says so. `lessons.restore` undoes that.
+        that show it, and two lessons that it covers. It is kept beside these, and has evidence of its own.
 
         Args:
             topic: the name or id of one topic; `None`: all, those with the most runs first.
@@ -391,9 +391,7 @@ class AsyncReasoningBank:
             return Reflected(notes=(OFF,))
         if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
-        return await Reflecting(self._handle, self.parts.reflector).over(
-            asked, runs=runs, budget=budget, dry_run=dry_run
-        )
+        return await reflect(self._handle, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 

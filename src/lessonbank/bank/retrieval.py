@@ -1,4 +1,4 @@
-"""Makes recalls: searches, orders by evidence, draws, chooses a side of each contest, and words what is shown."""
+"""Makes recalls: searches, orders by evidence, draws, and words what is shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.ledger import Unmeasured
 from lessonbank.search import Trusted, Without, with_reason
-from lessonbank.search.contests import one_side
+from lessonbank.search.opposites import without_denied
 
 from .parts import BankOptions, BankParts
 from .views.trying import Tried
@@ -38,23 +38,22 @@ class Recaller:
         give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
         """
         search = _search(self.parts.retriever, asked, exclude)
-        found = await search(task, scope=self.scope, limit=asked.limit or self.options.limit)
+        found = without_denied(await search(task, scope=self.scope, limit=asked.limit or self.options.limit))
         found = await self.parts.ledger.prefer(found, scope=self.scope)
         groups = await self._groups(found)
         ledger, id = (self.parts.ledger, new_id()) if draw else (Unmeasured(), "")
         assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.scope)
-        sides = one_side(found, recall_id=id, drawn=assigned.usual is not None)
         recall = self.parts.injector.recall(
-            sides.found,
-            id=id or self._id_of(task, sides.found),
+            found,
+            id=id or self._id_of(task, found),
             task=task,
             scope=self.scope,
-            assigned=sides.assigned(assigned),
+            assigned=assigned,
             groups=groups,
             retriever=search.name,
             space=search.space,
         )
-        return recall.model_copy(update={"metadata": asked.metadata or {}}), sides.found
+        return recall.model_copy(update={"metadata": asked.metadata or {}}), found
 
     async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""

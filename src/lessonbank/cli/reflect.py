@@ -29,8 +29,7 @@ def reflect(
 ) -> None:
     """Draw general lessons from the runs of each topic.
 
-    A general lesson is kept beside those it covers. Recalls draw which side they show, and it takes their place when
-    the evidence says so.
+    A general lesson is kept beside those it covers, and has evidence of its own.
     """
     with opened(bank, scope, model=options.model_of(model, base_url, timeout)) as memory:
         told = memory.reflect(topic=topic, runs=runs, budget=budget, dry_run=dry_run)

@@ -39,7 +39,7 @@ Domain = Literal["general", "web", "code"]
 Search = Literal["dense", "lexical", "hybrid"]
 Level = Literal["experience", "lesson"]
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
-Consolidation = Literal["recognise", "append", "merge_similar"]
+Consolidation = Literal["recognise", "append"]
 TopicsBy = Literal["words", "model"]
 Submit = Literal["here", "worker"]
 Template: TypeAlias = Callable[[str], str]
@@ -191,8 +191,7 @@ class Learning:
     """Which prompts: `general`, `web` or `code`."""
     consolidation: Consolidation | Unset = UNSET
     """`recognise` keeps a lesson once, however often runs teach it, also in other words. `append` keeps every lesson.
-    `merge_similar` lets the model word one lesson for two that are close. Default: `recognise`; the paper's profile
-    appends."""
+    Default: `recognise`; the paper's profile appends."""
     topics: TopicsBy | Unset | None = UNSET
     """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
     not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects

@@ -111,7 +111,7 @@ def _scattered(episodes: Episodes) -> Iterator[str]:
     if len(episodes) >= 100 and len(found) >= 20 and float(np.median(found[found > 0])) < 10:
         yield (
             f"half of the {int((found > 0).sum())} lessons were found for fewer than ten tasks: single effects need "
-            'fewer lessons, each found more often (consolidation="recognise" or "merge_similar", more general lessons)'
+            'fewer lessons, each found more often (consolidation="recognise", more general lessons)'
         )
 
 

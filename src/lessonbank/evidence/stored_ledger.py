@@ -22,7 +22,6 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
     Audit,
     Change,
-    Duplicate,
     Edit,
     Forgotten,
     Found,
@@ -32,7 +31,6 @@ from lessonbank.contracts.records import (
     Proposal,
     Purge,
     Recall,
-    Replace,
     Retire,
     Settle,
     Trust,
@@ -65,10 +63,6 @@ _UNLABELLED: Final = (
     "audit: {missing} missing, and what comes after the first of them does not count yet; `runs audit` lists "
     "the runs, `runs correct` labels them"
 )
-_MOVED: Final = 50
-"""Experiences that taught a lesson and are told which one took its place, at most."""
-_BETWEEN: Final = 150
-"""Outcomes between two times that one lesson takes the place of others."""
 _UNFINISHED: Final = 1_000
 """Runs without an outcome that are counted."""
 _PAGE: Final = 50
@@ -101,10 +95,6 @@ class _Kept:
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
     """By lesson: the change by which a person approved it last."""
-    settled: int = 0
-    """Outcomes that were told so far."""
-    replaced: int | None = None
-    """How many there were when a lesson last took the place of others."""
     measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
     """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
     """
@@ -123,7 +113,6 @@ class _Kept:
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=told):
-                    self.settled += 1
                     self.columns.settle(told, entry.sequence, at=entry.at)
                 case Audit():
                     self.columns.audits.make(entry.entry)
@@ -142,8 +131,7 @@ class _Kept:
     def _take_retired(self, change: Retire, at: datetime) -> None:
         """What the evidence led to: it is not done a second time, and what is left of the groups starts again."""
         if change.successor:
-            self.replaced = self.settled  # the topic's evidence goes on
-            return
+            return  # what an earlier version put in the place of another: the topic's evidence goes on
         self.taken_back.update(change.lesson_ids)
         self.groups.update(dict.fromkeys(self.columns.groups_of(change.lesson_ids), at))
         if change.group:
@@ -340,7 +328,6 @@ class StoredLedger:
             done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
             if back := tuple(i.id for i in shown if not i.approved and i.id not in done):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
-        changes += await self._successions(kept, episodes, found, scope)
         for unit, id in enumerate(episodes.units):
             if self._trusts and episodes.level[unit] == LESSON_LEVEL and found.is_shown(unit, "helps"):
                 lesson = await self._lesson(id, scope)
@@ -348,37 +335,6 @@ class StoredLedger:
                     why = f"shown to help: {why_of(found, unit)}"
                     changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
         return changes, proposed
-
-    async def _successions(self, kept: _Kept, episodes: Episodes, found: Review, scope: str) -> list[Change]:
-        """The first lesson that is shown to help more than those it is drawn against, which it replaces.
-
-        At most one in so many outcomes: what a topic says must not change faster than it is measured.
-        """
-        if kept.replaced is not None and kept.settled - kept.replaced < _BETWEEN:
-            return []
-        for unit, id in enumerate(episodes.units):
-            if episodes.level[unit] == LESSON_LEVEL and found.is_shown(unit, "helps"):
-                lesson = await self._lesson(id, scope)
-                named = lesson.against.lesson_ids if lesson and lesson.against and not lesson.hidden else ()
-                older = [await self._lesson(one, scope) for one in named]
-                if back := tuple(one.id for one in older if one and not one.hidden and not one.approved):
-                    why = f"shown to help more: {why_of(found, unit)}"
-                    moved = [change for one in back for change in await self._moved(one, lesson, scope)]
-                    return [*moved, Retire(lesson_ids=back, successor=id, reason=why)]
-        return []
-
-    async def _moved(self, older: str, lesson: Lesson | None, scope: str) -> list[Change]:
-        """What lets the tasks that found `older` find `lesson` in its place."""
-        if lesson is None:
-            return []
-        again = await self._store.repeating(older, scope=scope)
-        owner = await if_there(self._store.owner(older, scope=scope))
-        told = {lesson.id: (Duplicate(title=lesson.title, why=f"it took the place of {older}"),)}
-        return [
-            Replace(experience=one.model_copy(update={"repeats": one.repeats | told}), reason="another lesson")
-            for one in ([owner] if owner else []) + list(again)[-_MOVED:]
-            if all(lesson.id != own.id for own in one.lessons) and lesson.id not in one.repeats
-        ]
 
     async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:
         """What was proposed, and not answered since: the lesson is still shown, and nobody approved it again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -16,6 +16,7 @@ from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import (
     Against,
     Change,
+    Duplicate,
     Experience,
     Extraction,
     Kind,
@@ -24,7 +25,6 @@ from lessonbank.contracts.records import (
     Reflected,
     Replace,
     Run,
-    Topic,
 )
 from lessonbank.errors import ExtractionError
 from lessonbank.evidence.groups import topic_names, topics_called
@@ -52,18 +52,17 @@ _LABEL: Final = re.compile(r"\b([RL])\s?(\d{1,3})\b")
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What there is of one topic: its experiences with a run each, and the lessons that may be covered."""
+    """What there is of one topic: its usual name, its experiences with a run each, and the lessons it may cover."""
 
-    topic: Topic
     name: str
-    """What its lessons mostly call it."""
     taught: tuple[tuple[Experience, Run], ...]
     lessons: tuple[Lesson, ...]
 
     @property
-    def outcomes(self) -> set[str]:
-        """How its runs ended."""
-        return {run.verdict.outcome for _, run in self.taught} - {"unknown"}
+    def is_enough(self) -> bool:
+        """Whether there is something to compare."""
+        outcomes = {run.verdict.outcome for _, run in self.taught}
+        return len(self.taught) >= LEAST_RUNS and outcomes >= {"success", "failure"}
 
 
 async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None = None) -> list[Material]:
@@ -74,44 +73,33 @@ async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None
     every = [experience async for experience in store.scan(scope=scope)]
     names = topic_names(lesson for one in every for lesson in one.lessons)
     wanted = names if asked is None else topics_called(asked, names)
-    single = _single_lessons(every)
-    about = _by_topic(every, single)
+    single, about = _by_topic(every)
     found: list[Material] = []
-    for id, lessons in single.items():
-        if id in wanted and len(lessons) >= LEAST_SHOWN and lessons[0].topic:
-            taught = [(one, run) for one in about[id][-runs:] if (run := await _run_of(store, one))]
-            found.append(Material(lessons[0].topic, names[id], tuple(taught), tuple(lessons)))
-    ready = [one for one in found if len(one.taught) >= LEAST_RUNS and {"success", "failure"} <= one.outcomes]
-    return sorted(ready, key=lambda one: -len(one.taught))
+    for id in (id for id, lessons in single.items() if id in wanted and len(lessons) >= LEAST_SHOWN):
+        taught = [(one, run) for one in about[id][-runs:] if (run := await _run_of(store, one))]
+        found.append(Material(names[id], tuple(taught), tuple(single[id])))
+    return sorted((one for one in found if one.is_enough), key=lambda one: -len(one.taught))
 
 
-def _single_lessons(every: Sequence[Experience]) -> dict[str, list[Lesson]]:
-    """The active lessons of each topic that a general one may cover."""
-    found = defaultdict[str, list[Lesson]](list)
+def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dict[str, list[Experience]]]:
+    """By topic: the lessons that a general one may cover, and the experiences that hold one or taught one again."""
+    single, about = defaultdict[str, list[Lesson]](list), defaultdict[str, list[Experience]](list)
     for lesson in (lesson for one in every for lesson in one.active_lessons):
         if lesson.topic and not (lesson.against and lesson.against.stand == "general"):
-            found[lesson.topic.id].append(lesson)
-    return found
-
-
-def _by_topic(every: Sequence[Experience], single: Mapping[str, Sequence[Lesson]]) -> Mapping[str, list[Experience]]:
-    """The experiences of each topic: those that hold a lesson of it, and those that taught one again."""
+            single[lesson.topic.id].append(lesson)
     topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
-    found = defaultdict[str, list[Experience]](list)
     for one in every:
         again = {topics[id] for id in one.repeats if id in topics}
         for id in again | {lesson.topic.id for lesson in one.lessons if lesson.topic}:
-            found[id].append(one)
-    return found
+            about[id].append(one)
+    return single, about
 
 
 async def _run_of(store: Store, experience: Experience) -> Run | None:
     """The last run of an experience whose end is known; `None` where it was erased."""
-    for ref in reversed(experience.attempts):
-        if ref.verdict.outcome != "unknown":
-            run = await if_there(store.trajectory(ref.trajectory_id, scope=experience.scope))
-            return run and Run(trajectory=run, verdict=ref.verdict)
-    return None
+    ref = next((one for one in reversed(experience.attempts) if one.verdict.outcome != "unknown"), None)
+    run = await if_there(store.trajectory(ref.trajectory_id, scope=experience.scope)) if ref else None
+    return Run(trajectory=run, verdict=ref.verdict) if run and ref else None
 
 
 async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
@@ -125,26 +113,20 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
         drafts = (await read_reply(partial(parse_lessons, limit=LIMIT), reply.text)).lessons
     except ExtractionError as error:
         return Reflected(usage=reply.usage, notes=(f"nothing general was drawn: {error}",))
-    made, notes = list[tuple[Lesson, tuple[Experience, ...]]](), list[str]()
-    for draft in drafts:
-        told = _general(draft, about, shown)
-        if isinstance(told, str):
-            notes.append(f"{canonical_line(draft.title, limit=60)!r} was dropped: {told}")
-            continue
-        lesson, by = told
-        origin = lesson.provenance.model_copy(update={"prompts": (prompt.ref,), "model": model.name})
-        made.append((lesson.model_copy(update={"provenance": origin}), by))
-    drawn = Extraction(lessons=tuple(lesson for lesson, _ in made))
+    origin = Provenance(method=METHOD, package_version=VERSION, prompts=(prompt.ref,), model=model.name)
+    told = [_general(draft, about, shown, origin) for draft in drafts]
+    notes = [one for one in told if isinstance(one, str)]
+    drawn = Extraction(lessons=tuple(one for one in told if not isinstance(one, str)))
     kept = await intake.lessons(drawn, [run for _, run in shown], shown=())
-    by_id = {lesson.id: by for lesson, by in made}
-    changes = _changes([(lesson, by_id[lesson.id]) for lesson in kept.lessons])
+    changes = _changes(kept.lessons, [experience for experience, _ in about.taught])
     usage = reply.usage + kept.usage
     return Reflected(lessons=kept.lessons, changes=changes, usage=usage, notes=(*notes, *kept.notes))
 
 
 def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
     """The lessons and the runs as the model sees them, within `budget` tokens."""
-    every = [_line(number, lesson) for number, lesson in enumerate(about.lessons, 1)]
+    told = (f"L{n}. {one.title}: {one.content}" for n, one in enumerate(about.lessons, 1))
+    every = [canonical_line(line, limit=3 * _EACH) for line in told]
     sizes = accumulate(map(estimate_tokens, every))
     lines = [line for line, size in zip(every, sizes, strict=True) if size <= int(budget * _SHARE)]
     numbers = {lesson.id: number for number, lesson in enumerate(about.lessons[: len(lines)], 1)}
@@ -162,49 +144,48 @@ def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
     return lessons, runs
 
 
-def _line(number: int, lesson: Lesson) -> str:
-    return canonical_line(f"L{number}. {lesson.title}: {lesson.content}", limit=3 * _EACH)
-
-
 def _general(
-    draft: Draft, about: Material, shown: Sequence[tuple[Experience, Run]]
-) -> tuple[Lesson, tuple[Experience, ...]] | str:
-    """The lesson of a draft and the experiences that show it, the latest last; or why it is none."""
+    draft: Draft, about: Material, shown: Sequence[tuple[Experience, Run]], origin: Provenance
+) -> Lesson | str:
+    """The lesson of a draft, or why it is none."""
     named = {(kind.upper(), int(number)) for text in draft.evidence for kind, number in _LABEL.findall(text.upper())}
     runs = [shown[n - 1] for kind, n in sorted(named) if kind == "R" and 1 <= n <= len(shown)]
     covered = [about.lessons[n - 1] for kind, n in sorted(named) if kind == "L" and 1 <= n <= len(about.lessons)]
-    by = {experience.task: experience for experience, _ in runs}
-    if len(by) < LEAST_SHOWN:
-        return f"it names {len(by)} of the {LEAST_SHOWN} tasks that must show it"
-    if len(covered) < LEAST_SHOWN:
-        return f"it covers {len(covered)} of the lessons, and {LEAST_SHOWN} are the least"
-    outcomes = {run.verdict.outcome for _, run in runs}
+    tasks = {experience.task for experience, _ in runs}
+    if min(len(tasks), len(covered)) < LEAST_SHOWN:
+        few = f"it names {len(tasks)} of the {LEAST_SHOWN} tasks and covers {len(covered)} of the lessons that it must"
+        return f"{canonical_line(draft.title, limit=60)!r} was dropped: {few}"
+    outcomes, sources = ({getattr(run.verdict, name) for _, run in runs} for name in ("outcome", "source"))
     kinds: list[Kind] = [lesson.kind for lesson in covered]
-    origin = Provenance(
-        method=METHOD,
-        trajectory_ids=tuple(run.trajectory.id for _, run in runs),
-        verdict=runs[0][1].verdict.outcome if len(outcomes) == 1 else "unknown",
-        verdict_source=runs[0][1].verdict.source if len({run.verdict.source for _, run in runs}) == 1 else "judge",
-        evidence=tuple(f"lesson {lesson.id}" for lesson in covered),
-        package_version=VERSION,
-    )
-    lesson = Lesson(
+    descent = {
+        "trajectory_ids": tuple(run.trajectory.id for _, run in runs),
+        "verdict": outcomes.pop() if len(outcomes) == 1 else "unknown",
+        "verdict_source": sources.pop() if len(sources) == 1 else "judge",
+        "evidence": tuple(f"lesson {lesson.id}" for lesson in covered),
+    }
+    return Lesson(
         title=draft.title,
         description=draft.description,
         content=draft.content,
         kind=draft.kind or max(kinds, key=kinds.count),
-        topic=about.topic,
+        topic=covered[0].topic,
         applies_to=draft.applies_to,
         against=Against(lesson_ids=tuple(one.id for one in covered), stand="general"),
-        provenance=origin,
+        provenance=origin.model_copy(update=descent),
     )
-    return lesson, tuple(sorted(by.values(), key=lambda one: one.created_at))
 
 
-def _changes(made: Sequence[tuple[Lesson, tuple[Experience, ...]]]) -> tuple[Change, ...]:
-    """The latest experience that shows a lesson holds it."""
-    now: dict[str, Experience] = {}
-    for lesson, by in made:
-        holder = now.get(by[-1].id, by[-1])
-        now[holder.id] = holder.model_copy(update={"lessons": (*holder.lessons, lesson)})
-    return tuple(Replace(experience=one, reason="reflection over a topic") for one in now.values())
+def _changes(lessons: Sequence[Lesson], taught: Sequence[Experience]) -> tuple[Change, ...]:
+    """The latest experience that shows a lesson holds it. The others, and those that it covers, find it as well."""
+    now = {one.id: one for one in taught}
+    for lesson in lessons:
+        runs, covered = set(lesson.provenance.trajectory_ids), set(lesson.against.lesson_ids if lesson.against else ())
+        shows = [one.id for one in taught if runs.intersection(ref.trajectory_id for ref in one.attempts)]
+        holder = max(shows, key=lambda id: now[id].created_at)
+        about = {one.id for one in taught if covered & {*one.repeats, *(i.id for i in one.lessons)}}
+        again = (Duplicate(title=lesson.title, why="it is what this run and others show"),)
+        now[holder] = now[holder].model_copy(update={"lessons": (*now[holder].lessons, lesson)})
+        for id in {*shows, *about} - {holder}:
+            now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: again}})
+    why = "reflection over a topic"
+    return tuple(Replace(experience=now[one.id], reason=why) for one in taught if now[one.id] is not one)

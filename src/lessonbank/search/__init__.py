@@ -1,7 +1,6 @@
 """Find the experiences whose tasks are most like this one, or the lessons that say most about it."""
 
 from ._refusals import Refusals as Refusals
-from .contests import Contested as Contested
 from .dense import CATCH_UP as CATCH_UP
 from .dense import DenseRetriever as DenseRetriever
 from .diversity import Diverse as Diverse

@@ -20,7 +20,7 @@ _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff
 _WORD: Final = re.compile(f"[{_CJK}]|[^\\W{_CJK}]+")
 _PLAIN: Final = bytes(c if chr(c).isalnum() or chr(c) == "_" else 32 for c in range(128)).lower() + bytes(128)
 """What `_WORD` finds in ASCII is found with this, byte for byte, and by splitting at blanks: three times as fast."""
-_STOP: Final = frozenset(
+STOP_WORDS: Final = frozenset(
     re.findall(
         "[a-z]+",
         "a an and are as at be but by for from has have i if in into is it its me my of on or our please s so t that"
@@ -39,7 +39,7 @@ def words(text: str, /) -> list[str]:
         every = text.encode().translate(_PLAIN).decode().split()
     else:
         every = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return [word[:_LONGEST] for word in [word for word in every if word not in _STOP] or every]
+    return [word[:_LONGEST] for word in [word for word in every if word not in STOP_WORDS] or every]
 
 
 def scores(

@@ -9,7 +9,7 @@ from lessonbank._base.checks import refusal, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import Eliminating, MergeSimilar, Recognise, append
+from lessonbank.learning.consolidation import Eliminating, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.search import LexicalRetriever
 
@@ -39,20 +39,12 @@ def choose(
     store: Store,
     trust: TrustPolicy,
 ) -> Consolidator:
-    """The consolidator of a name.
-
-    Raises:
-        UsageError: merging without a model.
-    """
+    """The consolidator of a name."""
     if name == "append":
         return append
-    if name == "recognise":
-        # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
-        search = retriever if model else LexicalRetriever(store)
-        return Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
-    if model is None:
-        raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
-    return Eliminating(MergeSimilar(retriever, model, embedder=embedder), retriever)
+    # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
+    search = retriever if model else LexicalRetriever(store)
+    return Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
 
 
 def choose_topics(

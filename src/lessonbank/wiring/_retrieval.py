@@ -9,7 +9,6 @@ from lessonbank.contracts.ports import Embedder, Retriever, Store
 from lessonbank.contracts.settings import UNSET, Retrieval, Search, chosen
 from lessonbank.errors import UsageError
 from lessonbank.search import (
-    Contested,
     DenseRetriever,
     Diverse,
     Floor,
@@ -38,11 +37,6 @@ def choose(
         if replace(asked, preface=UNSET, limit=UNSET, budget=UNSET) != Retrieval():
             raise UsageError("with Parts(retriever=), Retrieval() takes limit, budget and preface only")
         return own, own
-    found, bare = _chosen(asked, store, embedder, profile)
-    return (found if profile == "paper" else Contested(found, store)), bare
-
-
-def _chosen(asked: Retrieval, store: Store, embedder: Embedder | None, profile: str) -> tuple[Retriever, Retriever]:
     if asked.level == "lesson":
         floor = chosen(asked.floor, None)
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.

@@ -11,7 +11,7 @@ from lessonbank.errors import UsageError
 ExtractorName = Literal["extractive", "llm"]
 _CHOICES = {
     "extractor": (None, "extractive", "llm"),
-    "consolidation": ("append", "recognise", "merge_similar"),
+    "consolidation": ("append", "recognise"),
     "profile": ("default", "paper"),
     "domain": (None, "general", "web", "code"),
     "exclude": (None, "task", "template"),

@@ -16,7 +16,16 @@ from lessonbank.guard import one_line
 from .handle import Handle, lesson_of
 
 _LATEST: Final = 1_000
-"""Lessons among which contradictions are looked for."""
+"""Lessons among which those are looked for that stand beside others."""
+_OTHERWISE: Final = "the lesson “{}” says otherwise: approve one of the two, or retire one"
+_BESIDE: Final = {
+    "contradicts": (_OTHERWISE, _OTHERWISE),
+    "sharper": (
+        "it says more exactly what “{}” says: approve it to keep both, or retire one",
+        "the newer lesson “{}” says it more exactly: approve that to keep both, or retire one",
+    ),
+}
+"""Why the newer and the older of two lessons wait for a person."""
 
 
 async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
@@ -27,9 +36,9 @@ async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
 
 
 async def compared(of: Handle, /) -> tuple[Proposal, ...]:
-    """What the newest lessons contradict or nearly repeat, until a person decides."""
+    """What the newest lessons contradict, say more exactly or nearly repeat, until a person decides."""
     page = await of.store.list_lessons(scope=of.scope, limit=_LATEST)
-    return (*await _opposed(of, page), *await _near(of, page))
+    return (*await _beside(of, page), *await _near(of, page))
 
 
 async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
@@ -45,21 +54,20 @@ async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
     return found
 
 
-async def _opposed(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
-    """Both sides of every contradiction, until one is retired or approved."""
+async def _beside(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
+    """Both of two lessons of which one says the other more exactly, or contradicts it, until a person decides."""
     told = [
-        (one, id)
+        (one, id, one.against.stand)
         for one in page
-        if one.against and one.against.stand == "contradicts" and not one.hidden
+        if one.against and one.against.stand in _BESIDE and not (one.hidden or one.approved)
         for id in one.against.lesson_ids
     ]
     found: list[Proposal] = []
-    for newer, id in told:
+    for newer, id, stand in told:
         older = await of.lesson(id)
-        if older and not (older.hidden or older.approved or newer.approved):
-            for one, other in ((newer, older), (older, newer)):
-                why = f"the lesson “{_titled(other)}” says otherwise: approve one of the two, or retire one"
-                found.append(Proposal(lesson=one, reason=why))
+        if older and not older.hidden and not (older.approved and stand == "contradicts"):
+            for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
+                found.append(Proposal(lesson=one, reason=why.format(_titled(other))))
     return found
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from lessonbank._base.plural import counted
 from lessonbank.contracts.ports import LanguageModel
-from lessonbank.contracts.records import Change, Lesson, Reflected, Replace, Usage
+from lessonbank.contracts.records import Reflected, Replace, Usage
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.reflection import LEAST_RUNS as LEAST_RUNS
-from lessonbank.learning.reflection import Material, materials, reflected
-from lessonbank.search.contests import remember
+from lessonbank.learning.reflection import LEAST_RUNS, materials, reflected
 
 from .handle import Handle
 
@@ -22,48 +19,40 @@ _LEAST: Final = 2_000
 """Tokens below which no topic is begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reflecting:
-    """`bank.reflect`."""
+async def reflect(
+    of: Handle, model: LanguageModel, asked: str | None, /, *, runs: int, budget: int, dry_run: bool
+) -> Reflected:
+    """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
+    found = await materials(of.store, scope=of.scope, runs=runs, asked=asked)
+    done, looked, notes = list[Reflected](), list[str](), list[str]()
+    for number, about in enumerate(found):
+        if budget < _LEAST:
+            left = counted(len(found) - number, "topic was", "topics were")
+            notes.append(f"{left} left out: the budget is spent")
+            break
+        share = min(budget, _MOST)
+        budget -= share
+        with of.intake.in_force():
+            told = await reflected(about, model=model, intake=of.intake, budget=share)
+        kept = [] if dry_run or not told.changes else await _kept(of, told)
+        done.append(told)
+        looked, notes = [*looked, about.name], [*notes, *told.notes, *kept]
+    if not found:
+        notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
+    return Reflected(
+        lessons=tuple(lesson for one in done for lesson in one.lessons),
+        topics=tuple(looked),
+        changes=tuple(change for one in done for change in one.changes),
+        usage=sum((one.usage for one in done), Usage()),
+        notes=tuple(notes),
+    )
 
-    _of: Handle
-    _model: LanguageModel
 
-    async def over(self, asked: str | None, /, *, runs: int, budget: int, dry_run: bool) -> Reflected:
-        """Each topic until the budget is spent. Raises NotFound, ModelError."""
-        found = await materials(self._of.store, scope=self._of.scope, runs=runs, asked=asked)
-        lessons, changes, notes, looked = list[Lesson](), list[Change](), list[str](), list[str]()
-        usage = Usage()
-        for number, one in enumerate(found):
-            if budget < _LEAST:
-                notes.append(
-                    f"{counted(len(found) - number, 'topic was', 'topics were')} left out: the budget is spent"
-                )
-                break
-            share = min(budget, _MOST)
-            budget -= share
-            told = await self._looked(one, share)
-            usage, looked = usage + told.usage, [*looked, one.name]
-            notes += told.notes if dry_run or not told.changes else [*told.notes, *await self._kept(told)]
-            lessons += told.lessons
-            changes += told.changes
-        if not found:
-            notes.append(f"no topic has {LEAST_RUNS} runs with both outcomes and two lessons yet")
-        return Reflected(
-            lessons=tuple(lessons), topics=tuple(looked), changes=tuple(changes), usage=usage, notes=tuple(notes)
-        )
-
-    async def _looked(self, about: Material, budget: int) -> Reflected:
-        with self._of.intake.in_force():
-            return await reflected(about, model=self._model, intake=self._of.intake, budget=budget)
-
-    async def _kept(self, told: Reflected) -> list[str]:
-        """Keep the changes; a note where the bank changed meanwhile, or has these words already."""
-        written = [change.experience for change in told.changes if isinstance(change, Replace)]
-        vectors, notes = await self._of.index(written)
-        try:
-            await self._of.apply(*told.changes, vectors=vectors)
-        except Conflict as error:
-            return [f"nothing of it was kept: {quoted(error)}"]
-        await remember(self._of.store, told.lessons, scope=self._of.scope)
-        return list(notes)
+async def _kept(of: Handle, told: Reflected) -> list[str]:
+    """Keep the changes; a note where the bank changed meanwhile, or has these words already."""
+    vectors, notes = await of.index([change.experience for change in told.changes if isinstance(change, Replace)])
+    try:
+        await of.apply(*told.changes, vectors=vectors)
+    except Conflict as error:
+        return [f"nothing of it was kept: {quoted(error)}"]
+    return list(notes)

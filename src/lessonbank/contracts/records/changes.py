@@ -103,7 +103,7 @@ class Retire(Entry):
     group: str = ""
     """The group that was taken back as one. What comes into it later has evidence of its own."""
     successor: str = ""
-    """The lesson that takes their place, because the evidence says that it helps more."""
+    """The lesson that took their place. Versions before wrote it where two lessons were drawn against each other."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -425,7 +425,7 @@ class Reflected(Record):
     """What one call of `reflect` did."""
 
     lessons: tuple[Lesson, ...] = ()
-    """General lessons that are new. Each is drawn against those that it covers: `Lesson.against` names them."""
+    """General lessons that are new. `Lesson.against` names those that each covers."""
     topics: tuple[str, ...] = ()
     """The names of the topics that were looked at."""
     changes: tuple[Change, ...] = ()

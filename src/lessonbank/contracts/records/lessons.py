@@ -78,7 +78,7 @@ class Choice(Record):
 
 
 class Against(Record):
-    """The lessons that this one is shown in the place of. Each recall draws which side it shows."""
+    """How a lesson stands to others: it says more exactly what they say, contradicts them, or covers them all."""
 
     lesson_ids: tuple[str, ...]
     stand: Stand
@@ -112,7 +112,7 @@ class Lesson(Record):
     rests_on: str = ""
     """The field or message that shows it, in words of the lesson. Empty: nobody said."""
     against: Against | None = None
-    """The lessons that it competes with."""
+    """The lessons that it was compared with. It stands beside them until a person or the evidence decides."""
     near: str | None = None
     """The id of a lesson that it nearly repeats: a person is asked to merge the two."""
     only: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ REVIEW: Final = ScopeSetting("ledger/", is_derived=True)
 REFUSED: Final = ScopeSetting("refused_texts ", is_derived=True)
 """The texts that an embedder refuses."""
 CONTESTS: Final = ScopeSetting("contests/")
-"""Which older lessons the newer ones compete with."""
+"""Which older lessons the newer ones competed with, in banks of before: nobody reads it, and a purge finds it."""
 COPIED: Final = ScopeSetting("copy.done ")
 """How far a copy of the scope from another store is."""
 SCOPE_SETTINGS: Final = (REVIEW, REFUSED, CONTESTS, COPIED)

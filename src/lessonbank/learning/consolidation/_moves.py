@@ -8,16 +8,13 @@ from typing import Final
 from lessonbank.contracts.records import Lesson
 from lessonbank.guard.gate import EXTRACTIVE
 
-from ._contradiction import disagreement
-from ._sentences import read_text
+from ._normal_form import read_text
 
 _SEEN: Final = re.compile(r' \("[^"]*"\)')
 """What was seen, as the extractive distiller quotes it."""
 _WORKED: Final = "This order worked"
-_ASKING: Final = frozenset(
-    ["ask", "want", "need", "request", "like", "help", "kindly", "you", "me", "us", "which", "who", "for", "task"]
-)
-"""Stems of words that ask for something and do not say what."""
+_ASKING: Final = frozenset(["ask", "want", "need", "request", "lik", "help", "kindly", "me", "us", "task"])
+"""Normal forms of words that ask for something and do not say what."""
 
 
 def same_moves(new: Lesson, known: Lesson, /) -> bool:
@@ -32,7 +29,7 @@ def same_moves(new: Lesson, known: Lesson, /) -> bool:
     if _told(new) != _told(known):
         return False
     ours, theirs = (read_text(one.description) for one in (new, known))
-    if disagreement(ours, theirs) or ours.numbers != theirs.numbers:
+    if ours.turning != theirs.turning or ours.facts != theirs.facts:
         return False
     asked, wanted = (one.telling - _ASKING for one in (ours, theirs))
     return bool(wanted) and wanted <= asked

@@ -11,7 +11,7 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.text.bm25 import words
 
-from ._words import PROTECTED
+from ._normal_form import TURNING
 from .ask import asks_model
 from .duplicates import rearranged, same_words
 from .one_wording import same_wording
@@ -110,7 +110,7 @@ async def _active_in_like_words(store: Store, lesson: Lesson, scope: str) -> lis
 
     Of a lesson that `rearranged` calls like it, a third of these words may differ, and so two thirds of the pairs.
     """
-    telling = [word for word in dict.fromkeys(words(lesson.text)) if word not in PROTECTED][: 2 * _PAIRS]
+    telling = [word for word in dict.fromkeys(words(lesson.text)) if word not in TURNING][: 2 * _PAIRS]
     pairs = [" ".join(telling[at : at + 2]) for at in range(0, len(telling), 2)]
     return [one for pair in pairs for one in await store.list_lessons(scope=scope, state="active", text=pair)]
 

@@ -13,7 +13,7 @@ from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.gate import doubt
 
-from ._sentences import read_text
+from ._normal_form import read_text
 from .ask import asks_model
 from .lineage import descent, merging
 from .recognise import held
@@ -141,7 +141,7 @@ def same_choice(one: Lesson, other: Lesson, /) -> bool:
     here, there = ((told.reach, _folded(told.name)) for told in (one.applies_to, other.applies_to))
     if here != there or (here[0] != "kind" and not here[1]):
         return False
-    ours, theirs = (read_text(choice.about).words for choice in (one.choice, other.choice))
+    ours, theirs = (frozenset(read_text(choice.about).words) for choice in (one.choice, other.choice))
     return bool(ours) and len(ours & theirs) >= ABOUT * len(ours | theirs)
 
 

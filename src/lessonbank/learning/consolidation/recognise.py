@@ -19,8 +19,8 @@ from lessonbank.guard.quote import quoted
 from lessonbank.text.prompts import Prompt, load
 
 from ._moves import same_moves
-from ._sentences import bases, read
-from .duplicates import CLOSE, NEAR, REARRANGED, SOME, compare, overlap, same_words
+from ._normal_form import read
+from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_words
 
 LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""
@@ -44,7 +44,8 @@ class Recognise:
 
     `duplicates.compare` decides what is the same without a model. Where there is a model, it is asked one yes-or-no
     question about the nearest held lesson that words and embeddings call `near`, that may be shown, and that lacks no
-    number or name of the new one. Anything but a clear yes means no. A contradiction is never asked about.
+    number or name of the new one. Anything but a clear yes means no. One text in which a word or an order was changed
+    is never asked about: that is often the opposite.
 
     A lesson that is near a held one, and of which no model said that it is another, names it: `Lesson.near`. A person
     may merge the two.
@@ -222,8 +223,7 @@ def _is_own(lesson: Lesson, found_with: Experience) -> bool:
 def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:
     if lesson.hidden:  # what is quarantined must not come out in other words
         return None
-    near = _near(lesson, known, cosines)
-    asked = [(common, one) for common, one in near if common <= REARRANGED and not _would_be_lost(lesson, one)]
+    asked = [(common, one) for common, one in _near(lesson, known, cosines) if not _would_be_lost(lesson, one)]
     return max(asked, key=lambda found: found[0])[1] if asked else None
 
 
@@ -240,5 +240,4 @@ def _near(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> list[tup
 
 def _would_be_lost(new: Lesson, kept: Lesson) -> bool:
     """Whether `new` says a number or a name that `kept` does not: whoever reads `kept` would never learn it."""
-    ours, theirs = read(new), read(kept)
-    return not ours.numbers <= theirs.numbers or any(not bases(name) & theirs.forms for name in ours.names)
+    return not read(new).facts <= set(read(kept).words)

@@ -14,7 +14,7 @@ from lessonbank.guard.gate import is_ordinary
 from lessonbank.guard.trust import independent
 from lessonbank.text.bm25 import words
 
-from ._sentences import read
+from ._normal_form import read
 from .duplicates import compare, overlap
 from .recognise import one_lesson
 

@@ -1,0 +1,36 @@
+"""Leaves out what contradicts a lesson that a person approved: that person has decided between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lessonbank.contracts.records import Found, Lesson, Match
+
+from ._wrapper import lessons_of, with_lessons
+
+
+def without_denied(found: Found, /) -> Found:
+    """`found` without lessons that an approved one contradicts, or that contradict an approved one.
+
+    Where nobody has decided, or both are approved, both are shown.
+    """
+    lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
+    denied = {id for lesson in lessons.values() if lesson.against for id in _denied(lesson, lessons)}
+    return _without(found, denied) if denied else found
+
+
+def _denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
+    if newer.against is None or newer.against.stand != "contradicts":
+        return
+    for older in (lessons[id] for id in newer.against.lesson_ids if id in lessons):
+        if older.approved != newer.approved:
+            yield newer.id if older.approved else older.id
+
+
+def _without(found: Found, denied: set[str]) -> Found:
+    matches: list[Match] = []
+    for match in found.matches:
+        lessons = tuple(lesson for lesson in match.experience.lessons if lesson.id not in denied)
+        if match.lesson_id not in denied and lessons:
+            matches.append(with_lessons(match, lessons))
+    return found.model_copy(update={"matches": tuple(matches)})
