@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank.contracts import lesson_block
-from lessonbank.contracts.lesson_block import BlockLesson, citation, codes_in, erase_lines, lessons_in, marker_codes
+from lessonbank.contracts.lesson_block import (
+    BlockLesson,
+    citation,
+    codes_in,
+    erase_lines,
+    lessons_in,
+    marker_codes,
+    words_at,
+    write_lesson,
+)
 from lessonbank.contracts.records import Experience, Found, Lesson, Match, Recall
 from lessonbank.mcp.answers import whole
 from lessonbank.search.injection import Injector, Style, lesson_text
@@ -67,7 +76,7 @@ def test_every_lesson_that_is_written_is_read_back_whatever_it_says(
         Lesson(
             title=f"{n} {title}",
             description=when,
-            content=f"{content} {n}",
+            content=f"do {content} {n}",
             kind="strategy" if plain else "guardrail",
             risk=None if plain else "harmful",
         )
@@ -78,6 +87,8 @@ def test_every_lesson_that_is_written_is_read_back_whatever_it_says(
     told = [lesson_text(lesson, style=style).replace(code, "-" * 8) for lesson in receipt.shown]
     read = lessons_in(receipt.text)
     assert [f"{one.kind}: {one.text}" if one.kind else one.text for one in read] == told
+    if style == "full":
+        assert [write_lesson(one.title, one.content, kind=one.kind, when=one.when) for one in read] == told
     assert [one.number for one in read] == [*range(1, len(lessons) + 1)]
     assert codes_in([receipt.text]) == {code: sum(lines.count("\n") + 1 for lines in told)}
     assert receipt.cited("".join(citation(one.number) for one in read)) == receipt.shown
@@ -102,6 +113,14 @@ def test_a_block_in_a_mail_or_a_table_or_with_its_blanks_cut_off_is_read() -> No
 def test_a_block_without_numbers_is_one_lesson() -> None:
     assert lessons_in(f"{CODE}| Sort\n{CODE}|   Sort first.") == [BlockLesson(0, "", "Sort\n  Sort first.")]
     assert lessons_in("no block") == []
+
+
+def test_a_lesson_is_read_by_its_parts_and_each_line_from_its_words() -> None:
+    text = recall(Lesson(title="Sort", description="a list", content="Sort first.\n  Then read.")).text
+    (read,) = lessons_in(text)
+    assert (read.title, read.when, read.content) == ("Sort", "a list", "Sort first.\n  Then read.")
+    lines = [line[at:] for line in text.split("\n") if (at := words_at(line)) is not None]
+    assert lines == ["Sort", "a list", "Sort first.", "Then read."]
 
 
 def test_the_lines_of_a_block_are_erased_in_the_json_of_a_run_and_no_other_line() -> None:

@@ -53,6 +53,7 @@ _FRONT = re.compile(rf"\n[ \t>|]{{0,8}}({_CODE}){re.escape(_MARK.rstrip())} ?")
 A pattern that begins with a line break passes over a text several times as fast as one that begins with `^`.
 """
 _LINE = re.compile(rf"{_FRONT.pattern}([^\n]*)")
+_LABELS = re.compile(rf"{_CODE}{re.escape(_MARK)}(?:{_NUMBERED} )? *(?:(?:{_KINDS}): |{re.escape(_WHEN)})?")
 _JSON_LINE = re.compile(rf'({_CODE}){re.escape(_JSON_MARK.rstrip())} ?(?:[^"\\]|\\[^n])*+')
 """A line of a block in JSON. In JSON that stands in a text of a run it reaches to the end of that text."""
 _MARKERS = [re.escape(line).replace(r"\{label\}", r"[^\n<>]{1,80}") for line in (_CLOSING, _OPENING)]
@@ -111,6 +112,29 @@ class BlockLesson(NamedTuple):
     text: str
     """All that the block says of it: the rest of its first line, and its other lines as they are indented."""
 
+    @property
+    def title(self) -> str:
+        """Its first line."""
+        return self.text.partition("\n")[0]
+
+    @property
+    def when(self) -> str:
+        """When it is of use; empty where the block does not say it."""
+        return self._below[0].removeprefix(_WHEN) if self._has_when else ""
+
+    @property
+    def content(self) -> str:
+        """What it says, and the warning behind it where it has one."""
+        return "\n".join(self._below[self._has_when :])
+
+    @property
+    def _below(self) -> list[str]:
+        return [line.removeprefix(_INDENT) for line in self.text.split("\n")[1:]]
+
+    @property
+    def _has_when(self) -> bool:
+        return any(line.startswith(_WHEN) for line in self._below[:1])
+
 
 def lessons_in(text: str, /) -> Sequence[BlockLesson]:
     """The lessons in the coded lines of `text`, whichever code they have; none where it has no such line."""
@@ -120,6 +144,12 @@ def lessons_in(text: str, /) -> Sequence[BlockLesson]:
     for place, kind, said in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
         found.append(BlockLesson(int(place), kind or "", said.removesuffix("\n")))
     return found
+
+
+def words_at(line: str, /) -> int | None:
+    """Where the words of a block's line begin, behind code, number and label; `None` for any other line."""
+    front = _LABELS.match(line)
+    return front.end() if front else None
 
 
 def codes_in(texts: Iterable[str], /) -> Counter[str]:

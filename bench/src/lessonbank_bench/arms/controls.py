@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import re
 
+from lessonbank.contracts.lesson_block import words_at
 from lessonbank.contracts.records import Learned, Lesson, Trajectory
 from lessonbank.text.rendering import width
 
@@ -12,7 +12,6 @@ from ._interface import Setting, lesson_code
 from .bank import BankMemory
 from .options import Options
 
-_LESSON = re.compile(r"[0-9a-f]{8}\| (?:\[\d+\] )?(?: *)(?:(?:strategy|guardrail|when): )?")
 _PROSE = (
     "Salt water lifts bread dough only slowly, so a baker lets it rest overnight under linen.",
     "Tides follow the moon, and shallow bays feel them hours later than deep ones.",
@@ -95,8 +94,8 @@ def irrelevant(text: str, draw: random.Random, /) -> str:
 
 
 def _replaced(line: str, draw: random.Random) -> str:
-    front = _LESSON.match(line)
-    return front[0] + _prose(width(line[front.end() :]), draw) if front else line
+    at = words_at(line)
+    return line if at is None else line[:at] + _prose(width(line[at:]), draw)
 
 
 def _prose(size: int, draw: random.Random) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -23,6 +22,7 @@ from typing import Any
 
 import lessonbank
 from lessonbank import VERSION, Evidence, Parts, ReasoningBank, Safety
+from lessonbank.contracts.lesson_block import lessons_in
 from lessonbank.contracts.records import Extraction, Learned, Lesson, Run, Step, Trajectory
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 
@@ -80,8 +80,7 @@ def _fate(learned: Learned, value: str) -> Fate:
 
 def content_of(block: str, /) -> str:
     """The content of the lessons in a block, without the front of their lines, their titles and indentation."""
-    lines = [line[10:] for line in block.split("\n") if re.match(r"[0-9a-f]{8}\| ", line)]
-    return "\n".join(line[2:] for line in lines if line.startswith("  ") and not line.startswith("  when: "))
+    return "\n".join(lesson.content for lesson in lessons_in(block))
 
 
 def graded(trust: TrustPolicy) -> dict[str, Any]:
