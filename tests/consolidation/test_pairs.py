@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.records import Add, Found, Match
 from lessonbank.learning.consolidation import Recognise, compare
+from lessonbank.learning.consolidation._normal_form import FILLERS, normal
 from lessonbank.testing import ScriptedModel
 
 pytestmark = pytest.mark.full
@@ -38,6 +40,22 @@ def test_the_set_is_large_balanced_and_split_by_family(pairs: list[dict[str, Any
 def test_no_opposite_and_no_other_target_is_called_the_same(pairs: list[dict[str, Any]], label: str) -> None:
     wrong = [(p["a"], p["b"]) for p in pairs if p["label"] == label and level(p) == "same"]
     assert not wrong
+
+
+def test_two_words_that_change_places_never_give_the_same(pairs: list[dict[str, Any]]) -> None:
+    draw, changed = Random(1), 0
+    for pair in pairs:
+        words = pair["a"]["content"].split()
+        for _ in range(10):
+            i, j = sorted(draw.sample(range(len(words)), 2))
+            one, other = (normal(words[at].strip(".,;:`").lower()) for at in (i, j))
+            if one == other or {one, other} & (FILLERS | {"", "and", "then"}):
+                continue
+            told = [*words[:i], words[j], *words[i + 1 : j], words[i], *words[j + 1 :]]
+            lesson = a_lesson(pair, "a")
+            assert compare(lesson, lesson.model_copy(update={"content": " ".join(told)})).level != "same", told
+            changed += 1
+    assert changed > 1_000
 
 
 @pytest.mark.full

@@ -51,6 +51,7 @@ _CASED: Final = re.compile("-[A-Z]|A")
 """Tokens whose case counts: `-r` and `-R` are two options; and plan A is not a plan."""
 _BRITISH: Final = re.compile(r"(?<=\w\w\w)(?:is(?=e|ing|ed|ation)|ys(?=e|ing|ed)|our(?=s?$|ed|ing|ite)|tre(?=s?$))")
 _SPELT: Final = {"is": "iz", "ys": "yz", "our": "or", "tre": "ter"}
+_VOWEL: Final = re.compile("[aeiouy]")
 _UNITS: Final = {"s": "second", "sec": "second", "min": "minute", "h": "hour", "hr": "hour"}
 _FIGURES: Final = "zero one two three four five six seven eight nine ten"
 _SAME: Final = {word: str(number) for number, word in enumerate(_FIGURES.split())} | {
@@ -149,10 +150,8 @@ def normal(word: str, /, *, unit: bool = False) -> str:
         return word
     for ending, put in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("es", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
-            word = word.removesuffix(ending) + put
+            word = word.removesuffix(ending) + put if _VOWEL.search(word.removesuffix(ending)) else word
             break
-    else:
-        return word.removesuffix("e") if len(word) > 3 else word
     return word.removesuffix("e") if len(word) > 3 else word
 
 
