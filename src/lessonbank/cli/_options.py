@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias, cast
 
@@ -59,6 +60,12 @@ Trust: TypeAlias = Annotated[
 Holdout: TypeAlias = Annotated[
     float | None, typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never.")
 ]
+
+
+def needs(given: Mapping[str, object], why: str, /) -> None:
+    """Refuse a call without one of these options. Raises BadParameter."""
+    if missing := [name for name, value in given.items() if not value]:
+        raise typer.BadParameter(why, param_hint=missing[0])
 
 
 def model_of(name: str | None, base_url: str | None = None, timeout: float = 120.0) -> Any:
