@@ -92,6 +92,23 @@ def test_what_was_there_before_is_there_again_byte_for_byte(tmp_path: Path, run:
     assert "nothing of lessonbank" in run("install", host, "--remove").stdout
 
 
+def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    run("install", "codex")
+    config = tmp_path / ".codex" / "config.toml"
+    mine, earlier = "model = 'x'\n", "# >>> lessonbank: `lessonbank uninstall` removes these lines"
+    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert lines[0].startswith("# >>> lessonbank")
+    old = "".join([mine, f"{earlier}\n", *lines[1:], mine.replace("model", "review_model")])
+    config.write_text(old, encoding="utf-8")
+    assert run("install", "codex").returncode == 0
+    text = config.read_text(encoding="utf-8")
+    assert (text.count(">>> lessonbank"), earlier in text) == (1, False)
+    config.write_text(old, encoding="utf-8")
+    assert run("install", "codex", "--remove").returncode == 0
+    assert config.read_text(encoding="utf-8") == mine + mine.replace("model", "review_model")
+
+
 @pytest.mark.parametrize("host", [host for host in ALL if host != "cline"])
 def test_an_installation_in_an_empty_folder_leaves_no_trace(tmp_path: Path, run: Run, host: str) -> None:
     for words in ((), ("--project",)):

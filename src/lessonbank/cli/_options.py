@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, cast
 
 import typer
@@ -29,6 +30,9 @@ Scope: TypeAlias = Annotated[
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 By: TypeAlias = Annotated[
     str, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.", show_default=False)
+]
+MaybeBy: TypeAlias = Annotated[
+    str | None, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.")
 ]
 Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; the journal keeps it.", show_default=False)]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="List at most this many.")]
@@ -59,6 +63,11 @@ Trust: TypeAlias = Annotated[
 ]
 Holdout: TypeAlias = Annotated[
     float | None, typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never.")
+]
+
+Trials: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--trials", exists=True, file_okay=False, help="Show on pages the trials whose files lie here."),
 ]
 
 

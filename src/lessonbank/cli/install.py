@@ -32,9 +32,7 @@ def install(
         ),
     ] = None,
     model: options.Model = None,
-    holdout: Annotated[
-        float | None, typer.Option("--holdout", help="Share of lessons withheld to measure them; 0 measures nothing.")
-    ] = None,
+    holdout: options.Holdout = None,
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Also show lessons that nobody approved and no evidence supports yet.")
     ] = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 import anyio
@@ -52,8 +52,8 @@ def add(
         str | None, typer.Option("--replaces", help="The id of the server key in whose place this one comes.")
     ] = None,
     overlap: Annotated[
-        float, typer.Option("--overlap", min=0.0, help="Days for which the replaced key opens, too.")
-    ] = 0.0,
+        float | None, typer.Option("--overlap", min=0.0, help="Days for which the replaced key opens, too.")
+    ] = None,
     by: Reviewer = None,
     key_file: KeyFile = None,
     as_json: options.Json = False,
@@ -63,9 +63,9 @@ def add(
     A new key of a reviewer or a writer ends the earlier one of that name. From the first reviewer on, whatever decides
     what is shown, erases, or hands out or ends keys asks for the key of one.
     """
-    of_server: dict[str, object] = {"scope": scope, "whole_bank": whole_bank, "role": role, "days": days, "rate": rate}
-    given = {option: value for option, value in of_server.items() if value not in (None, False)}
-    _check(name, kind, replaces, overlap, given)
+    of_server: dict[str, object] = {"--scope": scope, "--whole-bank": whole_bank or None, "--role": role}
+    of_server |= {"--days": days, "--rate": rate, "--replaces": replaces, "--overlap": overlap}
+    _check(name, kind, [option for option, value in of_server.items() if value is not None])
     if kind != "server":
         with opened(bank, "default") as memory:
             admin = owning(memory, by, key_file).admin
@@ -74,29 +74,27 @@ def add(
         return
     person = person_of(bank, by, key_file)
     if replaces:
-        key = _with_keys(bank, lambda keys: keys.rotate(replaces, days=overlap, **person))
+        key = _with_keys(bank, lambda keys: keys.rotate(replaces, days=overlap or 0.0, **person))
     else:
         new: dict[str, Any] = {"scope": scope or "", "role": role or "agent", "days": days, "rate": rate or RATE}
         key = _with_keys(bank, lambda keys: keys.add(cast("str", name), **new, **person))
     _show(key, {}, "an agent reads it from LESSONBANK_API_KEY", as_json=as_json)
 
 
-def _check(name: str | None, kind: Kind, replaces: str | None, overlap: float, of_server: Mapping[str, object]) -> None:
-    """Refuse what cannot be meant together. Raises BadParameter."""
-    if kind != "server" and (of_server or replaces or overlap):
-        raise typer.BadParameter("it is for keys of a server: leave it out", param_hint=_option(of_server))
-    if replaces and (name or of_server):
-        raise typer.BadParameter("the new key has the name, scope and role of that one", param_hint="--replaces")
-    if overlap and not replaces:
-        raise typer.BadParameter("it is for a key that --replaces another", param_hint="--overlap")
-    if not replaces and name is None:
+def _check(name: str | None, kind: Kind, of_server: Sequence[str]) -> None:
+    """Refuse what cannot be meant together. `of_server`: the options given that only a server key has."""
+    if kind != "server" and of_server:
+        raise typer.BadParameter("it is for keys of a server: leave it out", param_hint=of_server[0])
+    if "--replaces" in of_server:
+        if name or not {"--replaces", "--overlap"}.issuperset(of_server):
+            raise typer.BadParameter("the new key has the name, scope and role of that one", param_hint="--replaces")
+        return
+    if name is None:
         raise typer.BadParameter("say who holds the key", param_hint="NAME")
-    if kind == "server" and not replaces and ("scope" in of_server) == ("whole_bank" in of_server):
+    if "--overlap" in of_server:
+        raise typer.BadParameter("it is for a key that --replaces another", param_hint="--overlap")
+    if kind == "server" and ("--scope" in of_server) == ("--whole-bank" in of_server):
         raise typer.BadParameter("give either a scope or --whole-bank", param_hint="--scope")
-
-
-def _option(given: Mapping[str, object]) -> str:
-    return f"--{next(iter(given), 'replaces').replace('_', '-')}"
 
 
 @app.command("list")

@@ -83,9 +83,7 @@ def audit(
     bank: options.Bank,
     scope: options.Scope,
     count: Annotated[int, typer.Argument(min=1, help="About how many runs to draw.")] = 20,
-    by: Annotated[
-        str | None, typer.Option("--by", envvar="LESSONBANK_BY", help="Who asks; the journal says it.")
-    ] = None,
+    by: options.MaybeBy = None,
     as_json: options.Json = False,
 ) -> None:
     """Draw judged runs for you to label, or list the drawn runs that wait. Answer with `runs correct`."""
