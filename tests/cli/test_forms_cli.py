@@ -44,6 +44,7 @@ def lesson_of(folder: Path) -> str:
         (("lessons", "edit", "abcd", "--only", "valve", "--any-task", *WHERE, *BY), "--only"),
         (("lessons", "merge", "abcd", "--experience", "efgh", *WHERE, *BY), "--experience"),
         (("lessons", "merge", "abcd", "--undo", "--title", "Turn", *WHERE, *BY), "--undo"),
+        (("hook", "status", "--learn", "--stop"), "--stop"),
         (("export", "a.md", "b.md", *WHERE), "--sync"),
         (("export", "a.md", "--preview", *WHERE), "--preview"),
         (("export", "a.md", "--sync", "--all", *WHERE), "--sync"),

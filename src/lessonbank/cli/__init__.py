@@ -46,15 +46,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_GROUPS = (lessons, runs, history, keys, hook)
-_COMMANDS = (
-    *(demo, learn, retrieve, explain, lift, trial, reflect, recalls, review, proxy, serve, mcp, worker, install),
-    *(import_, export, backup, restore, salvage, purge, doctor),
-)
-for group in _GROUPS:
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
-for command in _COMMANDS:
-    app.command(command.__name__.removesuffix("_"))(command)
+_COMMANDS = {
+    "Learn and look": (demo, learn, retrieve, explain, lift, trial, reflect, recalls),
+    "Keep a bank": (import_, export, backup, restore, salvage, purge, doctor),
+    "Agents, machines and people": (install, mcp, proxy, serve, worker, review),
+}
+_GROUPS = {"Learn and look": (lessons, runs, history), "Agents, machines and people": (hook, keys)}
+for panel, commands in _COMMANDS.items():
+    for command in commands:
+        app.command(command.__name__.removesuffix("_"), rich_help_panel=panel)(command)
+for panel, groups in _GROUPS.items():
+    for group in groups:
+        app.add_typer(group.app, name=group.__name__.rpartition(".")[2], rich_help_panel=panel)
 
 
 def _print_version(wanted: bool) -> None:

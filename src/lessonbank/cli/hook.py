@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import _options as options
 from ._output import say, show_json, show_table
+
+if TYPE_CHECKING:
+    from lessonbank.hosts.sessions import Installed
 
 app = typer.Typer(help="The hooks of coding agents: their sessions, process and scopes.", no_args_is_help=True)
 
@@ -25,26 +29,37 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """List the banks that hooks use, with their resident process and the sessions that wait."""
-    from lessonbank.hosts.sessions import installed, learn_now
+    from lessonbank.hosts.sessions import installed
 
-    places = list(installed())
-    if learn:
-        reports = [learn_now(place) for place in places]
-        told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
-        words = "sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told)
-        show_json(told) if as_json else say(words)
+    if learn and stop:
+        raise typer.BadParameter("learn first, and stop with a second command", param_hint="--stop")
+    (_learn if learn else _stop if stop else _show)(list(installed()), as_json=as_json)
+
+
+def _learn(places: Sequence[Installed], *, as_json: bool) -> None:
+    from lessonbank.hosts.sessions import learn_now
+
+    reports = [learn_now(place) for place in places]
+    told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
+    if as_json:
+        show_json(told)
+    else:
+        say("sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told))
+
+
+def _stop(places: Sequence[Installed], *, as_json: bool) -> None:
+    ended = [(place.options["bank"], process) for place in places if (process := place.process(stop=True))]
+    if as_json:
+        show_json([{"bank": bank, "process": process} for bank, process in ended])
         return
-    if stop:
-        ended = [(place.options["bank"], process) for place in places if (process := place.process(stop=True))]
-        for bank, process in ended:
-            say(f"stopped: process {process} of {bank}")
-        return
-    _show_status([(one.options["bank"], one.process(), one.waiting(), one.problem()) for one in places], as_json)
+    for bank, process in ended:
+        say(f"stopped: process {process} of {bank}")
 
 
-def _show_status(found: list[tuple[str, int | None, int, str]], as_json: bool) -> None:
+def _show(places: Sequence[Installed], *, as_json: bool) -> None:
     from lessonbank.hosts.repositories import Repositories
 
+    found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in places]
     if as_json:
         show_json([dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found])
         return
