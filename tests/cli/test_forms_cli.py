@@ -49,6 +49,7 @@ def lesson_of(folder: Path) -> str:
         (("export", "a.md", "--preview", *WHERE), "--preview"),
         (("export", "a.md", "--sync", "--all", *WHERE), "--sync"),
         (("export", "a.md", "--sync", "--format", "jsonl", *WHERE), "--sync"),
+        (("backup", "mysql://host/x", "--bank", "bank.db"), "'mysql' is not a store of this release"),
         (("keys", "add", "--bank", "bank.db"), "NAME"),
         (("keys", "add", "shop", "--bank", "bank.db"), "--scope"),
         (("keys", "add", "shop", "--scope", "t", "--whole-bank", "--bank", "bank.db"), "--scope"),

@@ -48,7 +48,7 @@ def is_server(bank: str, /) -> bool:
 
 def is_database(bank: str, /) -> bool:
     """Whether `bank` is the address of a database."""
-    return "://" in bank and not is_server(bank)
+    return bank.startswith(("postgresql://", "postgres://"))
 
 
 def is_there(path: Path, /) -> bool:

@@ -37,7 +37,7 @@ def backup(
     From file to file: as it is now, while others may write to it; an earlier backup there is replaced. Into a database
     or out of one, into a new file: stop whoever writes to the bank first; after a failure, run it again: it goes on.
     """
-    if is_database(bank) or is_database(target):
+    if is_database(bank) or "://" in target:
         _copy(bank, target, as_json=as_json)
         return
     file = Path(target)
