@@ -27,6 +27,8 @@ LONG_FILES: dict[str, str] = {
 MAX_PUBLIC_NAMES = 30
 MAX_PARAMETERS = 10
 """Of `connect`: what belongs together goes into a settings object."""
+MAX_COMMANDS = 40
+"""Of the command line that do something, each command of a group and of another distribution counted once."""
 MAX_MODULES = 260
 MAX_FILE_BYTES = 1_000_000
 
@@ -323,6 +325,76 @@ def _loaded(root: Path, code: str) -> set[str]:
     if done.returncode:
         raise RuntimeError(f"{code!r} failed: {done.stderr}")
     return set(done.stdout.splitlines()[-1].split())
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+_LEAVES = """
+import json, typer
+from lessonbank.cli import app
+from lessonbank.cli.plugins import KNOWN
+
+def leaves(command, *path):
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        given = [o for p in command.params for o in (*p.opts, *p.secondary_opts)]
+        return {" ".join(path): [*given, "--help", "-h"]}
+    return {name: options for word, one in inner.items() for name, options in leaves(one, *path, word).items()}
+
+print(json.dumps({**leaves(typer.main.get_command(app)), **dict.fromkeys(KNOWN)}))
+"""
+_CALL = re.compile(r"(?:[`>(]|: |['\"])lessonbank ([a-z]+)\b(?: ([a-z]+)\b)?([^`<\n\"']*)")
+"""A command as a file names it: in a code span, an element, a string or a sentence that tells what to type."""
+_SPAN = r"`(?:lessonbank )?({groups}) ([a-z]+)\b([^`\n]*)`"
+"""A command of a group, in a code span, also without the program's name."""
+_TELLS_OLD_NAMES = ("CHANGELOG.md", "docs/guides/upgrading.md", "docs/decisions/0053-forty-commands.md")
+_TEXTS = (".md", ".py", ".html", ".yaml", ".yml", ".js", ".ipynb", ".txt", ".json", ".toml")
+
+
+def command_count(root: Path) -> list[str]:
+    """How many commands there are, beside how many a person can find their way in."""
+    names = _commands_of(root)
+    return [f"lessonbank has {len(names)} commands, at most {MAX_COMMANDS}"] if len(names) > MAX_COMMANDS else []
+
+
+def named_commands(root: Path) -> list[str]:
+    """Commands that a file names and that are not there, or not with these options."""
+    known = _commands_of(root)
+    groups = {name.partition(" ")[0] for name in known if " " in name}
+    span = re.compile(_SPAN.format(groups="|".join(sorted(groups))))
+    problems = list[str]()
+    for path in project_files(root):
+        name = _name(root, path)
+        if path.suffix not in _TEXTS or name in _TELLS_OLD_NAMES or name.startswith("tests/"):
+            continue
+        content = _read(path)
+        for found in (*_CALL.finditer(content), *span.finditer(content)):
+            if problem := _problem_of(found, known, groups):
+                line = content.count("\n", 0, found.start()) + 1
+                problems.append(f"{name}:{line}: {found[0].strip()!r}: {problem}")
+    return problems
+
+
+def _problem_of(found: re.Match[str], known: dict[str, list[str] | None], groups: set[str]) -> str:
+    first, second, rest = found[1], found[2] or "", found[3]
+    sure = found[0][0] in "`>"  # else a sentence may begin or go on like this
+    name = f"{first} {second}" if first in groups and second else first
+    if name not in known and name not in groups:
+        return f"there is no command {name!r}" if sure or first in groups else ""
+    options = known.get(name)
+    if options is None or not sure:
+        return ""
+    strange = [one for one in re.findall(r"(?<!\S)--[a-z][\w-]*", rest) if one not in options]
+    return f"{name} has no {', '.join(strange)}" if strange else ""
+
+
+def _commands_of(root: Path) -> dict[str, list[str] | None]:
+    """Every command with its options; those of a command of another distribution are not known."""
+    done = _tool(root, "-c", _LEAVES)
+    if done.returncode:
+        raise RuntimeError(f"the command line could not be read: {done.stderr}")
+    commands: dict[str, list[str] | None] = json.loads(done.stdout)
+    return commands
 
 
 # --- documents -------------------------------------------------------------------------------------------------------

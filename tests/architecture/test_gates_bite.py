@@ -236,6 +236,28 @@ def test_a_help_page_that_needs_numpy_is_caught(copy: Path) -> None:
 # --- documents -------------------------------------------------------------------------------------------------------
 
 
+def test_a_command_too_many_is_caught(copy: Path) -> None:
+    assert gates.command_count(copy) == []
+    plant(copy, "cli/__init__.py", '\n\n@app.command()\ndef more() -> None:\n    """One more."""\n')
+    check(gates.command_count, copy, "41 commands", "at most 40")
+
+
+def test_a_command_that_a_file_names_and_nobody_has_is_caught(copy: Path) -> None:
+    (copy / "docs").mkdir()
+    lines = ("`lessonbank forget-it ID`", "`lessonbank retrieve TASK --loud`", "see `lessons proposals`", "`runs list`")
+    (copy / "docs" / "page.md").write_text("\n".join(lines), encoding="utf-8")
+    plant(copy, "errors.py", '\n\nHINT = "call it again: lessonbank lessons forget ID"\n')
+    problems = gates.named_commands(copy)
+    assert len(problems) == 4, problems
+    for words in (
+        ("docs/page.md:1", "'forget'"),
+        ("docs/page.md:2", "retrieve has no --loud"),
+        ("docs/page.md:3", "'lessons proposals'"),
+        ("lessonbank/errors.py", "'lessons forget'"),
+    ):
+        assert one_that_names(problems, *words), problems
+
+
 def test_a_decision_record_without_its_parts_is_caught(tmp_path: Path) -> None:
     records = tmp_path / "docs" / "decisions"
     records.mkdir(parents=True)

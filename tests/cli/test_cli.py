@@ -143,7 +143,7 @@ def test_lessons_lists_lessons_and_shows_one_with_its_provenance(learned: Path) 
     base: Sequence[object] = ("lessons", "list", "--bank", "bank.db", "--scope", "t")
     listed = json.loads(lessonbank_cli(*base, "--json", cwd=learned.parent).stdout)
     assert {i["kind"] for i in listed} == {"strategy", "guardrail"}
-    whole = lessonbank_cli("lessons", "show", listed[0]["id"][1:], *base[2:], cwd=learned.parent)
+    whole = lessonbank_cli("explain", listed[0]["id"][1:], *base[2:], cwd=learned.parent)
     assert "extractive" in whole.stdout
     assert "ground_truth" in whole.stdout
 
@@ -218,7 +218,7 @@ def test_doctor_embeds_again_after_a_change_of_embedder(learned: Path) -> None:
             marks=pytest.mark.full,
         ),
         pytest.param(
-            ("lessons", "show", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]", marks=pytest.mark.full
+            ("explain", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]", marks=pytest.mark.full
         ),
         (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file 'missing.jsonl'"),
         pytest.param(

@@ -346,10 +346,10 @@ def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
 
 
 def test_formats_lists_every_format_there_is(tmp_path: Path) -> None:
-    told = lessonbank_cli("formats", cwd=tmp_path)
+    told = lessonbank_cli("learn", "--formats", cwd=tmp_path)
     assert told.returncode == 0
     assert all(name in told.stdout for name, _ in importers.FORMATS)
-    as_json = lessonbank_cli("formats", "--json", cwd=tmp_path)
+    as_json = lessonbank_cli("learn", "--formats", "--json", cwd=tmp_path)
     assert json.loads(as_json.stdout) == [{"name": name, "what": what} for name, what in importers.FORMATS]
 
 

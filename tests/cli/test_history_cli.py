@@ -1,9 +1,10 @@
-"""`history`, `diff`, `rollback` and `bisect`, as a user runs them."""
+"""`history list`, `diff` and `rollback`, as a user runs them."""
 
 from __future__ import annotations
 
 import json
 import math
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.cli.history import first_failing
+from lessonbank.cli._bisect import first_failing
 from lessonbank.errors import UsageError
 
 pytestmark = pytest.mark.full
@@ -83,17 +84,19 @@ def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
         (("history", "rollback", "99", "--reason", "x", *BY), 1, "no change 99"),
         (("history", "rollback", "yesterday", "--reason", "x", *BY), 2, "no moment"),
         (("history", "diff", "1", "2026-01-01"), 2, "time zone"),
-        (("history", "bisect", "--good", "5", "--bad", "5", "true"), 2, "before --bad"),
-        (("history", "bisect", "--good", "0", "--bad", "99", "true"), 1, "no change 99"),
-        (("history", "bisect", "--good", "0", "--bad", "8", "no-such-command-here"), 2, "cannot be run"),
-        (("history", "bisect", "--good", "0", "--bad", "8", sys.executable, "-c", "pass"), 2, "passes after change 8"),
+        (("history", "diff"), 2, "two moments"),
+        (("history", "diff", "0", "1", "--other-bank", "bank.db"), 2, "leave out A, B and --check"),
+        (("history", "diff", "5", "5", "--check", "true"), 2, "the smaller one first"),
+        (("history", "diff", "0", "2026-01-01", "--check", "true"), 2, "numbers of changes"),
+        (("history", "diff", "0", "99", "--check", "true"), 1, "no change 99"),
+        (("history", "diff", "0", "8", "--check", "no-such-command-here"), 2, "cannot be run"),
+        (("history", "diff", "0", "8", "--check", "'"), 2, "cannot be read"),
+        (("history", "diff", "0", "8", "--check", " "), 2, "the check is empty"),
+        (("history", "diff", "0", "8", "--check", f"{sys.executable} -c pass"), 2, "passes after change 8"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(folder: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
-    options = ("--bank", "bank.db", "--scope", "t")
-    split = words.index("--bad") + 2 if "--bad" in words else len(words)
-    command = [*words[:split], *options, "--", *words[split:]] if split < len(words) else [*words, *options]
-    done = lessonbank_cli(*command, cwd=folder)
+    done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=folder)
     assert done.returncode == code, done.stderr
     assert sentence in " ".join(done.stderr.split())
 
@@ -143,10 +146,8 @@ def test_bisect_stays_within_its_bound_wherever_the_culprit_is(good: int, data: 
 
 
 def bisect(folder: Path, *check: str, good: int = 0, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    between = ("--good", good, "--bad", 8)
-    return lessonbank_cli(
-        "history", "bisect", "--bank", "bank.db", "--scope", "t", *between, *options, "--", *check, cwd=folder
-    )
+    words = ("history", "diff", good, 8, "--check", shlex.join(check), *options)
+    return lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=folder)
 
 
 @pytest.mark.full

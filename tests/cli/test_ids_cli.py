@@ -38,18 +38,17 @@ def told(folder: Path, *words: object) -> str:
 
 def test_every_table_fits_80_columns_and_its_short_ids_are_accepted(folder: Path) -> None:
     tables = {
-        ("lessons", "show"): told(folder, "lessons", "list"),
-        ("runs", "show"): told(folder, "runs", "list"),
-        ("recalls", "show"): told(folder, "recalls", "list"),
-        ("explain",): told(folder, "recalls", "list"),
+        "lessons": told(folder, "lessons", "list"),
+        "runs": told(folder, "runs", "list"),
+        "recalls": told(folder, "recalls"),
     }
-    for command, table in tables.items():
+    for table in tables.values():
         rows = table.splitlines()[2:]
         assert len([row for row in rows if not row.startswith(" ")]) == 3, table
         for row in rows:
             if not row.startswith(" "):
                 assert len(row.split()[0]) == 8
-                assert "parcel" in told(folder, *command, row.split()[0])
+                assert "parcel" in told(folder, "explain", row.split()[0])
     history = told(folder, "history", "list")
     assert all(len(line) <= 80 for table in [*tables.values(), history] for line in table.splitlines())
 
@@ -62,27 +61,30 @@ def test_the_beginning_or_the_end_of_an_id_is_enough_for_every_command_on_a_less
         for command, given in (
             ("retire", first.id[-8:]),
             ("restore", begins),
-            ("quarantine", first.id[-4:]),
+            ("retire --quarantine", first.id[-4:]),
             ("approve", first.id),
         ):
-            told(folder, "lessons", command, given, *BY)
+            told(folder, "lessons", *command.split(), given, *BY)
         assert {entry.writer for entry in bank.history.list(after=6)} == {"Ana"}
         assert bank.lessons.get(first.id).state == "active"
 
 
 def test_an_ambiguous_id_is_an_error_that_names_the_candidates(folder: Path) -> None:
-    done = lessonbank_cli("runs", "show", "run-num", *WHERE, cwd=folder)
-    assert done.returncode == 2
-    assert "'run-num' names 3 runs: give more characters of one of" in done.stderr
-    assert all(f"run-number-{n} (Ship parcel {n} abroad)" in done.stderr for n in range(3))
-    assert "run-number-1" in told(folder, "runs", "show", "run-number-1")
+    for what, command, name in (("run", ("runs", "correct"), ""), ("record", ("explain",), "run: ")):
+        rest = () if what == "record" else ("failure", "--by", "Ana")
+        done = lessonbank_cli(*command, "run-num", *rest, *WHERE, cwd=folder)
+        assert done.returncode == 2
+        assert f"'run-num' names 3 {what}s: give more characters of one of" in done.stderr
+        assert all(f"run-number-{n} ({name}Ship parcel {n} abroad)" in done.stderr for n in range(3))
+    assert "run-number-1" in told(folder, "explain", "run-number-1")
 
 
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("lessons", "show", "abc"), 2, "'abc' is too short for an id: give at least 4 characters"),
-        (("recalls", "show", "nothing"), 1, "there is no recall 'nothing' in this scope [not_found]"),
+        (("explain", "abc"), 2, "'abc' is too short for an id: give at least 4 characters"),
+        (("explain", "nothing"), 1, "there is no record 'nothing' in this scope [not_found]"),
+        (("explain", "f" * 32), 1, "[not_found]"),
         (("lessons", "retire", "f" * 32, *BY), 1, "[not_found]"),
     ],
 )
@@ -95,18 +97,18 @@ def test_an_id_that_names_nothing_is_one_sentence(
 
 
 def test_lists_go_on_after_the_short_id_that_they_end_with(folder: Path) -> None:
-    for what in ("lessons", "runs", "recalls"):
-        done = lessonbank_cli(what, "list", "--limit", 2, *WHERE, cwd=folder)
+    for what in (("lessons", "list"), ("runs", "list"), ("recalls",)):
+        done = lessonbank_cli(*what, "--limit", 2, *WHERE, cwd=folder)
         after = done.stderr.partition("--after ")[2].split()[0]
-        rest = json.loads(told(folder, what, "list", "--after", after, "--json"))
+        rest = json.loads(told(folder, *what, "--after", after, "--json"))
         assert len(rest) == 1
 
 
 def test_recalls_of_a_lesson_say_who_was_shown_it(folder: Path) -> None:
     lesson = json.loads(told(folder, "lessons", "list", "--json"))[-1]["id"]
-    shown = json.loads(told(folder, "recalls", "list", "--lesson", lesson[-8:], "--json"))
+    shown = json.loads(told(folder, "recalls", "--lesson", lesson[-8:], "--json"))
     assert [recall["task"] for recall in shown] == ["Ship parcel 2 abroad", "Ship parcel 1 abroad"]
-    whole = told(folder, "recalls", "show", shown[0]["id"][-8:])
+    whole = told(folder, "explain", shown[0]["id"][-8:])
     assert "<<<lessons" in whole
     assert lesson[-8:] in whole
 

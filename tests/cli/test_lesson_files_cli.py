@@ -1,4 +1,4 @@
-"""`export --format`, `import`, `sync` and `lessons proposals`, as a user runs them."""
+"""`export --format`, `export --sync`, `import` and `lessons list --proposals`, as a user runs them."""
 
 from __future__ import annotations
 
@@ -40,34 +40,35 @@ def test_a_file_goes_out_and_an_edit_comes_in_and_is_decided(place: Path) -> Non
     change(file)
     assert "import it first, or sync it [usage]" in run(place, "export", "CLAUDE.md", "--format", "claude-md", code=2)
     assert "1 new record in t" in run(place, "import", "CLAUDE.md")
-    table = run(place, "lessons", "proposals").splitlines()
+    table = run(place, "lessons", "list", "--proposals").splitlines()
     assert table[0].strip() == "1 proposal in t"
     row = table[2].split()
     assert row[1:3] == ["approve:", "edit"]
     assert "read in CLAUDE.md" in table[2]
     assert "quarantined, edit proposed" in run(place, "lessons", "list")
     run(place, "lessons", "approve", row[0], "--by", "Ana")
-    assert "reason politely" in run(place, "lessons", "show", row[3])
+    assert "reason politely" in run(place, "explain", row[3])
     assert json.loads(run(place, "export", "CLAUDE.md", "--format", "claude-md", "--json"))["lessons"] == 2
     assert "reason politely" in file.read_text()
 
 
-def test_sync_shows_first_and_writes_only_when_told(place: Path) -> None:
-    said = run(place, "sync", "AGENTS.md")
+def test_a_preview_of_a_sync_writes_nothing(place: Path) -> None:
+    said = run(place, "export", "AGENTS.md", "--sync", "--preview")
     assert "2 lessons, would change" in said
     assert "+- **Look at the order first**" in said
-    assert "nothing was changed: --yes does this" in said
+    assert "nothing was changed: leave --preview out to do this" in said
     assert not (place / "AGENTS.md").exists()
-    run(place, "sync", "AGENTS.md", "CLAUDE.md", "--yes")
+    run(place, "export", "AGENTS.md", "CLAUDE.md", "--sync")
     change(place / "AGENTS.md")
-    assert "would be proposed: edit 'Ask for the reason first'" in run(place, "sync", "AGENTS.md", "CLAUDE.md")
-    assert json.loads(run(place, "lessons", "proposals", "--json")) == []
-    said = run(place, "sync", "AGENTS.md", "CLAUDE.md", "--yes")
+    said = run(place, "export", "AGENTS.md", "CLAUDE.md", "--sync", "--preview")
+    assert "would be proposed: edit 'Ask for the reason first'" in said
+    assert json.loads(run(place, "lessons", "list", "--proposals", "--json")) == []
+    said = run(place, "export", "AGENTS.md", "CLAUDE.md", "--sync")
     assert "proposed: edit 'Ask for the reason first'" in said
     assert "CLAUDE.md': 2 lessons, as it was" in said
-    told = json.loads(run(place, "sync", "AGENTS.md", "--json"))
+    told = json.loads(run(place, "export", "AGENTS.md", "--sync", "--preview", "--json"))
     assert [(one["lessons"], one["proposals"]) for one in told] == [(2, [])]
-    (proposal,) = json.loads(run(place, "lessons", "proposals", "--json"))
+    (proposal,) = json.loads(run(place, "lessons", "list", "--proposals", "--json"))
     assert (proposal["change"], proposal["origin"]) == ("edit", "file")
 
 
@@ -80,13 +81,13 @@ def test_a_folder_of_skills_goes_out_and_in(place: Path) -> None:
 
 def test_what_is_wrong_is_one_sentence(place: Path) -> None:
     (place / "CLAUDE.md").write_text("<!-- lessonbank:begin -->\n")
-    for words in (("import", "CLAUDE.md"), ("sync", "CLAUDE.md", "--yes")):
+    for words in (("import", "CLAUDE.md"), ("export", "CLAUDE.md", "--sync")):
         said = run(place, *words, code=2)
         assert said.count("\n") == 1
         assert "[format]" in said
     assert "there is no file" in run(place, "import", "nothing.md", code=2)
-    assert "tells no format" in run(place, "sync", "x.txt", code=2)
+    assert "tells no format" in run(place, "export", "x.txt", "--sync", code=2)
     (place / "AGENTS.md").write_text(
         "<!-- lessonbank:begin -->\n\n\x1b[2J\n\n- \x1b]0;x\x07evil, truly evil\n<!-- lessonbank:end -->"
     )
-    assert "\x1b" not in run(place, "sync", "AGENTS.md")
+    assert "\x1b" not in run(place, "export", "AGENTS.md", "--sync", "--preview")

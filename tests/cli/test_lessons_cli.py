@@ -165,7 +165,7 @@ def test_without_an_editor_that_works_the_options_are_named(tmp_path: Path, name
 def test_lessons_are_found_by_state_kind_writer_and_words(tmp_path: Path) -> None:
     first = json_of(tmp_path, "lessons", "add", *WORDS)["id"]
     other = json_of(tmp_path, "lessons", "add", *WORDS[2:], "--title", "Call first", "--kind", "guardrail")["id"]
-    lessonbank_cli("lessons", "quarantine", other, *WHERE, "--reason", "unclear", cwd=tmp_path)
+    lessonbank_cli("lessons", "retire", other, "--quarantine", *WHERE, "--reason", "unclear", cwd=tmp_path)
 
     def ids(*words: str) -> list[str]:
         done = lessonbank_cli("lessons", *words, *WHERE[:4], "--json", cwd=tmp_path)
@@ -174,7 +174,7 @@ def test_lessons_are_found_by_state_kind_writer_and_words(tmp_path: Path) -> Non
     assert ids("list", "--state", "quarantined") == ids("list", "--kind", "guardrail") == [other]
     assert ids("list", "--writer", "Ana") == [other, first]
     assert ids("list", "--writer", "Bo") == []
-    assert ids("search", "call") == [other]
+    assert ids("list", "--text", "call") == [other]
 
 
 @pytest.mark.full
@@ -203,11 +203,12 @@ def test_a_lesson_that_came_again_is_shown_with_its_runs_and_split_off(tmp_path:
         (lesson,) = bank.lessons.list()
         (again,) = bank.lessons.repeats(lesson.id)
     where = ("--bank", "bank.db", "--scope", "t")
-    shown = lessonbank_cli("lessons", "show", lesson.id, *where, cwd=tmp_path).stdout
+    shown = lessonbank_cli("explain", lesson.id, *where, cwd=tmp_path).stdout
     assert "It came again once" in shown and again.experience_id[-8:] in shown
-    data = json.loads(lessonbank_cli("lessons", "show", lesson.id, *where, "--json", cwd=tmp_path).stdout)
+    data = json.loads(lessonbank_cli("explain", lesson.id, *where, "--json", cwd=tmp_path).stdout)
     assert [one["task"] for one in data["repeats"]] == ["open the big valve"]
-    split = ("lessons", "split", lesson.id, again.experience_id[-8:], *where, "--by", "Ana", "--reason", "it is not")
+    taught = ("--undo", "--experience", again.experience_id[-8:])
+    split = ("lessons", "merge", lesson.id, *taught, *where, "--by", "Ana", "--reason", "it is not")
     assert lessonbank_cli(*split, cwd=tmp_path).stdout.startswith("split off: ")
     assert lessonbank_cli(*split, cwd=tmp_path).returncode != 0
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
@@ -223,7 +224,7 @@ def test_two_lessons_are_merged_from_the_terminal_and_unmerged(tmp_path: Path) -
     assert (merged["title"], merged["description"]) == ("Say it", first["description"])
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
         assert [lesson.id for lesson in bank.lessons.list()] == [merged["id"]]
-    done = lessonbank_cli("lessons", "unmerge", merged["id"], *WHERE, "--reason", "they differ", cwd=tmp_path)
+    done = lessonbank_cli("lessons", "merge", merged["id"], "--undo", *WHERE, "--reason", "they differ", cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith("shown again: ")
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
         assert {lesson.id for lesson in bank.lessons.list()} == {first["id"], other["id"]}

@@ -138,7 +138,7 @@ def test_a_recall_is_explained(folder: Path, made: tuple[bytes, str]) -> None:
 
 def test_an_explanation_as_json_is_the_record(folder: Path, made: tuple[bytes, str]) -> None:
     done = lessonbank_cli("explain", made[1], *WHERE, "--json", cwd=folder)
-    told = Explanation.model_validate_json(done.stdout)
+    told = Explanation.model_validate(json.loads(done.stdout)["explanation"])
     assert (told.recall_id, told.control, told.outcome) == (made[1], True, "failure")
 
 

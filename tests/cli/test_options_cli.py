@@ -146,12 +146,13 @@ def test_two_banks_are_compared_lesson_by_lesson(folder: Path) -> None:
         bank.lessons.add(title="Ask first", content="Ask the owner first.", task="open the valve", by="Ana")
         bank.admin.backup(folder / "other.db")
         bank.lessons.add(title="Wear gloves", content="Wear gloves.", task="open the valve", by="Ana")
-    assert "no difference" in lessonbank_cli("diff", "bank.db", "bank.db", "--scope", "t", cwd=folder).stdout
+    compare = ("history", "diff", "--bank", "bank.db", "--scope", "t", "--other-bank")
+    assert "no difference" in lessonbank_cli(*compare, "bank.db", cwd=folder).stdout
     with lessonbank.connect(folder / "other.db", scope="t") as other:
         asked = other.lessons.search("Ask first")[0]
         other.lessons.edit(asked.id, content="Ask the shift leader first.", by="Bo")
         other.lessons.add(title="Close it", content="Close it again.", task="open the valve", by="Bo")
-    done = lessonbank_cli("diff", "bank.db", "other.db", "--scope", "t", cwd=folder, COLUMNS="80")
+    done = lessonbank_cli(*compare, "other.db", cwd=folder, COLUMNS="80")
     rows = done.stdout.splitlines()[2:]
     assert [row.split(asked.id[-8:])[0].split("  ")[0] for row in rows] == [
         "only in A",
@@ -159,5 +160,5 @@ def test_two_banks_are_compared_lesson_by_lesson(folder: Path) -> None:
         "changed: content",
     ]
     assert ["Wear gloves" in rows[0], "Close it" in rows[1], asked.id[-8:] in rows[2]] == [True] * 3
-    told = json.loads(lessonbank_cli("diff", "bank.db", "other.db", "--scope", "t", "--json", cwd=folder).stdout)
+    told = json.loads(lessonbank_cli(*compare, "other.db", "--json", cwd=folder).stdout)
     assert [len(told[name]) for name in ("only_in_a", "only_in_b", "changed")] == [1, 1, 1]

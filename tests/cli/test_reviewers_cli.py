@@ -36,13 +36,9 @@ def ids(tmp_path: Path) -> dict[str, str]:
 
 
 FREE = {
-    "hook scope",
-    "hook share",
-    *("demo", "learn", "formats", "retrieve", "explain", "lift", "trial", "reflect", "proxy", "review", "serve"),
-    *("install", "uninstall", "diff", "export", "sync", "backup", "salvage", "migrate", "mcp", "worker"),
-    *("lessons list", "lessons search", "lessons proposals", "lessons show", "runs list", "runs show", "runs pending"),
-    *("runs retry", "runs audit", "recalls list", "recalls show", "history list", "history diff", "history bisect"),
-    *("writers list", "reviewers list", "keys list", "hook learn", "hook status", "hook stop"),
+    *("demo", "learn", "retrieve", "explain", "lift", "trial", "reflect", "recalls", "review", "proxy", "serve"),
+    *("mcp", "worker", "install", "export", "backup", "salvage", "lessons list", "runs list", "runs audit"),
+    *("history list", "history diff", "keys list", "hook status", "hook scope"),
 }
 """Commands that ask for no key: they show nothing that was hidden, erase nothing and hand out no key."""
 
@@ -66,8 +62,8 @@ def apart(ids: dict[str, str]) -> list[tuple[str, ...]]:
     text = ("--title", "Kick", "--content", "Kick the valve.")
     return [
         ("lessons", "merge", ids["oil"], ids["drawn"], *text, *WHERE, *ANA),
-        ("lessons", "unmerge", ids["drawn"], *WHERE, *ANA, *WHY),
-        ("lessons", "split", ids["drawn"], "none", *WHERE, *ANA, *WHY),
+        ("lessons", "merge", ids["drawn"], "--undo", *WHERE, *ANA, *WHY),
+        ("lessons", "merge", ids["drawn"], "--undo", "--experience", "none", *WHERE, *ANA, *WHY),
     ]
 
 
@@ -76,21 +72,21 @@ def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
     return [
         ("lessons", "approve", ids["drawn"], *WHERE, *ANA),
         ("lessons", "edit", ids["oil"], "--content", "Oil it twice.", *WHERE, *ANA),
-        ("lessons", "narrow", ids["oil"], "--to", "valve", *WHERE, *ANA),
+        ("lessons", "edit", ids["oil"], "--only", "valve", *WHERE, *ANA),
         ("lessons", "add", *text, *WHERE, *ANA),
         ("lessons", "retire", ids["oil"], *WHERE, *ANA, *WHY),
         ("lessons", "restore", ids["oil"], *WHERE, *ANA, *WHY),
-        ("lessons", "quarantine", ids["oil"], *WHERE, *ANA, *WHY),
+        ("lessons", "retire", ids["oil"], "--quarantine", *WHERE, *ANA, *WHY),
         ("runs", "correct", "run-0001", "success", *WHERE, *ANA),
         ("history", "rollback", "1", *WHERE, *ANA, *WHY),
         ("import", "export.jsonl", *WHERE, *ANA),
         ("purge", "--lesson", ids["oil"], "--yes", *WHERE, *ANA, *WHY),
-        ("writers", "add", "u-17", *WHERE[:2], *ANA),
-        ("writers", "remove", "u-17", *WHERE[:2], *ANA),
-        ("reviewers", "add", "Bob", *WHERE[:2], *ANA),
-        ("reviewers", "remove", "Bob", *WHERE[:2], *ANA),
+        ("keys", "add", "u-17", "--kind", "writer", *WHERE[:2], *ANA),
+        ("keys", "remove", "u-17", "--kind", "writer", *WHERE[:2], *ANA),
+        ("keys", "add", "Bob", "--kind", "reviewer", *WHERE[:2], *ANA),
+        ("keys", "remove", "Bob", "--kind", "reviewer", *WHERE[:2], *ANA),
         ("keys", "add", "agent", "--scope", "t", *WHERE[:2], *ANA),
-        ("keys", "rotate", ids["key"], *WHERE[:2], *ANA),
+        ("keys", "add", "--replaces", ids["key"], *WHERE[:2], *ANA),
         ("keys", "remove", ids["key"], *WHERE[:2], *ANA),
         ("doctor", "--reindex", *WHERE[:2], *ANA),
         ("doctor", "--rebuild", *WHERE[:2], *ANA),
@@ -99,7 +95,7 @@ def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
 
 
 def test_every_such_command_wants_the_key_and_takes_it_from_a_file(tmp_path: Path, ids: dict[str, str]) -> None:
-    added = lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", "--json", cwd=tmp_path)
+    added = lessonbank_cli("keys", "add", "Ana", "--kind", "reviewer", "--bank", "bank.db", "--json", cwd=tmp_path)
     key = json.loads(added.stdout)["key"]
     (tmp_path / "key").write_text(f"{key}\n")
     (tmp_path / "wrong").write_text("0" * 43)
@@ -121,27 +117,27 @@ def test_without_a_reviewer_the_commands_and_doctor_say_that_nothing_is_protecte
 ) -> None:
     warning = "not protected from an agent on this machine"
     assert warning in lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path).stdout
-    assert warning in lessonbank_cli("reviewers", "list", "--bank", "bank.db", cwd=tmp_path).stdout
+    assert warning in lessonbank_cli("keys", "list", "--bank", "bank.db", cwd=tmp_path).stdout
     approved = lessonbank_cli("lessons", "approve", ids["drawn"], *WHERE, *ANA, cwd=tmp_path)
     assert (approved.returncode, warning in approved.stderr) == (0, True)
-    assert lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", cwd=tmp_path).stdout.strip()
+    assert lessonbank_cli("keys", "add", "Ana", "--kind", "reviewer", "--bank", "bank.db", cwd=tmp_path).stdout.strip()
     told = json.loads(lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=tmp_path).stdout)
     assert told["reviewers"] == ["ana"]
-    assert json.loads(lessonbank_cli("reviewers", "list", "--bank", "bank.db", "--json", cwd=tmp_path).stdout) == [
-        "ana"
-    ]
-    quick = lessonbank_cli("lessons", "narrow", ids["drawn"], "--to", "valve", *WHERE, "--by", "Bob", cwd=tmp_path)
+    listed = lessonbank_cli("keys", "list", "--kind", "reviewer", "--bank", "bank.db", "--json", cwd=tmp_path)
+    assert json.loads(listed.stdout) == [{"kind": "reviewer", "name": "ana"}]
+    quick = lessonbank_cli("lessons", "edit", ids["drawn"], "--only", "valve", *WHERE, "--by", "Bob", cwd=tmp_path)
     assert "[not_allowed]" in quick.stderr
 
 
 def test_a_lesson_that_nobody_vouched_for_is_hidden_without_a_key(tmp_path: Path, ids: dict[str, str]) -> None:
-    lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", cwd=tmp_path)
-    for what in ("quarantine", "retire"):
-        assert lessonbank_cli("lessons", what, ids["drawn"], *WHERE, "--by", "Bob", *WHY, cwd=tmp_path).returncode == 0
+    lessonbank_cli("keys", "add", "Ana", "--kind", "reviewer", "--bank", "bank.db", cwd=tmp_path)
+    for how in (["--quarantine"], []):
+        words = ("lessons", "retire", ids["drawn"], *how, *WHERE, "--by", "Bob", *WHY)
+        assert lessonbank_cli(*words, cwd=tmp_path).returncode == 0
 
 
 def test_at_a_terminal_the_key_is_asked_for_and_not_shown(tmp_path: Path, ids: dict[str, str]) -> None:
-    key = lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", cwd=tmp_path).stdout.strip()
+    key = lessonbank_cli("keys", "add", "Ana", "--kind", "reviewer", "--bank", "bank.db", cwd=tmp_path).stdout.strip()
     ours, theirs = pty.openpty()
     command = [*COMMAND, "lessons", "approve", ids["drawn"], *WHERE, *ANA]
     streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}

@@ -1,4 +1,4 @@
-"""`writers` gives keys; `lessons` and `doctor` name what a person is asked to retire."""
+"""`keys` gives keys to writers; `lessons` and `doctor` name what a person is asked to retire."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="
 
 def test_a_key_is_printed_once_and_can_be_ended(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
-        made = lessonbank_cli("writers", "add", "u-17", "--bank", "bank.db", cwd=tmp_path)
+        made = lessonbank_cli("keys", "add", "u-17", "--kind", "writer", "--bank", "bank.db", cwd=tmp_path)
         bank.scoped(writer="u-17", key=made.stdout.strip()).learn(RUN, outcome="failure")
-        listed = lessonbank_cli("writers", "list", "--bank", "bank.db", "--json", cwd=tmp_path)
-        assert json.loads(listed.stdout) == ["u-17"]
-        assert lessonbank_cli("writers", "remove", "u-17", "--bank", "bank.db", cwd=tmp_path).returncode == 0
-        again = lessonbank_cli("writers", "remove", "u-17", "--bank", "bank.db", cwd=tmp_path)
+        listed = lessonbank_cli("keys", "list", "--bank", "bank.db", "--json", cwd=tmp_path)
+        assert json.loads(listed.stdout) == [{"kind": "writer", "name": "u-17"}]
+        remove = ("keys", "remove", "u-17", "--kind", "writer", "--bank", "bank.db")
+        assert lessonbank_cli(*remove, cwd=tmp_path).returncode == 0
+        again = lessonbank_cli(*remove, cwd=tmp_path)
         assert (again.returncode, "no writer 'u-17' has a key" in again.stderr) == (2, True)
 
 
@@ -57,8 +58,7 @@ def test_a_writer_whose_lessons_are_withheld_and_measured_is_named(tmp_path: Pat
         recall = bank.retrieve("open the valve")
         (gone,) = recall.withheld
     name = f"written by {gone.title.removeprefix('Ask ')}"
-    assert f"as a group: {name}" in lessonbank_cli("recalls", "show", recall.id, *where, cwd=tmp_path).stdout
-    assert name in lessonbank_cli("explain", recall.id, *where, cwd=tmp_path).stdout
+    assert f"as a group: source '{name}'" in lessonbank_cli("explain", recall.id, *where, cwd=tmp_path).stdout
     assert name in lessonbank_cli("lift", *where, cwd=tmp_path).stdout
 
 
@@ -67,14 +67,14 @@ def test_what_is_proposed_for_retirement_is_named(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         lesson = bank.learn(RUN, outcome="failure").lessons[0]
         bank.lessons.approve(lesson.id, by="Ana")
-        assert json.loads(lessonbank_cli("lessons", "proposals", *where, "--json", cwd=tmp_path).stdout) == []
+        assert json.loads(lessonbank_cli("lessons", "list", "--proposals", *where, "--json", cwd=tmp_path).stdout) == []
         why = "success -30.0 points [-45, -12], shown 90 times"
         anyio.run(bank.aio.store.set_setting, REVIEW.of("t"), ReviewSnapshot(proposed={lesson.id: (1000, why)}).text())
-    assert why in lessonbank_cli("lessons", "proposals", *where, cwd=tmp_path).stdout
+    assert why in lessonbank_cli("lessons", "list", "--proposals", *where, cwd=tmp_path).stdout
     assert "active, retirement proposed" in lessonbank_cli("lessons", "list", *where, cwd=tmp_path).stdout
     assert why in lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path).stdout
     (told,) = json.loads(lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=tmp_path).stdout)["proposals"]["t"]
     assert (told["lesson"]["id"], told["reason"]) == (lesson.id, why)
     reason = ("--by", "Ana", "--reason", "the evidence")
     assert lessonbank_cli("lessons", "retire", lesson.id, *where, *reason, cwd=tmp_path).returncode == 0
-    assert json.loads(lessonbank_cli("lessons", "proposals", *where, "--json", cwd=tmp_path).stdout) == []
+    assert json.loads(lessonbank_cli("lessons", "list", "--proposals", *where, "--json", cwd=tmp_path).stdout) == []

@@ -297,7 +297,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "to be expected +10.0 points evidence (e-value) 55.0 named by the agent 7 times",
         "evidence (e-value) 1e+09",
         "● no evidence yet (about 90 more recalls), quarantined",
-        f"to see all of them lessonbank recalls list --bank BANK --scope acme/support --lesson {1:032x}",
+        f"to see all of them lessonbank recalls --bank BANK --scope acme/support --lesson {1:032x}",
         "memory as a whole 7.0% 6.0% may be chance",
         "What to do next Nothing. Keep going.",
         PROMISE,

@@ -46,7 +46,7 @@ def main(host: str, program: str, folder: Path) -> None:
         session("a broken bank")
         _without_programs(stage.home)
         session("a missing file")
-        stage.lessonbank("hook", "stop")
+        stage.lessonbank("hook", "status", "--stop")
     finally:
         (folder / "result.json").write_text(json.dumps(result))
 
@@ -58,7 +58,7 @@ def _key(home: Path) -> str:
 
 
 def _without_programs(home: Path) -> None:
-    """As after the removal of lessonbank without `uninstall`."""
+    """As after the removal of lessonbank without `install --remove`."""
     for path, text in _written(home):
         path.write_text(text.replace("hooks/client.py", "hooks/gone.py").replace("lessonbank.cli", "lessonbank.gone"))
 

@@ -30,7 +30,7 @@ def main(host: str, program: str, folder: Path) -> None:
                 told = {"task": f"{PROMPT} {number}", "title": f"Lesson {number}", "content": f"{number} {content}"}
                 bank.lessons.add(**told, by="Ana")
         result["session"], _ = repeated(lambda: stage.session(PROMPT, {"text": "Done."}), until=shows_lessons)
-        stage.lessonbank("hook", "stop")
+        stage.lessonbank("hook", "status", "--stop")
     finally:
         (folder / "result.json").write_text(json.dumps(result))
 

@@ -58,7 +58,7 @@ def main(host: str, program: str, folder: Path) -> None:
         result["session"], result["runs"] = repeated(lambda: stage.session(TASK, *turns), until=recorded)
         for run in result["runs"]:  # nobody judges here: a person says how it ended, and that settles the recall
             stage.lessonbank("runs", "correct", run["trajectory"]["id"], "success", *place, "--by", "Ana")
-        result["recalls"] = json.loads(stage.lessonbank("recalls", "list", *place, "--settled", "--json"))
+        result["recalls"] = json.loads(stage.lessonbank("recalls", *place, "--settled", "--json"))
     finally:
         (folder / "result.json").write_text(json.dumps(result))
 

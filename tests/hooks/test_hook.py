@@ -127,7 +127,7 @@ def test_a_second_folder_with_the_same_address_is_asked_about_once_and_gets_noth
     told = {**prompt(SHIP), "cwd": str(tmp_path / "archive")}
     first = hooks(told)
     assert "Of a client." not in first
-    assert "lessonbank hook share" in line(first)
+    assert "lessonbank hook scope --share" in line(first)
     assert hooks({**told, "session_id": "another"}) == ""
     Repositories().share(str(tmp_path / "archive"))
     assert "Of a client." in context(hooks({**told, "session_id": "third"}))

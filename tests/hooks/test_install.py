@@ -1,4 +1,4 @@
-"""`install` and `uninstall`: our entries and nothing else, byte for byte, and a broken file is not touched."""
+"""`install` and `install --remove`: our entries and nothing else, byte for byte, and a broken file is not touched."""
 
 from __future__ import annotations
 
@@ -87,9 +87,26 @@ def test_what_was_there_before_is_there_again_byte_for_byte(tmp_path: Path, run:
     again = run("install", host, "--bank", "bank.db")
     assert "wrote" not in again.stdout
     assert files(tmp_path) == installed
-    assert run("uninstall", host).returncode == 0
+    assert run("install", host, "--remove").returncode == 0
     assert files(tmp_path) == before
-    assert "nothing of lessonbank" in run("uninstall", host).stdout
+    assert "nothing of lessonbank" in run("install", host, "--remove").stdout
+
+
+def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    run("install", "codex")
+    config = tmp_path / ".codex" / "config.toml"
+    mine, earlier = "model = 'x'\n", "# >>> lessonbank: `lessonbank uninstall` removes these lines"
+    lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
+    assert lines[0].startswith("# >>> lessonbank")
+    old = "".join([mine, f"{earlier}\n", *lines[1:], mine.replace("model", "review_model")])
+    config.write_text(old, encoding="utf-8")
+    assert run("install", "codex").returncode == 0
+    text = config.read_text(encoding="utf-8")
+    assert (text.count(">>> lessonbank"), earlier in text) == (1, False)
+    config.write_text(old, encoding="utf-8")
+    assert run("install", "codex", "--remove").returncode == 0
+    assert config.read_text(encoding="utf-8") == mine + mine.replace("model", "review_model")
 
 
 @pytest.mark.parametrize("host", [host for host in ALL if host != "cline"])
@@ -97,7 +114,7 @@ def test_an_installation_in_an_empty_folder_leaves_no_trace(tmp_path: Path, run:
     for words in ((), ("--project",)):
         assert run("install", host, *words).returncode == 0
         assert files(tmp_path)
-        assert run("uninstall", host, *words).returncode == 0
+        assert run("install", host, "--remove", *words).returncode == 0
         assert files(tmp_path) == {}
 
 

@@ -89,7 +89,7 @@ def test_clones_share_an_address_when_a_person_says_so_and_are_asked_once(tmp_pa
     asked = roots.scope_of(str(second), is_used=lambda _: True, asks=True)
     assert asked.scope == f"coding/@folder{second}"
     assert str(first) in asked.question
-    assert "lessonbank hook share" in asked.question
+    assert "lessonbank hook scope --share" in asked.question
     assert roots.scope_of(str(second), is_used=lambda _: True, asks=True).question == ""
     assert roots.waiting() == [(str(second), "coding/github.com/acme/shop")]
     assert roots.share(str(second)) == ("coding/github.com/acme/shop", True)

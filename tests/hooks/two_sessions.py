@@ -39,7 +39,7 @@ def main(host: str, program: str, folder: Path) -> None:
         def learned(_: object) -> list[Any]:
             if kind.transcripts:
                 stage.lessonbank("learn", str(stage.home / kind.transcripts), *bank)
-            result["learned"] = stage.lessonbank("hook", "learn")
+            result["learned"] = stage.lessonbank("hook", "status", "--learn")
             return json.loads(stage.lessonbank("runs", "list", *bank))
 
         first, result["runs"] = repeated(lambda: stage.session(PROMPT, *steps), until=learned)
@@ -50,9 +50,9 @@ def main(host: str, program: str, folder: Path) -> None:
         second, _ = repeated(lambda: stage.session(AGAIN, *recall, {"text": "Done."}), until=shows_lessons)
         result["sessions"] = [first, second]
         result["status"] = json.loads(stage.lessonbank("hook", "status", "--json"))
-        result["recalls"] = json.loads(stage.lessonbank("recalls", "list", *bank))
-        stage.lessonbank("hook", "stop")
-        result["uninstall"] = stage.lessonbank("uninstall", host)
+        result["recalls"] = json.loads(stage.lessonbank("recalls", *bank))
+        stage.lessonbank("hook", "status", "--stop")
+        result["uninstall"] = stage.lessonbank("install", host, "--remove")
     finally:
         (folder / "result.json").write_text(json.dumps(result))
 

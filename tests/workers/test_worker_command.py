@@ -55,7 +55,7 @@ def test_what_a_worker_gives_up_is_shown_with_its_reason(tmp_path: Path) -> None
     shown = lessonbank_cli("doctor", "--bank", path, cwd=tmp_path)
     assert "given up" in shown.stdout
     assert "runs list --status failed" in shown.stdout
-    assert len(told("runs", "retry", id, "--bank", path, "--scope", SCOPE, code=3)["learned"]) == 1
+    assert len(told("learn", "--waiting", "--run", id, "--bank", path, "--scope", SCOPE, code=3)["learned"]) == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="this system has no SIGTERM")

@@ -14,20 +14,20 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, hook, keys, lessons, recalls, reviewers, runs, writers
+from . import history, hook, keys, lessons, runs
 from ._output import replace_unknown_letters
-from .compare import diff
 from .demo import demo
 from .doctor import doctor
-from .evidence import explain, lift
-from .files import backup, export, import_, migrate, restore, salvage, sync
-from .formats import formats
-from .install import install, uninstall
+from .explain import explain
+from .files import backup, export, import_, restore, salvage
+from .install import install
 from .learn import learn
+from .lift import lift
 from .mcp import mcp
 from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
+from .recalls import recalls
 from .reflect import reflect
 from .retrieve import retrieve
 from .review import review
@@ -46,15 +46,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_GROUPS = (lessons, runs, recalls, history, writers, reviewers, keys, hook)
-_COMMANDS = (
-    *(demo, learn, formats, retrieve, explain, lift, trial, reflect, proxy, review, serve, install, uninstall, diff),
-    *(import_, export, sync, backup, restore, salvage, migrate, purge, doctor, mcp, worker),
-)
-for group in _GROUPS:
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
-for command in _COMMANDS:
-    app.command(command.__name__.removesuffix("_"))(command)
+_COMMANDS = {
+    "Learn and look": (demo, learn, retrieve, explain, lift, trial, reflect, recalls),
+    "Keep a bank": (import_, export, backup, restore, salvage, purge, doctor),
+    "Agents, machines and people": (install, mcp, proxy, serve, worker, review),
+}
+_GROUPS = {"Learn and look": (lessons, runs, history), "Agents, machines and people": (hook, keys)}
+for panel, commands in _COMMANDS.items():
+    for command in commands:
+        app.command(command.__name__.removesuffix("_"), rich_help_panel=panel)(command)
+for panel, groups in _GROUPS.items():
+    for group in groups:
+        app.add_typer(group.app, name=group.__name__.rpartition(".")[2], rich_help_panel=panel)
 
 
 def _print_version(wanted: bool) -> None:

@@ -46,6 +46,11 @@ def is_server(bank: str, /) -> bool:
     return bank.startswith(("http://", "https://"))
 
 
+def is_database(bank: str, /) -> bool:
+    """Whether `bank` is the address of a database."""
+    return bank.startswith(("postgresql://", "postgres://"))
+
+
 def is_there(path: Path, /) -> bool:
     """Whether there is something at `path`. A name that no file can have names nothing."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,8 +33,7 @@ def short(id: str, /) -> str:
 
 def lesson_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a lesson, retired ones too. Raises NotFound, UsageError."""
-    known = ((lesson.id, lesson.title) for lesson in lessons_of(memory))
-    return _whole("lesson", given, memory.lessons.get, known)
+    return _whole("lesson", given, memory.lessons.get, _lessons(memory))
 
 
 def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
@@ -43,16 +43,12 @@ def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
 
 def run_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a run. Raises NotFound, UsageError."""
-    runs = _paged(memory.runs.list, lambda run: run.trajectory.id)
-    known = ((run.trajectory.id, run.trajectory.task) for run in runs)
-    return _whole("run", given, memory.runs.get, known)
+    return _whole("run", given, memory.runs.get, _runs(memory))
 
 
 def recall_id(memory: ReasoningBank, given: str, /) -> str:
     """The whole id of a recall. Raises NotFound, UsageError."""
-    recalls = _paged(memory.recalls.list, lambda recall: recall.id)
-    known = ((recall.id, recall.task) for recall in recalls)
-    return _whole("recall", given, memory.recalls.get, known)
+    return _whole("recall", given, memory.recalls.get, _recalls(memory))
 
 
 def experience_id(memory: ReasoningBank, given: str, /) -> str:
@@ -60,6 +56,21 @@ def experience_id(memory: ReasoningBank, given: str, /) -> str:
     entries = (getattr(entry.entry, "experience", None) for entry in memory.history.list())
     known = {found.id: found.task for found in entries if found is not None}
     return given if given in known else _only("experience", given, known.items())
+
+
+def record_id(memory: ReasoningBank, given: str, /) -> tuple[str, str]:
+    """What a part of an id names, `lesson`, `run` or `recall`, and its whole id. Raises NotFound, UsageError."""
+    views = {"lesson": memory.lessons, "run": memory.runs, "recall": memory.recalls}
+    for what, view in views.items():
+        with suppress(NotFound):
+            view.get(given)
+            return what, given
+    if _WHOLE.fullmatch(given):
+        raise NotFound(f"there is no record {given!r} in this scope")
+    kinds = {"lesson": _lessons(memory), "run": _runs(memory), "recall": _recalls(memory)}
+    known = {id: (what, text) for what, records in kinds.items() for id, text in records}
+    whole = _only("record", given, ((id, f"{what}: {text}") for id, (what, text) in known.items()))
+    return known[whole][0], whole
 
 
 def _whole(what: str, given: str, get: Callable[[str], object], known: Iterator[tuple[str, str]]) -> str:
@@ -84,6 +95,19 @@ def _only(what: str, given: str, known: Iterable[tuple[str, str]]) -> str:
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise UsageError(f"{given!r} names {len(found)} {what}s: give more characters of one of {named}{more}")
     return next(iter(found))
+
+
+def _lessons(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
+    return ((lesson.id, lesson.title) for lesson in lessons_of(memory))
+
+
+def _runs(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
+    runs = _paged(memory.runs.list, lambda run: run.trajectory.id)
+    return ((run.trajectory.id, run.trajectory.task) for run in runs)
+
+
+def _recalls(memory: ReasoningBank) -> Iterator[tuple[str, str]]:
+    return ((recall.id, recall.task) for recall in _paged(memory.recalls.list, lambda recall: recall.id))
 
 
 def lessons_of(memory: ReasoningBank, /) -> Iterator[Lesson]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from inspect import Parameter
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import typer
@@ -33,6 +34,9 @@ Scope: TypeAlias = Annotated[
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 By: TypeAlias = Annotated[
     str, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.", show_default=False)
+]
+MaybeBy: TypeAlias = Annotated[
+    str | None, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.")
 ]
 Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; the journal keeps it.", show_default=False)]
 Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="List at most this many.")]
@@ -64,6 +68,17 @@ Trust: TypeAlias = Annotated[
 Holdout: TypeAlias = Annotated[
     float | None, typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never.")
 ]
+
+Trials: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--trials", exists=True, file_okay=False, help="Show on pages the trials whose files lie here."),
+]
+
+
+def needs(given: Mapping[str, object], why: str, /) -> None:
+    """Refuse a call without one of these options. Raises BadParameter."""
+    if missing := [name for name, value in given.items() if not value]:
+        raise typer.BadParameter(why, param_hint=missing[0])
 
 
 def takes_retrieve_options(command: F, /) -> F:

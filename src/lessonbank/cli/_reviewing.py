@@ -12,12 +12,14 @@ from lessonbank._base.checks import named
 from lessonbank.errors import NotAllowed, UsageError
 
 from ._bank import opened
-from ._output import console, show_json, warn
+from ._output import warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
 
-UNPROTECTED = "not protected from an agent on this machine: `lessonbank reviewers add NAME` makes it ask for a key"
+UNPROTECTED = (
+    "not protected from an agent on this machine: `lessonbank keys add NAME --kind reviewer` makes it ask for a key"
+)
 
 KeyFile: TypeAlias = Annotated[
     Path | None,
@@ -80,11 +82,3 @@ def key_of(by: str, key_file: Path | None, /) -> str:
     if not sys.stdin.isatty():
         raise NotAllowed("this needs the key of a reviewer, and there is no terminal to ask at: give --key-file")
     return str(typer.prompt(f"Key of {by}", hide_input=True, err=True)).strip()
-
-
-def show_key(role: str, name: str, key: str, /, *, as_json: bool) -> None:
-    """Print a new key, alone on its line: what stands there is copied or read by a script."""
-    if as_json:
-        show_json({role: name, "key": key})
-    else:
-        console.print(key, markup=False, soft_wrap=True)

@@ -125,7 +125,9 @@ def _show(report: dict[str, Any]) -> None:
         show_table("\nRuns to be learned", ("which", "how many"), _waiting(report["queue"]))
     if proposed := report["proposals"]:
         rows = [(s, one.lesson.title, one.reason) for s, found in proposed.items() for one in found]
-        show_table("\nProposals that wait for a person (`lessons proposals`)", ("scope", "lesson", "because"), rows)
+        show_table(
+            "\nProposals that wait for a person (`lessons list --proposals`)", ("scope", "lesson", "because"), rows
+        )
     if unlabelled := report["unlabelled"]:
         rows = [
             (s, f"{counted(n, 'label is', 'labels are')} missing: `runs audit` lists the runs")

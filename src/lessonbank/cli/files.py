@@ -1,4 +1,4 @@
-"""Copy a bank and bring it back: `backup`, `restore`, `salvage`; carry lessons: `export`, `import`, `sync`."""
+"""Copy a bank and bring it back: `backup`, `restore`, `salvage`; carry lessons: `export`, `import`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,30 @@ from lessonbank.errors import NotAllowed
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
 
 from . import _options as options
-from ._bank import is_there, needs_bank, opened, path_of
+from ._bank import is_database, is_there, needs_bank, opened, path_of
 from ._output import progress_console, say, show_json, show_text
 from ._reviewing import KeyFile, Reviewer, key_of, owning
 
-Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the lessons of a file may take.")]
 _TO_A_LINE: Final = 20
 """Ids that are written to one line."""
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where the copy goes; an earlier backup there is replaced.")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where the copy goes; or an empty database, as postgresql://…")
+    ],
     bank: options.Bank,
     as_json: options.Json = False,
 ) -> None:
-    """Copy the whole bank as it is now, while others may write to it. The copy is a bank."""
+    """Copy the whole bank. The copy is a bank.
+
+    From file to file: as it is now, while others may write to it; an earlier backup there is replaced. Into a database
+    or out of one, into a new file: stop whoever writes to the bank first; after a failure, run it again: it goes on.
+    """
+    if is_database(bank) or "://" in target:
+        _copy(bank, target, as_json=as_json)
+        return
+    file = Path(target)
     with opened(bank, "default") as memory, progress_console.status("copying the bank"):
         memory.admin.backup(file)
     size = file.expanduser().stat().st_size
@@ -40,6 +49,18 @@ def backup(
         {"bytes": size, "file": str(file)},
         f"{named(bank)} is copied to {named(file)}: {size:,} bytes, checked",
     )
+
+
+def _copy(bank: str, target: str, /, *, as_json: bool) -> None:
+    """Record by record: history, receipts, settings and vectors come along unchanged."""
+    from lessonbank.wiring import migrate
+
+    needs_bank(bank)
+    with progress_console.status("copying") as status:
+        rows = migrate(
+            bank, target, progress=lambda scope, done: status.update(f"copying {scope}: {counted(done, 'row')}")
+        )
+    _report(as_json, {"rows": rows}, f"copied {counted(rows, 'row')}; the bank they come from is as it was")
 
 
 def restore(
@@ -93,25 +114,6 @@ def salvage(
         raise typer.Exit(3)
 
 
-def migrate(
-    source: Annotated[str, typer.Argument(help="The bank: a file or postgresql://… It is only read.")],
-    target: Annotated[str, typer.Argument(help="Where it goes: a new file, or an empty database (postgresql://…).")],
-    as_json: options.Json = False,
-) -> None:
-    """Copy a whole bank from a file into a database, or back. After a failure, run it again: it goes on.
-
-    Stop whoever writes to the bank first. History, receipts, settings and vectors come along unchanged.
-    """
-    from lessonbank.wiring import migrate
-
-    needs_bank(source)
-    with progress_console.status("copying") as status:
-        rows = migrate(
-            source, target, progress=lambda scope, done: status.update(f"copying {scope}: {counted(done, 'row')}")
-        )
-    _report(as_json, {"rows": rows}, f"copied {counted(rows, 'row')}; the bank they come from is as it was")
-
-
 def _ids(lost: Lost) -> list[tuple[str, Sequence[str]]]:
     """What is lost, a few ids to a line."""
     named = [(what, list(map(str, ids))) for what, ids in lost if what != "scope"]
@@ -128,21 +130,58 @@ def _holds(state: FileState) -> str:
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="Where to write; with --format skill, the folder of skills.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Where to write; with --format skill, the folder of skills.", metavar="FILE")
+    ],
     bank: options.Bank,
     scope: options.Scope,
     format: Annotated[
-        ExportFormat, typer.Option("--format", help="jsonl: everything, for `import`. The others: lessons for people.")
-    ] = "jsonl",
-    budget: Budget = BUDGET,
+        ExportFormat | None,
+        typer.Option(
+            "--format",
+            help="jsonl: everything, for `import`. The others: lessons for people. Default: jsonl; with --sync, what "
+            "the name of the file says.",
+        ),
+    ] = None,
+    budget: Annotated[
+        int, typer.Option("--budget", min=1, help="Tokens that the lessons of a file may take.")
+    ] = BUDGET,
     all: Annotated[bool, typer.Option("--all", help="Lessons on probation, too, marked as such.")] = False,
+    sync: Annotated[
+        bool, typer.Option("--sync", help="First read what somebody changed in the lessons of the file, as proposals.")
+    ] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="With --sync: only show what would change.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write everything a scope holds to a file; or its lessons between two markers of a file for people and agents."""
+    """Write everything a scope holds to a file; or its lessons between two markers of files for people and agents."""
+    if sync:
+        if all or format == "jsonl":
+            raise typer.BadParameter("it is for files of trusted lessons", param_hint="--sync")
+        _sync(files, bank, scope, format, budget, preview=preview, as_json=as_json)
+        return
+    if preview:
+        raise typer.BadParameter("it shows what --sync would do: give --sync, too", param_hint="--preview")
+    if len(files) > 1:
+        raise typer.BadParameter("give one file; with --sync several", param_hint="FILE")
+    (file,), form = files, format or "jsonl"
     with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
-        written = memory.admin.export(file, format=format, budget=budget, all=all)
-    what = "records" if format == "jsonl" else "lessons"
+        written = memory.admin.export(file, format=form, budget=budget, all=all)
+    what = "records" if form == "jsonl" else "lessons"
     _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
+
+
+def _sync(
+    files: list[Path], bank: str, scope: str, format: FileFormat | None, budget: int, *, preview: bool, as_json: bool
+) -> None:
+    with opened(bank, scope) as memory, progress_console.status("comparing"):
+        told = [one for file in files for one in memory.admin.sync(file, format=format, budget=budget, preview=preview)]
+    if as_json:
+        show_json(told)
+        return
+    for one in told:
+        _show_synced(one, done=not preview)
+    if preview:
+        say("nothing was changed: leave --preview out to do this")
 
 
 def import_(
@@ -160,8 +199,8 @@ def import_(
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead.
 
-    What somebody changed in a file of lessons becomes proposals (`lessons proposals`). What people wrote elsewhere for
-    an agent comes in on probation.
+    What somebody changed in a file of lessons becomes proposals (`lessons list --proposals`). What people wrote
+    elsewhere for an agent comes in on probation.
     """
     if not is_there(file.expanduser()):
         raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
@@ -170,29 +209,6 @@ def import_(
         with progress_console.status("importing"):
             added = admin.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{counted(added, 'new record')} in {scope}")
-
-
-def sync(
-    files: Annotated[list[Path], typer.Argument(help="CLAUDE.md, AGENTS.md, rules, or a folder of skills.")],
-    bank: options.Bank,
-    scope: options.Scope,
-    format: Annotated[
-        FileFormat | None, typer.Option("--format", help="Where the name of the file does not tell it.")
-    ] = None,
-    budget: Budget = BUDGET,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without, you only see what would be done.")] = False,
-    as_json: options.Json = False,
-) -> None:
-    """Read what somebody changed in files of lessons, as proposals, and write the lessons of now to them."""
-    with opened(bank, scope) as memory, progress_console.status("comparing"):
-        told = [one for file in files for one in memory.admin.sync(file, format=format, budget=budget, preview=not yes)]
-    if as_json:
-        show_json(told)
-        return
-    for one in told:
-        _show_synced(one, done=yes)
-    if not yes:
-        say("nothing was changed: --yes does this")
 
 
 def _show_synced(told: Synced, *, done: bool) -> None:

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable
 from datetime import UTC
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessonbank._base.plural import counted
-from lessonbank._base.sync_bridge import run_sync
-from lessonbank.contracts.records import (
-    JournalEntry,
-    Rollback,
-)
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.contracts.records import JournalEntry, Rollback
 from lessonbank.guard import one_line
 
 from . import _options as options
 from ._bank import opened, warn_where_empty
+from ._bisect import find_first_failing
+from ._difference import show_difference
 from ._ids import experience_id, lesson_id, short
 from ._output import console, show_json, show_table, warn
 from ._reviewing import KeyFile, reviewing
@@ -35,8 +25,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List changes, compare moments, go back.", no_args_is_help=True)
 
 _COLUMNS = ("#", "when", "writer", "change", "what")
-_NOT_RUN = (126, 127)
-"""What a shell exits with when it could not run the command."""
 
 
 @app.command("list")
@@ -65,15 +53,39 @@ def list_(
     show_table(f"{counted(len(entries), 'change')} of {scope}", _COLUMNS, map(_row, entries))
 
 
-@app.command("diff")
+@app.command()
 def diff(
-    a: Annotated[str, typer.Argument(help=options.MOMENT)],
-    b: Annotated[str, typer.Argument(help="The same: what B has that A had not, and the reverse.")],
     bank: options.Bank,
     scope: options.Scope,
+    a: Annotated[str | None, typer.Argument(help=options.MOMENT)] = None,
+    b: Annotated[str | None, typer.Argument(help="The same: what B has that A had not, and the reverse.")] = None,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", help="A command: find the change between A and B after which it fails.", metavar="CMD"),
+    ] = None,
+    other_bank: Annotated[
+        str | None, typer.Option("--other-bank", help="In place of A and B: the lessons of another bank.")
+    ] = None,
+    other_scope: Annotated[
+        str | None, typer.Option("--other-scope", help="The scope in that bank, where it has another name.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what is different between two moments of a scope."""
+    """Show what is different between two moments of a scope, or between two banks.
+
+    With --check, A is the number of a change after which the command passes (exit code 0) and B of one after which it
+    fails. It gets the path of a private copy of the bank, as of a change, in LESSONBANK_BANK.
+    """
+    if other_bank:
+        if a or check:
+            raise typer.BadParameter("it compares what the banks hold now: leave out A, B and --check", param_hint="A")
+        show_difference(bank, other_bank, scope, other_scope or scope, as_json=as_json)
+        return
+    if a is None or b is None:
+        raise typer.BadParameter("give two moments, or another bank with --other-bank", param_hint="A B")
+    if check:
+        _show_first_failing(bank, scope, a, b, check, as_json=as_json)
+        return
     with opened(bank, scope) as memory:
         found = memory.history.diff(options.moment(a), options.moment(b))
     if as_json:
@@ -82,6 +94,21 @@ def diff(
         console.print("no difference")
     else:
         show_table(f"{scope}, from {a} to {b}", ("what", "id", "text"), _rows(found))
+
+
+def _show_first_failing(bank: str, scope: str, a: str, b: str, check: str, *, as_json: bool) -> None:
+    if not (a.isdecimal() and b.isdecimal() and int(a) < int(b)):
+        raise typer.BadParameter("with --check A and B are numbers of changes, the smaller one first", param_hint="A B")
+    entry, runs = find_first_failing(bank, scope, int(a), int(b), check)
+    if as_json:
+        tried = [{"change": change, "passed": passed} for change, passed in runs.items()]
+        show_json({"first_bad": entry.sequence, "entry": entry, "runs": tried})
+        return
+    rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
+    show_table(f"{counted(len(rows), 'run')} of the check", ("after change", "result"), rows)
+    show_table("\nIt fails since", _COLUMNS, [_row(entry)])
+    if not any(runs.values()):
+        warn(f"the check failed every time: whether it passes after change {min(runs) - 1} (A) was not tried")
 
 
 @app.command()
@@ -107,87 +134,6 @@ def rollback(
         f"This is change {entry.sequence}; a rollback to {entry.sequence - 1} undoes it",
         markup=False,
     )
-
-
-@app.command()
-def bisect(
-    command: Annotated[list[str], typer.Argument(help="The check, after --: exit code 0 when all is well.")],
-    bank: options.Bank,
-    scope: options.Scope,
-    good: Annotated[int, typer.Option("--good", min=0, help="A change after which the check passed; 0: none yet.")],
-    bad: Annotated[int, typer.Option("--bad", min=1, help="A later change after which it fails.")],
-    as_json: options.Json = False,
-) -> None:
-    """Find the change after which a check of yours fails.
-
-    The check gets the path of a private copy of the bank, as of a change, in LESSONBANK_BANK.
-    """
-    if good >= bad:
-        raise typer.BadParameter("it must be a change before --bad", param_hint="--good")
-    runs: dict[int, bool] = {}
-    with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
-        origin = Path(folder) / "origin.db"
-        with opened(bank, scope) as memory:
-            run_sync(memory.aio.store.backup(origin))  # no act of administration: the bank stays as it is
-            entries = memory.history.list(after=good)
-        if not entries or entries[-1].sequence < bad:
-            raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
-
-        def passes(change: int) -> bool:
-            runs[change] = _passes(command, origin, scope=scope, change=change)
-            return runs[change]
-
-        first = first_failing(good, bad, passes)
-    _report(entries[first - good - 1], runs, as_json=as_json)
-
-
-def first_failing(good: int, bad: int, passes: Callable[[int], bool], /) -> int:
-    """The change after which a check that `passes` after `good` fails, in at most ⌈log2(bad - good)⌉ + 1 calls.
-
-    Raises:
-        UsageError: it does not fail after `bad`.
-    """
-    if passes(bad):
-        raise UsageError(f"the check passes after change {bad}: name a change after which it fails as --bad")
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if passes(middle):
-            good = middle
-        else:
-            bad = middle
-    return bad
-
-
-def _passes(command: list[str], origin: Path, *, scope: str, change: int) -> bool:
-    import lessonbank
-
-    with tempfile.TemporaryDirectory(dir=origin.parent) as folder:
-        copy = Path(folder) / "bank.db"
-        shutil.copyfile(origin, copy)
-        with lessonbank.connect(copy, scope=scope) as memory:
-            memory.history.rollback(to=change, reason="bisect")
-        try:
-            done = subprocess.run(
-                command, env={**os.environ, "LESSONBANK_BANK": str(copy)}, stdout=sys.stderr, check=False
-            )
-        except OSError as error:
-            raise UsageError(f"the check {command[0]!r} cannot be run: {error.strerror or error}") from error
-    if done.returncode < 0 or done.returncode in _NOT_RUN:
-        how = f"was ended by signal {-done.returncode}" if done.returncode < 0 else "could not be run by its shell"
-        raise UsageError(f"the check {how} after change {change}, which says nothing about the bank: mend it first")
-    return done.returncode == 0
-
-
-def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> None:
-    if as_json:
-        tried = [{"change": change, "passed": passed} for change, passed in runs.items()]
-        show_json({"first_bad": entry.sequence, "entry": entry, "runs": tried})
-        return
-    rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
-    show_table(f"{counted(len(rows), 'run')} of the check", ("after change", "result"), rows)
-    show_table("\nIt fails since", _COLUMNS, [_row(entry)])
-    if not any(runs.values()):
-        warn(f"the check failed every time: whether it passes after change {min(runs) - 1} (--good) was not tried")
 
 
 def _row(entry: JournalEntry) -> tuple[object, ...]:

@@ -2,79 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from . import _options as options
 from ._output import say, show_json, show_table
 
-Folder = Annotated[Path, typer.Argument(help="A folder of the repository. Default: this one.", show_default=False)]
-app = typer.Typer(help="The hooks of coding agents: learn from noted sessions, see or stop their process.")
+if TYPE_CHECKING:
+    from lessonbank.hosts.sessions import Installed
+
+app = typer.Typer(help="The hooks of coding agents: their sessions, process and scopes.", no_args_is_help=True)
 
 
 @app.command()
-def learn(as_json: options.Json = False) -> None:
-    """Learn now from every session that the hooks noted. The resident process does it, too, but later."""
-    from lessonbank.hosts.sessions import Report, installed, learn_now
-
-    total = Report()
-    for place in installed():
-        report = learn_now(place)
-        total.learned += report.learned
-        total.waiting += report.waiting
-        total.lost += report.lost
-    if as_json:
-        show_json({"learned": total.learned, "waiting": total.waiting, "lost": total.lost})
-    else:
-        say(f"sessions learned: {total.learned}, waiting: {total.waiting}, without a transcript: {total.lost}")
-
-
-@app.command()
-def status(as_json: options.Json = False) -> None:
+def status(
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn now from every session that waits. The process does it later.")
+    ] = False,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="End the resident processes. The next session of an agent starts them again.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
     """List the banks that hooks use, with their resident process and the sessions that wait."""
-    from lessonbank.hosts.repositories import Repositories
     from lessonbank.hosts.sessions import installed
 
-    found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in installed()]
-    roots = Repositories().waiting()
+    if learn and stop:
+        raise typer.BadParameter("learn first, and stop with a second command", param_hint="--stop")
+    (_learn if learn else _stop if stop else _show)(list(installed()), as_json=as_json)
+
+
+def _learn(places: Sequence[Installed], *, as_json: bool) -> None:
+    from lessonbank.hosts.sessions import learn_now
+
+    reports = [learn_now(place) for place in places]
+    told = {name: sum(getattr(one, name) for one in reports) for name in ("learned", "waiting", "lost")}
     if as_json:
-        told = [dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found]
         show_json(told)
+    else:
+        say("sessions learned: {learned}, waiting: {waiting}, without a transcript: {lost}".format(**told))
+
+
+def _stop(places: Sequence[Installed], *, as_json: bool) -> None:
+    ended = [(place.options["bank"], process) for place in places if (process := place.process(stop=True))]
+    if as_json:
+        show_json([{"bank": bank, "process": process} for bank, process in ended])
+        return
+    for bank, process in ended:
+        say(f"stopped: process {process} of {bank}")
+
+
+def _show(places: Sequence[Installed], *, as_json: bool) -> None:
+    from lessonbank.hosts.repositories import Repositories
+
+    found = [(place.options["bank"], place.process(), place.waiting(), place.problem()) for place in places]
+    if as_json:
+        show_json([dict(zip(("bank", "process", "waiting", "problem"), one, strict=True)) for one in found])
         return
     rows = [(bank, process or "not running", waiting) for bank, process, waiting, _ in found]
     show_table("Hooks", ("bank", "process", "waiting"), rows)
     for bank, process, _, problem in found:
         if problem and not process:
             say(f"not running for {bank}: {problem}")
-    for root, scope in roots:
-        say(f"{root} has a memory of its own; to share {scope}: lessonbank hook share {quote(root)}")
+    for root, scope in Repositories().waiting():
+        say(f"{root} has a memory of its own; to share {scope}: lessonbank hook scope --share {quote(root)}")
 
 
 @app.command()
-def scope(folder: Folder = Path()) -> None:
+def scope(
+    folder: Annotated[
+        Path, typer.Argument(help="A folder of the repository. Default: this one.", show_default=False)
+    ] = Path(),
+    share: Annotated[
+        bool, typer.Option("--share", help="Let it share the lessons of all with its origin: only if you trust it.")
+    ] = False,
+) -> None:
     """Print the scope that sessions in a folder use, for the `--scope` of other commands."""
     from lessonbank.hosts.repositories import Repositories
 
-    say(Repositories().look_up(str(folder)))
-
-
-@app.command()
-def share(folder: Folder = Path()) -> None:
-    """Let a repository share the lessons of all that have the same origin. Say so only of a folder that you trust."""
-    from lessonbank.hosts.repositories import Repositories
-
+    if not share:
+        say(Repositories().look_up(str(folder)))
+        return
     scope, is_new = Repositories().share(str(folder))
     say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
-
-
-@app.command()
-def stop() -> None:
-    """End the resident processes. The next session of an agent starts them again."""
-    from lessonbank.hosts.sessions import installed
-
-    for place in installed():
-        if process := place.process(stop=True):
-            say(f"stopped: process {process} of {place.options['bank']}")

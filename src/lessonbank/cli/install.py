@@ -1,4 +1,4 @@
-"""`install`, `uninstall`: put lessonbank into a coding agent, and take it out again."""
+"""`install`: put lessonbank into a coding agent, and take it out again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,11 @@ from ._output import say
 _COMMON_AGAIN = "`--scope coding` goes on with them"
 _NAMES = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")
 
-HostName = Annotated[str, typer.Argument(help=f"The coding agent: {', '.join(_NAMES)}.", metavar="AGENT")]
-Project = Annotated[bool, typer.Option("--project", help="For the project in this folder only.")]
-
 
 @options.takes_retrieve_options
 def install(
-    agent: HostName,
-    project: Project = False,
+    agent: Annotated[str, typer.Argument(help=f"The coding agent: {', '.join(_NAMES)}.", metavar="AGENT")],
+    project: Annotated[bool, typer.Option("--project", help="For the project in this folder only.")] = False,
     bank: Annotated[
         str | None,
         typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file. Default: one in your home folder."),
@@ -38,9 +35,7 @@ def install(
         ),
     ] = None,
     model: options.Model = None,
-    holdout: Annotated[
-        float | None, typer.Option("--holdout", help="Share of lessons withheld to measure them; 0 measures nothing.")
-    ] = None,
+    holdout: options.Holdout = None,
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Also show lessons that nobody approved and no evidence supports yet.")
     ] = False,
@@ -48,6 +43,9 @@ def install(
         float, typer.Option("--within", min=0.01, max=2.0, help="Seconds that a prompt waits for its lessons at most.")
     ] = 0.14,
     show: Annotated[bool, typer.Option("--show", help="Print what would be written, and write nothing.")] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take out what this command wrote, and nothing else. The bank stays.")
+    ] = False,
     **asked: Any,
 ) -> None:
     """Give a coding agent the lessons of its earlier sessions.
@@ -60,12 +58,16 @@ def install(
     from lessonbank.hosts import hosts
     from lessonbank.hosts.pieces import add
 
+    folder = Path.cwd() if project else None
+    if remove:
+        _remove(agent, folder)
+        return
     Evidence(holdout=holdout or None)
     retrieve = _retrieve_options(asked, untrusted=untrusted)
     place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
     wanted = hosts.Wanted(place, scope and check_scope(scope), model, holdout, retrieve, within, hosts.has_mcp())
     host = _host(agent)
-    pieces = hosts.pieces_of(host, wanted, Path.cwd() if project else None)
+    pieces = hosts.pieces_of(host, wanted, folder)
     if host.name == "cline" and not hosts.has_mcp():
         raise UsageError("Cline can only use the MCP server: pip install 'lessonbank[mcp]', and install again")
     if show:
@@ -115,13 +117,11 @@ def _approving(bank: str, *, untrusted: bool) -> str:
     return f"new lessons wait until you approve them: lessonbank review {quote(bank)}, or install with --untrusted"
 
 
-def uninstall(agent: HostName, project: Project = False) -> None:
-    """Remove what `install` wrote, and nothing else. The bank stays."""
+def _remove(agent: str, folder: Path | None) -> None:
     from lessonbank.hosts import hosts
     from lessonbank.hosts.pieces import remove
 
-    wanted = hosts.Wanted("")
-    changed = remove(hosts.pieces_of(_host(agent), wanted, Path.cwd() if project else None))
+    changed = remove(hosts.pieces_of(_host(agent), hosts.Wanted(""), folder))
     for file in changed:
         say(f"{'changed' if file.exists() else 'removed'} {file}")
     if not changed:

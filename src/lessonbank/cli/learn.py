@@ -22,7 +22,9 @@ from lessonbank.contracts.records import Json, Outcome
 from lessonbank.errors import FormatError, ModelUnavailable, printable
 
 from . import _options as options
-from ._output import progress_console
+from ._bank import opened
+from ._ids import run_id
+from ._output import progress_console, say, show_json, show_table, warn
 from ._report import Report, show
 
 if TYPE_CHECKING:
@@ -73,10 +75,20 @@ class Plan:
 
 
 def learn(
-    files: Annotated[list[Path], typer.Argument(help="Files or folders of recorded runs; .gz is read directly.")],
-    bank: options.Bank,
-    scope: options.Scope,
-    format: Annotated[str, typer.Option("--format", help="auto, or a name that `lessonbank formats` lists.")] = "auto",
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files or folders of recorded runs; .gz is read directly.", show_default=False),
+    ] = None,
+    bank: options.Bank = "",
+    scope: options.Scope = "",
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="In place of FILES: learn from runs in the bank that wait.")
+    ] = False,
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", help="With --waiting: only the run of this id.", show_default=False)
+    ] = None,
+    formats: Annotated[bool, typer.Option("--formats", help="Only list the formats that can be read.")] = False,
+    format: Annotated[str, typer.Option("--format", help="auto, or a name that --formats lists.")] = "auto",
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="success or failure, where there is no label.")
     ] = None,
@@ -92,7 +104,9 @@ def learn(
     timeout: options.Timeout = 120.0,
     metadata: options.Metadata = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs judged and extracted at once.")] = 4,
-    most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many new runs.")] = None,
+    most: Annotated[
+        int | None, typer.Option("--most", min=1, help="Stop after this many new runs; with --waiting 50 by default.")
+    ] = None,
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Also read what links in a folder lead to elsewhere.")
     ] = False,
@@ -100,13 +114,29 @@ def learn(
 ) -> None:
     """Judge recorded runs and keep what they teach.
 
-    Labels in the files count as ground truth. Reading the same file twice adds nothing.
+    Labels in the files count as ground truth. Reading the same file twice adds nothing. With --waiting: learn from the
+    oldest runs that wait for a verdict or for their lessons, and from those that workers gave up. Exit code 3: some
+    still wait, or lines were skipped.
     """
-    import lessonbank
-
-    _check(files, format=format, outcome=outcome, judge_all=judge_all, model=model)
+    if formats:
+        _show_formats(as_json=as_json)
+        return
+    options.needs(
+        {"--bank": bank, "--scope": scope, "FILES": files or waiting}, "learn needs it; --formats alone does not"
+    )
     asked = options.model_of(model, base_url, timeout)
     settings = options.settings_of(asked, domain=domain, profile=profile, embedder=embedder, success_at=success_at)
+    if waiting:
+        if files or outcome or judge_all or metadata:
+            raise typer.BadParameter(
+                "the runs are taken as the bank has them: leave out the rest", param_hint="--waiting"
+            )
+        _learn_waiting(bank, scope, runs or [], settings, limit=most or 50, as_json=as_json)
+        return
+    if runs:
+        raise typer.BadParameter("it names runs of the bank: give --waiting, too", param_hint="--run")
+    files = files or []
+    _check(files, format=format, outcome=outcome, judge_all=judge_all, model=model)
     plan = Plan(
         files,
         format=format,
@@ -118,6 +148,36 @@ def learn(
         success_at=success_at,
         follow_links=follow_links,
     )
+    _learn_files(plan, bank, scope, settings, as_json=as_json)
+
+
+def _show_formats(*, as_json: bool) -> None:
+    if as_json:
+        show_json([{"name": name, "what": what} for name, what in importers.FORMATS])
+    else:
+        show_table("Formats", ("name", "what"), [(name, what.replace("`", "")) for name, what in importers.FORMATS])
+
+
+def _learn_waiting(
+    bank: str, scope: str, ids: list[str], settings: dict[str, Any], /, *, limit: int, as_json: bool
+) -> None:
+    with opened(bank, scope, **settings) as memory, progress_console.status("learning from runs that wait"):
+        learned = memory.runs.retry(*[run_id(memory, id) for id in ids], limit=limit)
+        waiting = memory.admin.counts().pending + memory.runs.queue().failed
+    if as_json:
+        show_json({"learned": learned, "waiting": waiting})
+    else:
+        lessons = counted(sum(len(one.lessons) for one in learned), "new lesson")
+        say(f"{len(learned)} tried, {lessons}, {counted(waiting, 'run still waits', 'runs still wait')}")
+        for note in dict.fromkeys(note for one in learned for note in one.notes):
+            warn(note)
+    if waiting:
+        raise typer.Exit(3)
+
+
+def _learn_files(plan: Plan, bank: str, scope: str, settings: dict[str, Any], /, *, as_json: bool) -> None:
+    import lessonbank
+
     report = Report()
     try:
         anyio.run(_run, plan, report, lambda: lessonbank.connect_async(bank, scope=scope, **settings))

@@ -1,36 +1,32 @@
-"""`lessons`: find lessons, read them, write and correct them, vouch for them and take them back."""
+"""`lessons`: find lessons, write and correct them, vouch for them and take them back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Kind, Lesson, LessonState, Proposal, Repeat
+from lessonbank.contracts.records import Kind, Lesson, LessonState, Proposal
 from lessonbank.errors import UsageError
 
 from . import _options as options
 from ._bank import opened, warn_where_empty
 from ._editor import Draft, written
 from ._ids import lesson_id, lesson_ids, short
-from ._output import console, say, show_json, show_table, show_text, warn_of_more
+from ._output import console, say, show_json, show_table, warn_of_more
 from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
 
-app = typer.Typer(help="Find, read, write, correct and take back lessons.", no_args_is_help=True)
+app = typer.Typer(help="Find, write, correct and take back lessons.", no_args_is_help=True)
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="A lesson's id; 4 characters of its beginning or end will do.")]
 Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Lessons' ids; 4 characters each will do.")]
-State = Annotated[LessonState | None, typer.Option("--state", help="Only lessons of this state.")]
-KindOf = Annotated[Kind | None, typer.Option("--kind", help="Only lessons of this kind.")]
-Writer = Annotated[str | None, typer.Option("--writer", help="Only what this writer wrote.")]
-OfTopic = Annotated[str | None, typer.Option("--topic", help="Only lessons of this topic: its name or id.")]
 Title = Annotated[str | None, typer.Option("--title", help="One line that says what to do.", show_default=False)]
 Content = Annotated[str | None, typer.Option("--content", help="What to do, in full.", show_default=False)]
 When = Annotated[str | None, typer.Option("--when", help="When to use it, and when not.", show_default=False)]
@@ -40,86 +36,41 @@ When = Annotated[str | None, typer.Option("--when", help="When to use it, and wh
 def list_(
     bank: options.Bank,
     scope: options.Scope,
-    state: State = None,
-    kind: KindOf = None,
-    writer: Writer = None,
-    topic: OfTopic = None,
+    state: Annotated[LessonState | None, typer.Option("--state", help="Only lessons of this state.")] = None,
+    kind: Annotated[Kind | None, typer.Option("--kind", help="Only lessons of this kind.")] = None,
+    writer: Annotated[str | None, typer.Option("--writer", help="Only what this writer wrote.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Only lessons of this topic: its name or id.")] = None,
+    text: options.Text = None,
     metadata: options.Metadata = None,
     retired: Annotated[bool, typer.Option("--retired", help="List retired lessons too.")] = False,
+    proposals: Annotated[bool, typer.Option("--proposals", help="Only what waits for your decision, and why.")] = False,
     limit: options.Limit = 50,
     after: options.After = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the lessons of a scope, newest first."""
-    with opened(bank, scope) as memory:
-        found = memory.lessons.list(
-            state=state,
-            kind=kind,
-            writer=writer,
-            topic=topic,
-            metadata=options.pairs(metadata),
-            retired=retired,
-            limit=limit,
-            after=lesson_id(memory, after) if after else None,
-        )
-        _show_list(memory, found, limit, as_json=as_json)
+    """List the lessons of a scope, newest first. `explain` shows one of them.
 
-
-@app.command()
-def search(
-    text: Annotated[str, typer.Argument(help="Words that all stand in the lesson.")],
-    bank: options.Bank,
-    scope: options.Scope,
-    state: State = None,
-    kind: KindOf = None,
-    writer: Writer = None,
-    metadata: options.Metadata = None,
-    limit: options.Limit = 50,
-    after: options.After = None,
-    as_json: options.Json = False,
-) -> None:
-    """List the lessons that contain all these words, newest first."""
-    with opened(bank, scope) as memory:
-        found = memory.lessons.search(
-            text,
-            state=state,
-            kind=kind,
-            writer=writer,
-            metadata=options.pairs(metadata),
-            limit=limit,
-            after=lesson_id(memory, after) if after else None,
-        )
-        _show_list(memory, found, limit, as_json=as_json)
-
-
-@app.command()
-def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
-    """List what waits for your decision.
-
-    A lesson that the evidence shows to harm: `retire` it, or `approve` it again. What somebody wrote into a file:
-    `approve` does what it proposes, `retire` rejects it. Two lessons that say nearly the same: `merge` them, or
-    `approve` the newer one to keep both.
+    With --proposals: a lesson that the evidence shows to harm: `retire` it, or `approve` it again. What somebody wrote
+    into a file: `approve` does what it proposes, `retire` rejects it. Two lessons that say nearly the same: `merge`
+    them, or `approve` the newer one to keep both.
     """
+    filters: dict[str, Any] = {
+        "state": state,
+        "kind": kind,
+        "writer": writer,
+        "topic": topic,
+        "text": text,
+        "after": after,
+    }
+    if proposals and (metadata or retired or any(filters.values())):
+        raise typer.BadParameter("it lists every proposal: leave out the other filters", param_hint="--proposals")
     with opened(bank, scope) as memory:
-        found = memory.lessons.proposals()
-    if as_json:
-        show_json(found)
-    else:
-        rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
-        show_table(f"{counted(len(found), 'proposal')} in {scope}", ("id", "to accept it", "because", "title"), rows)
-
-
-@app.command()
-def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
-    """Show one lesson whole, with where it comes from and which runs taught it again."""
-    with opened(bank, scope) as memory:
-        lesson = memory.lessons.get(lesson_id(memory, id))
-        again = memory.lessons.repeats(lesson.id)
-    if as_json:
-        show_json(lesson.model_dump(mode="json") | {"repeats": again})
-    else:
-        _show_whole(lesson)
-        _show_repeats(again)
+        if proposals:
+            _show_proposals(memory, as_json=as_json)
+            return
+        filters |= {"metadata": options.pairs(metadata), "after": lesson_id(memory, after) if after else None}
+        found = memory.lessons.list(**filters, retired=retired, limit=limit)
+        _show_list(memory, found, limit, as_json=as_json)
 
 
 @app.command()
@@ -168,18 +119,32 @@ def edit(
     title: Title = None,
     content: Content = None,
     when: When = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Keep it for tasks with all these words; several times for several kinds."),
+    ] = None,
+    any_task: Annotated[bool, typer.Option("--any-task", help="Undo --only: keep it for every task.")] = False,
     reason: options.Reason = "",
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Change what a lesson says. Its evidence starts again from nothing.
+    """Change what a lesson says, or for which tasks it is kept. Its evidence starts again from nothing.
 
-    Without --title, --content or --when your editor opens ($VISUAL or $EDITOR) with the lesson in it.
+    Without an option that says the change your editor opens ($VISUAL or $EDITOR) with the lesson in it.
     """
+    given = {"title": title, "content": content, "when": when}
+    if only or any_task:
+        if (only and any_task) or any(text is not None for text in given.values()):
+            raise typer.BadParameter("change the tasks in a command of its own", param_hint="--only")
+        with opened(bank, scope) as memory:
+            lessons, whole = reviewing(memory, by, key_file).lessons, lesson_id(memory, id)
+            lesson = lessons.narrow(whole, to=only or (), by=by, reason=reason)
+        kept = " or ".join(lesson.only) or "every task"
+        _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
+        return
     with opened(bank, scope) as memory:
         old = memory.lessons.get(lesson_id(memory, id))
     draft = Draft(title=old.title, when=old.description, content=old.content)
-    given = {"title": title, "content": content, "when": when}
     if any(text is not None for text in given.values()):
         new = draft.changed({name: text for name, text in given.items() if text is not None})
     else:
@@ -201,16 +166,33 @@ def merge(
     title: Title = None,
     content: Content = None,
     when: When = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Show again those that the lesson ID stands for.")] = False,
+    experience: Annotated[
+        str | None,
+        typer.Option("--experience", help="With --undo: only what this one taught, as `explain` names it."),
+    ] = None,
     reason: options.Reason = "",
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Keep one lesson for several that say nearly the same. These are retired; `unmerge` undoes it.
+    """Keep one lesson for several that say nearly the same. These are retired; --undo shows them again.
 
-    Without --title and --content your editor opens ($VISUAL or $EDITOR) with the first lesson in it.
+    Without --title and --content your editor opens ($VISUAL or $EDITOR) with the first lesson in it. With --undo and
+    --experience: what came again in other words becomes a lesson of its own.
     """
+    if experience and not undo:
+        raise typer.BadParameter("it says what --undo takes apart: give --undo, too", param_hint="--experience")
+    if undo and (title or content or when):
+        raise typer.BadParameter(
+            "the lessons come back in their own words: leave out the new ones", param_hint="--undo"
+        )
     with opened(bank, scope) as memory:
         whole = lesson_ids(memory, ids)
+        if undo:
+            apart = _undo_merge(memory, reviewing(memory, by, key_file), whole, experience, by=by, reason=reason)
+            done = "split off" if experience else "shown again"
+            _tell(apart, f"{done}: {', '.join(short(lesson.id) for lesson in apart)}", as_json=as_json)
+            return
         first = memory.lessons.get(whole[0])
     draft = Draft(title=title or first.title, when=first.description if when is None else when, content=content or "")
     if title is None or content is None:
@@ -221,40 +203,18 @@ def merge(
     _tell(lesson, f"lesson {lesson.id} stands for {len(set(whole))}; its evidence starts anew", as_json=as_json)
 
 
-@app.command()
-def unmerge(
-    id: Id,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Undo a merge: the lesson is retired, and those that it stands for are shown again."""
-    with opened(bank, scope) as memory:
-        lessons = reviewing(memory, by, key_file).lessons.unmerge(lesson_id(memory, id), by=by, reason=reason)
-    console.print(f"shown again: {', '.join(short(lesson.id) for lesson in lessons)}", markup=False)
-
-
-@app.command()
-def narrow(
-    id: Id,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    to: Annotated[
-        list[str] | None, typer.Option("--to", help="Words of the tasks it helps; several times for several kinds.")
-    ] = None,
-    reason: options.Reason = "",
-    key_file: KeyFile = None,
-    as_json: options.Json = False,
-) -> None:
-    """Keep a lesson for the tasks it helps: those that hold all words of one --to. Without --to: for every task."""
-    with opened(bank, scope) as memory:
-        whole = lesson_id(memory, id)
-        lesson = reviewing(memory, by, key_file).lessons.narrow(whole, to=to or (), by=by, reason=reason)
-    kept = " or ".join(lesson.only) or "every task"
-    _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
+def _undo_merge(
+    memory: ReasoningBank, owner: ReasoningBank, ids: list[str], experience: str | None, *, by: str, reason: str
+) -> Sequence[Lesson]:
+    """Take apart what a person, the bank or a recognition joined."""
+    if len(ids) != 1:
+        raise typer.BadParameter("give the one lesson that stands for the others", param_hint="--undo")
+    if experience is None:
+        return owner.lessons.unmerge(ids[0], by=by, reason=reason)
+    known = [repeat.experience_id for repeat in memory.lessons.repeats(ids[0])]
+    fitting = {one for one in known if one.startswith(experience) or one.endswith(experience)}
+    again = fitting.pop() if len(fitting) == 1 else experience
+    return owner.lessons.split(ids[0], again, by=by, reason=reason)
 
 
 @app.command()
@@ -273,49 +233,40 @@ def approve(
     console.print(f"approved: {len(ids)}", markup=False)
 
 
-def _add_decision(name: str, done: str, what: str, /, *, hides: bool = False) -> None:
-    """Add the command of a decision about lessons that needs a reason. `done`: what it says in the end."""
-
-    def decide(
-        ids: Ids,
-        bank: options.Bank,
-        scope: options.Scope,
-        by: options.By,
-        reason: options.Reason,
-        key_file: KeyFile = None,
-    ) -> None:
-        with opened(bank, scope) as memory:
-            whole = lesson_ids(memory, ids)
-            owner = _hiding(memory, whole, by, key_file) if hides else reviewing(memory, by, key_file)
-            getattr(owner.lessons, name)(*whole, by=by, reason=reason)
-        console.print(f"{done}: {len(ids)}", markup=False)
-
-    app.command(name, help=what)(decide)
-
-
-_add_decision("quarantine", "quarantined", "Show lessons to nobody until a person approves them.", hides=True)
-_add_decision("retire", "retired", "Stop showing lessons. They stay, and `restore` brings them back.", hides=True)
-_add_decision("restore", "restored", "Show retired lessons again.")
+@app.command()
+def retire(
+    ids: Ids,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Until a person approves them, in place of until `restore`.")
+    ] = False,
+    key_file: KeyFile = None,
+) -> None:
+    """Stop showing lessons. They stay, and `restore` brings them back."""
+    with opened(bank, scope) as memory:
+        whole = lesson_ids(memory, ids)
+        lessons = _hiding(memory, whole, by, key_file).lessons
+        (lessons.quarantine if quarantine else lessons.retire)(*whole, by=by, reason=reason)
+    console.print(f"{'quarantined' if quarantine else 'retired'}: {len(ids)}", markup=False)
 
 
 @app.command()
-def split(
-    id: Id,
-    experience: Annotated[str, typer.Argument(help="The experience that taught it again, as `show` names it.")],
+def restore(
+    ids: Ids,
     bank: options.Bank,
     scope: options.Scope,
     by: options.By,
     reason: options.Reason,
     key_file: KeyFile = None,
 ) -> None:
-    """Undo a recognition: what came again in other words becomes a lesson of its own."""
+    """Show retired lessons again."""
     with opened(bank, scope) as memory:
-        whole = lesson_id(memory, id)
-        known = [repeat.experience_id for repeat in memory.lessons.repeats(whole)]
-        named = {one for one in known if one.startswith(experience) or one.endswith(experience)}
-        again = named.pop() if len(named) == 1 else experience
-        lessons = reviewing(memory, by, key_file).lessons.split(whole, again, by=by, reason=reason)
-    console.print(f"split off: {', '.join(short(lesson.id) for lesson in lessons)}", markup=False)
+        whole = lesson_ids(memory, ids)
+        reviewing(memory, by, key_file).lessons.restore(*whole, by=by, reason=reason)
+    console.print(f"restored: {len(ids)}", markup=False)
 
 
 def _hiding(memory: ReasoningBank, ids: Sequence[str], by: str, key_file: Path | None) -> ReasoningBank:
@@ -324,20 +275,14 @@ def _hiding(memory: ReasoningBank, ids: Sequence[str], by: str, key_file: Path |
     return reviewing(memory, by, key_file) if vouched else memory
 
 
-def _show_repeats(again: Sequence[Repeat]) -> None:
-    rows = [
-        (
-            short(one.experience_id),
-            one.at.date().isoformat(),
-            ", ".join(run.verdict.outcome for run in one.runs),
-            one.lesson.content if one.lesson else "the same",
-            one.task,
-        )
-        for one in again
-    ]
-    if rows:
-        times = "once" if len(rows) == 1 else f"{len(rows)} times"
-        show_table(f"It came again {times}", ("experience", "on", "runs ended", "words", "task"), rows)
+def _show_proposals(memory: ReasoningBank, *, as_json: bool) -> None:
+    found = memory.lessons.proposals()
+    if as_json:
+        show_json(found)
+        return
+    rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
+    title = f"{counted(len(found), 'proposal')} in {memory.scope}"
+    show_table(title, ("id", "to accept it", "because", "title"), rows)
 
 
 def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
@@ -374,29 +319,8 @@ def _state(lesson: Lesson, proposed: Mapping[str, str]) -> str:
     return "retired" if lesson.retired else lesson.state
 
 
-def _tell(lesson: Lesson, sentence: str, *, as_json: bool) -> None:
+def _tell(changed: Lesson | Sequence[Lesson], sentence: str, *, as_json: bool) -> None:
     if as_json:
-        show_json(lesson)
+        show_json(changed)
     else:
         say(sentence)
-
-
-def _show_whole(lesson: Lesson) -> None:
-    show_text(f"{lesson.kind}: {lesson.title}\n\nwhen: {lesson.description}\n\n{lesson.content}\n")
-    source = lesson.provenance
-    state = "retired" if lesson.retired else f"{lesson.state}: {lesson.risk}" if lesson.risk else lesson.state
-    rows = (
-        ("id", lesson.id),
-        ("state", state),
-        ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
-        ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
-        ("version", lesson.version),
-        ("model", source.model or "none"),
-        ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
-        ("runs", ", ".join(source.trajectory_ids) or "none"),
-        ("verdict", f"{source.verdict} ({source.verdict_source})"),
-        ("evidence", "; ".join(source.evidence) or "none named"),
-        ("rests on", lesson.rests_on or "nothing named"),
-        ("created", lesson.created_at.isoformat(timespec="seconds")),
-    )
-    show_table("Where it comes from", ("field", "value"), rows)

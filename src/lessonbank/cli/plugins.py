@@ -34,7 +34,8 @@ class Commands(TyperGroup):
         own = super().get_command(ctx, cmd_name)
         if own is not None or (cmd_name not in KNOWN and cmd_name not in _found()):
             return own
-        return TyperCommand(cmd_name, help=KNOWN[cmd_name][1] if cmd_name in KNOWN else "")
+        line = KNOWN[cmd_name][1] if cmd_name in KNOWN else ""
+        return TyperCommand(cmd_name, help=line, rich_help_panel="Of other distributions")
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is called: now another distribution's is imported."""

@@ -33,9 +33,7 @@ def proxy(
     idle: Annotated[
         float, typer.Option("--idle", min=0.0, help="Seconds without a request after which an answer ends its run.")
     ] = 60.0,
-    holdout: Annotated[
-        float | None, typer.Option("--holdout", min=0.0, help="Withhold each lesson with this probability.")
-    ] = None,
+    holdout: options.Holdout = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     domain: options.Domain = "general",

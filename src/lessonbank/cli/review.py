@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import webbrowser
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -26,15 +25,10 @@ def review(
         str | None,
         typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="The scope that is shown first.", show_default=False),
     ] = None,
-    by: Annotated[
-        str | None, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.")
-    ] = None,
+    by: options.MaybeBy = None,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the browser.")] = True,
-    trials: Annotated[
-        Path | None,
-        typer.Option("--trials", exists=True, file_okay=False, help="Show the trials whose files lie in this folder."),
-    ] = None,
+    trials: options.Trials = None,
     embedder: options.Embedder = None,
 ) -> None:
     """Open the browser on pages that show what was learned, beside its evidence, and let you decide.

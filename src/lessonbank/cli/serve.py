@@ -51,15 +51,7 @@ def serve(
         list[str] | None,
         typer.Option("--public-url", help="Where people open the pages, such as https://bank.example.com."),
     ] = None,
-    trials: Annotated[
-        Path | None,
-        typer.Option(
-            "--trials",
-            exists=True,
-            file_okay=False,
-            help="With --pages: show the trials whose files lie in this folder.",
-        ),
-    ] = None,
+    trials: options.Trials = None,
     user_header: Annotated[
         str | None,
         typer.Option("--user-header", help="The header in which a proxy names the people that it signed in."),

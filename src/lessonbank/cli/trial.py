@@ -31,10 +31,8 @@ _FUNCTION = "MODULE:FUNCTION"
 
 @options.takes_retrieve_options
 def trial(
-    bank: Annotated[str, typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file.")] = "",
-    scope: Annotated[
-        str, typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="Whose memory: a path such as acme/support.")
-    ] = "",
+    bank: options.Bank = "",
+    scope: options.Scope = "",
     tasks: Annotated[
         Path | None, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task` or `recall`.")
     ] = None,
@@ -73,8 +71,7 @@ def trial(
         _show_plan(effect, level, as_json=as_json)
         return
     given = {"--bank": bank, "--scope": scope, "--tasks": tasks, "--agent": agent, "--verify": verify}
-    if missing := [name for name, value in given.items() if not value]:
-        raise typer.BadParameter("a trial needs it; --plan alone does not", param_hint=missing[0])
+    options.needs(given, "a trial needs it; --plan alone does not")
     settings = {"rounds": rounds, "level": level, "seed": seed, "concurrency": jobs, "min_effect": effect}
     settings |= options.given(asked)
     todo = _read(cast("Path", tasks))

@@ -1,4 +1,4 @@
-"""What is written for each coding agent, and where: data for `install` and `uninstall`."""
+"""What is written for each coding agent, and where: data for `install` and `install --remove`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _hook(host: str, wanted: Wanted, *, is_instruction: bool) -> list[str]:
 def _events(
     host: str, wanted: Wanted, events: str, *, is_instruction: bool, timeout: int = _SECONDS, **more: Json
 ) -> dict[str, Json]:
-    # Where lessonbank was removed without `uninstall`, Python ends with 2: hosts take that for "block this prompt".
+    # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt".
     command = f"{shlex.join(_hook(host, wanted, is_instruction=is_instruction))} || true"
     entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
     return dict.fromkeys(events.split(), entry)

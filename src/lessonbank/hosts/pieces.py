@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import tomllib
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from . import settings_file
 MARK: Final = "lessonbank"
 """Every entry of ours holds this word: in its name, in its command, or in its first line."""
 _CLIENT: Final = "lessonbank/hosts/client.py"
-_BEGIN: Final = "# >>> lessonbank: `lessonbank uninstall` removes these lines"
+_BEGIN: Final = "# >>> lessonbank: `lessonbank install AGENT --remove` takes these lines out"
 _END: Final = "# <<< lessonbank"
+_BLOCK: Final = re.compile(r"^# >>> lessonbank\b[^\n]*\n.*?^# <<< lessonbank\n", re.DOTALL | re.MULTILINE)
+"""Our lines, also those of an earlier version, whose first line named another command."""
 
 
 class Piece(Protocol):
@@ -91,9 +94,7 @@ class Block:
             tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise FormatError(f"it is no valid TOML: {error}") from None
-        before, begin, rest = text.partition(f"{_BEGIN}\n")
-        _, end, after = rest.partition(f"{_END}\n")
-        return before + after if begin and end else text
+        return _BLOCK.sub("", text, count=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,5 @@ def _read(file: Path) -> dict[str, dict[str, list[str]]]:
 def _question(found: Repository, roots: list[str]) -> str:
     other = f"which {printable(roots[0], most=120)} is, too" if roots else "of which there are lessons already"
     root = printable(found.root, most=120)
-    return (
-        f"{root} says that it is {printable(found.address, most=120)}, {other}. To share lessons: lessonbank hook share"
-    )
+    said = f"{root} says that it is {printable(found.address, most=120)}, {other}"
+    return f"{said}. To share lessons: lessonbank hook scope --share"

@@ -88,7 +88,7 @@ class Memory:
         with anyio.move_on_after(_DRAIN, shield=True):
             await bank.close()
             return
-        log.warning("learning took longer than %.0f seconds: `lessonbank runs retry` goes on with it", _DRAIN)
+        log.warning("learning took longer than %.0f seconds: `lessonbank learn --waiting` goes on with it", _DRAIN)
 
 
 @asynccontextmanager

@@ -184,11 +184,11 @@ def test_the_command_copies_a_bank_and_says_how_much(postgres: Callable[[], str]
     with lessonbank.connect(file, scope="acme", embedder="lexical", evidence=0.0) as bank:
         bank.learn(lessonbank.Trajectory(task="Cancel it", answer="done", error="locked"), outcome="failure")
         counts = bank.admin.counts()
-    done = CliRunner().invoke(app, ["migrate", str(file), address])
+    done = CliRunner().invoke(app, ["backup", address, "--bank", str(file)])
     assert (done.exit_code, done.stdout[:6]) == (0, "copied")
     with lessonbank.connect(address, scope="acme", evidence=0.0) as bank:
         assert bank.admin.counts() == counts
     told = CliRunner().invoke(app, ["doctor", "--bank", address, "--scope", "acme"])
     assert told.exit_code == 0
     assert "row-level security binds it" in told.stdout
-    assert CliRunner().invoke(app, ["migrate", str(tmp_path / "none.db"), address]).exit_code == 2
+    assert CliRunner().invoke(app, ["backup", address, "--bank", str(tmp_path / "none.db")]).exit_code == 2

@@ -166,7 +166,7 @@ def _id(id: str, where: str) -> str:
 
 def _command(id: str, scope: str) -> str:
     scope, id = (shlex.quote(one_line(text, limit=_WHEN)) for text in (scope, id))
-    return f"lessonbank recalls list --bank BANK --scope {scope} --lesson {id}"
+    return f"lessonbank recalls --bank BANK --scope {scope} --lesson {id}"
 
 
 def _part_bar(part: Part, split: Split) -> Bar:

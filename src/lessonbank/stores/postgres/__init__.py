@@ -220,7 +220,7 @@ class PostgresStore(StoreCalls[Database]):
         """A server has its own: raises UsageError."""
         self._database.check_open()
         raise UsageError(
-            f"a database is not copied to {str(path)[:80]!r}: use pg_basebackup or pg_dump, or `lessonbank export`"
+            f"a database is not copied to {str(path)[:80]!r}: use pg_basebackup or pg_dump, or `lessonbank backup`"
         )
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:

@@ -1,16 +1,12 @@
-"""`diff`: which lessons differ between two banks."""
+"""Which lessons differ between two banks, for `history diff --other-bank`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from lessonbank.contracts.records import Lesson
 
-from . import _options as options
 from ._bank import opened, warn_where_empty
 from ._ids import lessons_of, short
 from ._output import console, show_json, show_table
@@ -25,20 +21,9 @@ class Difference:
     changed: tuple[tuple[Lesson, Lesson], ...]
 
 
-def diff(
-    a: Annotated[str, typer.Argument(metavar="A.db", help="A bank.")],
-    b: Annotated[str, typer.Argument(metavar="B.db", help="Another bank.")],
-    scope: options.Scope,
-    other_scope: Annotated[
-        str | None, typer.Option("--other-scope", help="The scope in B, where it has another name.", show_default=False)
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Show which lessons differ between two banks: only in A, only in B, or changed.
-
-    `lessonbank history diff` compares two moments of one bank.
-    """
-    with opened(a, scope) as one, opened(b, other_scope or scope) as other:
+def show_difference(a: str, b: str, scope: str, other_scope: str, /, *, as_json: bool) -> None:
+    """Lessons that are only in the bank `a`, only in the bank `b`, or changed."""
+    with opened(a, scope) as one, opened(b, other_scope) as other:
         found = difference(list(lessons_of(one)), list(lessons_of(other)))
         warn_where_empty(one)
         warn_where_empty(other)

@@ -1,0 +1,173 @@
+"""`explain`: everything about one record, whether it is a lesson, a run or a recall."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Action, Lesson, Repeat, Run, Trajectory
+from lessonbank.guard import one_line
+
+from . import _options as options
+from ._bank import opened
+from ._ids import record_id, short
+from ._output import show_json, show_table, show_text, warn
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+    from lessonbank.contracts.records import Recall
+    from lessonbank.evidence.explanation import Explained, Explanation
+
+
+def explain(
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="Of a lesson, a run or a recall; 4 characters of its beginning or end will do."
+        ),
+    ],
+    bank: options.Bank,
+    scope: options.Scope,
+    as_json: options.Json = False,
+) -> None:
+    """Show one record whole.
+
+    A lesson: what it says, where it comes from and what taught it again. A run: its steps, answer and verdict. A
+    recall: the text that the agent got, what was found, drawn and nearly found, and what the evidence says.
+    """
+    with opened(bank, scope) as memory:
+        what, whole = record_id(memory, id)
+        _SHOWN[what](memory, whole, as_json=as_json)
+
+
+def _lesson(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
+    lesson, again = memory.lessons.get(id), memory.lessons.repeats(id)
+    if as_json:
+        show_json({"lesson": lesson, "repeats": again})
+        return
+    show_text(f"{lesson.kind}: {lesson.title}\n\nwhen: {lesson.description}\n\n{lesson.content}\n")
+    show_table("Where it comes from", ("field", "value"), _origin(lesson))
+    if again:
+        times = "once" if len(again) == 1 else f"{len(again)} times"
+        show_table(f"It came again {times}", ("experience", "on", "runs ended", "words", "task"), map(_repeat, again))
+
+
+def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
+    source = lesson.provenance
+    state = "retired" if lesson.retired else f"{lesson.state}: {lesson.risk}" if lesson.risk else lesson.state
+    return (
+        ("id", lesson.id),
+        ("state", state),
+        ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
+        ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
+        ("version", lesson.version),
+        ("model", source.model or "none"),
+        ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
+        ("runs", ", ".join(source.trajectory_ids) or "none"),
+        ("verdict", f"{source.verdict} ({source.verdict_source})"),
+        ("evidence", "; ".join(source.evidence) or "none named"),
+        ("rests on", lesson.rests_on or "nothing named"),
+        ("created", lesson.created_at.isoformat(timespec="seconds")),
+    )
+
+
+def _repeat(one: Repeat) -> tuple[str, ...]:
+    ended = ", ".join(run.verdict.outcome for run in one.runs)
+    words = one.lesson.content if one.lesson else "the same"
+    return short(one.experience_id), one.at.date().isoformat(), ended, words, one.task
+
+
+def _run(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
+    run = memory.runs.get(id)
+    if as_json:
+        show_json({"run": run})
+        return
+    show_text("\n".join(_lines(run.trajectory)))
+    show_table("\nWhat is known of it", ("field", "value"), _facts(run))
+
+
+def _facts(run: Run) -> Sequence[tuple[str, str]]:
+    verdict, tried = run.verdict, f", tried {counted(run.tries, 'time')} by workers" if run.tries else ""
+    return (
+        ("id", run.trajectory.id),
+        ("status", f"{run.status}{tried}"),
+        *([("problem", run.problem)] if run.problem else []),
+        ("verdict", f"{verdict.outcome} ({verdict.source}){': ' if verdict.reason else ''}{verdict.reason}"),
+        ("recall", run.recall_id or "none"),
+        ("metadata", json.dumps(run.metadata)),
+    )
+
+
+def _lines(run: Trajectory) -> Iterator[str]:
+    yield f"task: {run.task}"
+    for number, step in enumerate(run.steps, 1):
+        yield f"\nstep {number}"
+        if step.thought:
+            yield f"  thought: {step.thought}"
+        if action := _action(step.action):
+            yield f"  action: {action}"
+        for seen in step.observations:
+            yield f"  {seen.name or seen.source}{' (error)' if seen.is_error else ''}: {seen.text}"
+    if run.answer:
+        yield f"\nanswer: {run.answer}"
+    if run.error:
+        yield f"\nerror: {run.error}"
+
+
+def _action(action: Action) -> str:
+    calls = (f"{call.name}({json.dumps(call.arguments)})" for call in action.calls)
+    return "; ".join(filter(None, (action.text, *calls)))
+
+
+def _recall(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
+    recall, why = memory.recalls.get(id), memory.recalls.explain(id)
+    if as_json:
+        show_json({"recall": recall, "explanation": why})
+        return
+    for note in why.notes:
+        warn(note)
+    show_text(f"{_head(why)}\n\n{recall.text or '(no lesson was shown)'}")
+    columns = ("#", "score", "shown", "id", "lesson")
+    if why.lessons:
+        show_table("\nFound", columns, map(_row, why.lessons))
+    if why.losers:
+        show_table("\nNot found then, nearest now", columns, map(_row, why.losers))
+    show_table("\nWhat is known of it", ("field", "value"), _circumstances(recall, why))
+
+
+def _head(why: Explanation) -> str:
+    ended = f"its task ended as a {why.outcome}" if why.outcome else "its outcome is not known"
+    whole = "; memory was withheld whole, to compare with" if why.control else ""
+    nothing = "" if why.lessons else "\nNothing was found for it."
+    return f"recall {one_line(why.recall_id)}: {ended}{whole}\ntask: {one_line(why.task, limit=300)}{nothing}"
+
+
+def _circumstances(recall: Recall, why: Explanation) -> Sequence[tuple[str, str]]:
+    groups = f"as a group: {'; '.join(why.withheld)}" if why.withheld else "none or single lessons, as above"
+    return (
+        ("when", recall.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")),
+        ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
+        ("search", recall.retriever),
+        ("withheld", "all of it, to compare with" if recall.control else groups),
+        ("metadata", json.dumps(recall.metadata)),
+    )
+
+
+def _row(one: Explained) -> tuple[object, ...]:
+    from lessonbank.evidence.lift import points, said_of
+
+    evidence = "no evidence yet"
+    if one.lift is not None:
+        effect = "" if one.lift.success.value is None else f", success {points(one.lift.success)}"
+        evidence = f"{said_of(one.lift)}{effect}"
+    place = "" if one.rank is None else one.rank
+    title = one.title or "(no longer in the bank)"
+    said = f"{title}: {one.why}. Evidence: {evidence}"
+    return place, f"{one.score:.3f}", "yes" if one.shown else "no", short(one.lesson_id), said
+
+
+_SHOWN = {"lesson": _lesson, "run": _run, "recall": _recall}
