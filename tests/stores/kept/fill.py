@@ -25,7 +25,7 @@ SUPPORT, SALES, SHEETS, GUEST, ERASED, SEARCH = (
     *("acme/support", "acme/sales", "acme/sheets", "acme/guest", "acme/erased", "acme/search"),
 )
 ODD = "Zeile\x00mit NUL, \x01 und \u2028, 注文 und \U0001f600"
-KINDS = "order refund voucher parcel invoice return account coupon".split()
+KINDS = ["order", "refund", "voucher", "parcel", "invoice", "return", "account", "coupon"]
 
 
 async def one_lesson(attempts: Sequence[Run]) -> Extraction:
@@ -88,7 +88,9 @@ def _learn(bank: lessonbank.ReasoningBank) -> None:
     bank.learn(run(112, "A run that nobody judged"))
     bank.learn(run(113, "A run that broke", error="ConnectionError: gone"))
     bank.keep_unfinished(run(114, "A run that somebody stopped"), metadata={"user": "u-1"})
-    bank.submit(run(115, "A run that is learned later"), outcome="success", recall=bank.retrieve("Close the order case"))
+    bank.submit(
+        run(115, "A run that is learned later"), outcome="success", recall=bank.retrieve("Close the order case")
+    )
     bank.drain()
     bank.runs.correct("run-0003", outcome="failure", by="Ana", reason="the customer called again")
     bank.runs.audit(3)
@@ -132,7 +134,9 @@ def _sync(bank: lessonbank.ReasoningBank, folder: Path) -> None:
     bank.lessons.add(title="Say why", content="Say why in the message.", task="Write a message", by="Ana")
     file = folder / "AGENTS.md"
     bank.admin.export(file, format="agents-md")
-    file.write_text(file.read_text(encoding="utf-8").replace(first.content, "Run all the tests before a push."), "utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(first.content, "Run all the tests before a push."), "utf-8"
+    )
     bank.admin.sync(file)
     file.unlink()
 
