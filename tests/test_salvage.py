@@ -80,7 +80,7 @@ def wiped(path: Path, *pages: int) -> None:
 def pages_with(path: Path, *blobs: bytes) -> set[int]:
     """The pages on which one of these lies, or begins."""
     data = path.read_bytes()
-    return {data.index(blob[:40]) // PAGE for blob in blobs}
+    return {data.index(blob[:120]) // PAGE for blob in blobs}
 
 
 def entries(path: Path, sql: str = "") -> list[bytes]:
@@ -300,7 +300,7 @@ def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
     "sql",
     [
         "SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 9",
-        "SELECT entry FROM journal",
+        "SELECT CAST(entry AS BLOB) FROM journal",
         "SELECT vector FROM fresh",
     ],
 )
@@ -320,7 +320,7 @@ def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, 
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT CAST(entry AS BLOB) FROM journal", "SELECT record FROM trajectories WHERE number = 9"]
+    "sql", ["SELECT CAST(entry AS BLOB) FROM journal", "SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 9"]
 )
 def test_the_first_change_of_a_larger_file_waits_until_every_checksum_was_read(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str

@@ -13,23 +13,23 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, cast
 
 import psycopg
 import pytest
+from _description import described
 from test_room import room
 
 import lessonbank
 from lessonbank import Evidence, Extraction, File, Parts
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
-from lessonbank.stores.sqlite import _migrations, _schema
+from lessonbank.stores.sqlite._migrations import MIGRATIONS
+from lessonbank.stores.sqlite._schema import FORMAT, OLDEST, version
 from lessonbank.testing import HashingEmbedder
 
 KEPT: Final = Path(__file__).parent / "kept"
-sys.path.insert(0, str(KEPT))
-from description import described  # noqa: E402
-
 SCOPE: Final = "acme/support"
 MOVED: Final[Mapping[str, str]] = {
     "edits": "proposal.lesson_id",
@@ -54,6 +54,9 @@ ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
 
 
+Json: TypeAlias = Mapping[str, Any]
+
+
 async def nothing(_: Any) -> Extraction:
     return Extraction()
 
@@ -66,19 +69,24 @@ def opened(where: str | Path | File, scope: str = SCOPE) -> lessonbank.Reasoning
 def unlike(then: Any, now: Any, where: str = "") -> Iterator[str]:
     """Where what was is not any more. A field that is new says nothing of what was."""
     if isinstance(then, dict) and isinstance(now, dict):
-        for key, value in then.items():
-            if key == "metadata" and isinstance(value, dict):
-                yield from _unlike_metadata(value, now, where)
-            elif not (key in ADDED and value == [] and "candidates" in then):
-                yield from unlike(value, now.get(key, "nothing"), f"{where}.{key}")
-    elif isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
-        for place, (one, other) in enumerate(zip(then, now, strict=True)):
-            yield from unlike(one, other, f"{where}[{place}]")
+        yield from _unlike_records(cast("Json", then), cast("Json", now), where)
+    elif isinstance(then, list) and isinstance(now, list):
+        one, other = cast("list[Any]", then), cast("list[Any]", now)
+        for place, pair in enumerate(zip_longest(one, other, fillvalue="nothing")):
+            yield from unlike(*pair, f"{where}[{place}]")
     elif then != now:
         yield f"{where}: {then!r} is now {now!r}"
 
 
-def _unlike_metadata(then: Mapping[str, Any], record: Mapping[str, Any], where: str) -> Iterator[str]:
+def _unlike_records(then: Json, now: Json, where: str) -> Iterator[str]:
+    for key, value in then.items():
+        if key == "metadata":
+            yield from _unlike_metadata(value, now, where)
+        elif not (key in ADDED and value == [] and "candidates" in then):
+            yield from unlike(value, now.get(key, "nothing"), f"{where}.{key}")
+
+
+def _unlike_metadata(then: Json, record: Json, where: str) -> Iterator[str]:
     for key in then.keys() - UNSAID:
         places = [record, record.get("trajectory", {})]
         moved = [value for place in places if (value := _at(place, MOVED.get(key, ""))) not in (None, False, {})]
@@ -88,7 +96,7 @@ def _unlike_metadata(then: Mapping[str, Any], record: Mapping[str, Any], where: 
 
 def _at(record: Any, path: str) -> Any:
     for name in path.split("."):
-        record = record.get(name) if isinstance(record, dict) else None
+        record = cast("Json", record).get(name) if isinstance(record, dict) else None
     return record
 
 
@@ -98,7 +106,7 @@ def said(name: str) -> Any:
 
 def format_of(path: Path) -> int:
     with closing(sqlite3.connect(path)) as raw:
-        return _schema.version(raw)
+        return version(raw)
 
 
 @pytest.fixture
@@ -212,7 +220,7 @@ def test_an_upgrade_that_is_killed_is_whole_or_absent(path: Path, name: str, cal
     told = [sys.executable, "-c", KILLED, name, str(calls), str(path)]
     assert subprocess.run(told, cwd=KEPT.parent, check=False, timeout=60).returncode == -signal.SIGKILL
     with closing(sqlite3.connect(path)) as raw:
-        assert _schema.version(raw) == 10, "it was killed before the end"
+        assert version(raw) == 10, "it was killed before the end"
         assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with opened(path) as bank:
         assert list(unlike(said("format_10.json"), described(bank))) == []
@@ -244,7 +252,7 @@ def test_a_damaged_file_of_format_10_is_not_upgraded_and_can_be_salvaged(path: P
 
 
 def test_every_migration_leads_to_the_next_format() -> None:
-    assert list(_migrations.MIGRATIONS) == list(range(_schema.OLDEST, _schema.FORMAT))
+    assert list(MIGRATIONS) == list(range(OLDEST, FORMAT))
 
 
 # --- an export --------------------------------------------------------------------------------------------------------

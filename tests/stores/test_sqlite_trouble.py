@@ -16,8 +16,9 @@ import pytest
 
 from lessonbank.contracts.records import Replace
 from lessonbank.errors import StoreUnavailable, VersionMismatch
-from lessonbank.stores.sqlite import SqliteStore, _migrations, _schema
+from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
+from lessonbank.stores.sqlite._migrations import MIGRATIONS
 from lessonbank.stores.sqlite._schema import check_library
 from lessonbank.stores.sqlite._vector_blocks import FRESH
 from lessonbank.testing.store_samples import (
@@ -66,7 +67,7 @@ async def test_a_bank_of_the_format_before_is_brought_to_this_one_by_every_opene
         for statement in statements:
             connection.execute(statement)
 
-    monkeypatch.setattr(_migrations, "MIGRATIONS", {**_migrations.MIGRATIONS, _schema.FORMAT: more})
+    monkeypatch.setattr("lessonbank.stores.sqlite._migrations.MIGRATIONS", {**MIGRATIONS, _schema.FORMAT: more})
     monkeypatch.setattr(_schema, "FORMAT", _schema.FORMAT + 1)
     with pytest.raises(StoreUnavailable, match="no such table"):
         await SqliteStore.open(path)

@@ -67,7 +67,7 @@ def test_sqlite_itself_reads_what_a_bank_says(tmp_path: Path) -> None:
 
 
 def test_the_dictionary_is_the_one_that_format_10_was_written_with() -> None:
-    assert digest(_format_10._WORDS.decode()) == "bd030953dd0fa3efac26b8ce5f4411f3378ec691465d6f6810954ee5501cc3f2"
+    assert digest(_format_10.WORDS.decode()) == "bd030953dd0fa3efac26b8ce5f4411f3378ec691465d6f6810954ee5501cc3f2"
     kept = bytes.fromhex("05cadd00da2354f524a2543c49c02a1b58f02bd50200")
     assert _format_10.unpacked(kept) == b'{"kind":"retire","lesson_ids":["a"],"reason":"because"}'
 

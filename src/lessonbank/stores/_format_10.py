@@ -55,7 +55,7 @@ _RECEIPT: Final = (
     b'true,"withheld":false,"probability":0.1,"groups":["source/guardrail/told/extractive","topic/"],"why":"its task s'
     b'cored 0.7"},{"lesson_id":"01a'
 )
-_WORDS: Final = _RECEIPT + _NAMES
+WORDS: Final = _RECEIPT + _NAMES
 """Whoever changes a byte of it makes every such record unreadable."""
 
 
@@ -66,7 +66,7 @@ def unpacked(data: bytes, /) -> bytes:
         StoreDamaged: the bytes are not those that were written.
     """
     try:
-        inflate = zlib.decompressobj(-15, _WORDS)
+        inflate = zlib.decompressobj(-15, WORDS)
         text = inflate.decompress(data[_TEXT:])
     except (zlib.error, TypeError) as error:  # a column of SQLite may hold a text or a number: whatever somebody put
         raise StoreDamaged(f"a kept record cannot be unpacked ({error})") from None

@@ -15,11 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from description import described
-
 import lessonbank
 from lessonbank import Evidence, Extraction, Learning, Lesson, Model, Parts, Run, Safety, Step, Trajectory, Usage
 from lessonbank.testing import HashingEmbedder, ScriptedModel
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from _description import described
 
 SUPPORT, SALES, SHEETS, GUEST, ERASED, SEARCH = (
     *("acme/support", "acme/sales", "acme/sheets", "acme/guest", "acme/erased", "acme/search"),

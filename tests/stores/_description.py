@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import lessonbank
 
@@ -52,7 +52,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return _plain(value._asdict())
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner) for key, inner in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [_plain(inner) for inner in cast("list[Any]", value)]
     return value
