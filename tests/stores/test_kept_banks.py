@@ -111,7 +111,7 @@ def format_of(path: Path) -> int:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return Path(shutil.copy(KEPT / "format_10.db", tmp_path / "bank.db"))
+    return Path(shutil.copy(KEPT / "format_10.sqlite", tmp_path / "bank.db"))
 
 
 # --- a file -----------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_an_upgrade_keeps_a_copy_and_says_its_name_once(path: Path, caplog: pyte
     copy = path.with_name("bank.db.format-10")
     assert (format_of(path), format_of(copy)) == (11, 10)
     assert copy.stat().st_mode & 0o777 == path.stat().st_mode & 0o777
-    assert _rows(copy) == _rows(KEPT / "format_10.db"), "the release before opens it as it was"
+    assert _rows(copy) == _rows(KEPT / "format_10.sqlite"), "the release before opens it as it was"
 
 
 def _rows(path: Path) -> dict[str, list[Any]]:

@@ -199,7 +199,7 @@ async def _failed(where: str | Path) -> None:
 def main(folder: str, database: str = "") -> None:
     """Fill the bank, export it, and write what the API says of it."""
     into = Path(folder)
-    name, where = ("step_1", database) if database else ("format_10", str(into / "format_10.db"))
+    name, where = ("step_1", database) if database else ("format_10", str(into / "format_10.sqlite"))
     fill(where, into)
     with connected(where, SUPPORT) as bank:
         if not database:
