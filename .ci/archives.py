@@ -22,6 +22,8 @@ WHEEL_NEEDS = (
     "lessonbank/__init__.py",
     "lessonbank/py.typed",
     "lessonbank/stores/sqlite/schema.sql",
+    "lessonbank/stores/sqlite/0011_tables.sql",
+    "lessonbank/stores/sqlite/0011_names.sql",
     "lessonbank/guard/gate/phrases.toml",
     "lessonbank/guard/gate/ordinary_words.txt",
     "lessonbank/guard/gate/platitudes.txt",

@@ -253,8 +253,8 @@ def test_verify_finds_an_approval_that_was_written_into_the_records_alone(case: 
         owner = bank.lessons.experience(case.drawn)
     with closing(sqlite3.connect(case.file)) as file, file:
         file.execute("ATTACH ? AS elsewhere", (str(elsewhere),))
-        forged = "SELECT record FROM elsewhere.experiences WHERE id = :id"
-        file.execute(f"UPDATE experiences SET record = ({forged}) WHERE id = :id", {"id": owner.id})
+        forged = "SELECT record, record_sum FROM elsewhere.experiences WHERE id = :id"
+        file.execute(f"UPDATE experiences SET (record, record_sum) = ({forged}) WHERE id = :id", {"id": owner.id})
     with opened(case.file) as bank:
         assert bank.lessons.get(case.drawn).approved
         assert any(owner.id in problem for problem in bank.admin.verify())

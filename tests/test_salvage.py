@@ -80,12 +80,12 @@ def wiped(path: Path, *pages: int) -> None:
 def pages_with(path: Path, *blobs: bytes) -> set[int]:
     """The pages on which one of these lies, or begins."""
     data = path.read_bytes()
-    return {data.index(blob[:40]) // PAGE for blob in blobs}
+    return {data.index(blob[:120]) // PAGE for blob in blobs}
 
 
 def entries(path: Path, sql: str = "") -> list[bytes]:
     with closing(sqlite3.connect(path)) as raw:
-        return [blob for (blob,) in raw.execute(f"SELECT entry FROM journal {sql}")]
+        return [blob for (blob,) in raw.execute(f"SELECT CAST(entry AS BLOB) FROM journal {sql}")]
 
 
 def copied(sound: Path, folder: Path) -> Path:
@@ -144,7 +144,7 @@ def salvaged_page_by_page(sound: Path, tmp_path: Path, pages: Sequence[int]) -> 
         path = copied(sound, tmp_path / f"{page}")
         wiped(path, page)
         gone = check(lessonbank.salvage(path, path.with_name("new.db")), before)
-        here = {id for id, blob in held if data.index(blob) // PAGE == page}
+        here = {id for id, entry in held if data.index(entry.encode()) // PAGE == page}
         assert gone <= here, f"page {page} cost lessons that the journal has elsewhere"
         shutil.rmtree(path.parent)
 
@@ -239,7 +239,7 @@ def test_what_a_damaged_file_took_comes_back(sound: Path, tmp_path: Path, monkey
     before = contents(sound)
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(sound)) as raw:
-        (run,) = raw.execute("SELECT record FROM trajectories WHERE number = 9").fetchone()
+        (run,) = raw.execute("SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 9").fetchone()
     wiped(path, *pages_with(path, run))
     with connect(path) as bank:
         new = Trajectory(task="Ship parcel 99", steps=(Step(action="look", observation="an error"),))
@@ -286,7 +286,7 @@ def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
 ) -> None:
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(path)) as raw:
-        (run,) = raw.execute("SELECT record FROM trajectories WHERE number = 1").fetchone()
+        (run,) = raw.execute("SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 1").fetchone()
     wiped(path, *pages_with(path, run))
     with connect(path) as bank:
         looked_over()
@@ -298,7 +298,11 @@ def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT record FROM trajectories WHERE number = 9", "SELECT entry FROM journal", "SELECT vector FROM fresh"],
+    [
+        "SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 9",
+        "SELECT CAST(entry AS BLOB) FROM journal",
+        "SELECT vector FROM fresh",
+    ],
 )
 def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, tmp_path: Path, sql: str) -> None:
     """The end of a long value lies on a page of its own, of which SQLite asks nothing."""
@@ -315,7 +319,9 @@ def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, 
         bank.learn("Shipped.", task="Ship parcel 99", outcome="failure")
 
 
-@pytest.mark.parametrize("sql", ["SELECT entry FROM journal", "SELECT record FROM trajectories WHERE number = 9"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT CAST(entry AS BLOB) FROM journal", "SELECT CAST(record AS BLOB) FROM trajectories WHERE number = 9"]
+)
 def test_the_first_change_of_a_larger_file_waits_until_every_checksum_was_read(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:

@@ -17,7 +17,7 @@ from serving_pages import Site, serving
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.records import Add
 from lessonbank.contracts.records.timeline import about
-from lessonbank.stores import _packing
+from lessonbank.stores import _texts
 from lessonbank.stores.sqlite import SqliteStore, _rows
 
 pytestmark = pytest.mark.full
@@ -51,15 +51,15 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Generator[Site]:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of the records that are unpacked."""
-    found, plain = list[int](), _packing.unpacked
+    """The sizes of the records that are read."""
+    found, plain = list[int](), _texts.checked
 
     def counted(data: bytes, /) -> bytes:
         found.append(len(data))
         return plain(data)
 
     for room in ("_listing", "_rows", "_read", "_database", "_verify"):
-        monkeypatch.setattr(f"lessonbank.stores.sqlite.{room}.unpacked", counted, raising=False)
+        monkeypatch.setattr(f"lessonbank.stores.sqlite.{room}.checked", counted, raising=False)
     return found
 
 
@@ -124,8 +124,8 @@ def test_the_doctor_looks_quickly_and_reads_every_record_where_it_is_asked_to(la
 @pytest.mark.parametrize(
     ("damage", "in_quick"),
     [
-        ("UPDATE journal SET entry = x'00' WHERE number = (SELECT max(number) FROM journal)", True),
-        ("UPDATE journal SET entry = x'00' WHERE number = (SELECT max(number) - 1500 FROM journal)", False),
+        ("UPDATE journal SET entry = '0' WHERE number = (SELECT max(number) FROM journal)", True),
+        ("UPDATE journal SET entry = '0' WHERE number = (SELECT max(number) - 1500 FROM journal)", False),
         ("DELETE FROM tasks WHERE number = (SELECT max(number) FROM tasks)", True),
     ],
 )
@@ -155,22 +155,22 @@ def test_what_a_lesson_said_is_told_without_every_entry_where_the_scope_was_roll
         bank.lessons.edit(lesson.id, title="In new words", by="Ana")
     anyio.run(_grow, path)
     parsed, plain = list[bytes](), _rows.entry_of
-    unpacked, own = list[int](), _packing.unpacked
+    sizes, own = list[int](), _texts.checked
 
     def counted(text: bytes, /) -> object:
         parsed.append(text)
         return plain(text)
 
     def opened_up(data: bytes, /) -> bytes:
-        unpacked.append(len(data))
+        sizes.append(len(data))
         return own(data)
 
     monkeypatch.setattr("lessonbank.stores.sqlite._read.entry_of", counted)
-    monkeypatch.setattr("lessonbank.stores.sqlite._read.unpacked", opened_up)
+    monkeypatch.setattr("lessonbank.stores.sqlite._read.checked", opened_up)
     with serving(path, scope=SCOPE) as site:
         told = site.enter().get(f"/lessons/{lesson.id}/versions").text
     assert ("In new" in told, "rollback" in told, len(parsed) < MOST) == (True, True, True)
-    assert len(unpacked) < MOST
+    assert len(sizes) < MOST
     with opened(path) as bank:
         story = [entry.sequence for entry in bank.history.list(lesson=lesson.id)]
         assert story == [entry.sequence for entry in about(bank.history.list(), lesson=lesson.id)]

@@ -24,7 +24,7 @@ from lessonbank import AsyncReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Extraction, Lesson, Recall, Replace, Retire
 from lessonbank.errors import FormatError, LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.file_records import packed, unpacked
+from lessonbank.testing.file_records import with_sum
 from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import MINE, THEIRS, added, attempt, experience, lesson, settlement, towards
 
@@ -70,11 +70,11 @@ def tampered(path: Path, case: Case) -> None:
             raw.execute(statement)
     else:
         column = "entry" if case["table"] == "journal" else "record"
-        (blob,) = raw.execute(f"SELECT {column} FROM {case['table']} WHERE number = ?", (case["number"],)).fetchone()
-        record = json.loads(unpacked(blob))
+        (text,) = raw.execute(f"SELECT {column} FROM {case['table']} WHERE number = ?", (case["number"],)).fetchone()
+        record = json.loads(text)
         put(record, case["path"], case["value"])
-        change = (packed(json.dumps(record)), case["number"])
-        raw.execute(f"UPDATE {case['table']} SET {column} = ? WHERE number = ?", change)
+        change = (*with_sum(json.dumps(record)), case["number"])
+        raw.execute(f"UPDATE {case['table']} SET {column} = ?, {column}_sum = ? WHERE number = ?", change)
     raw.close()
 
 
@@ -335,7 +335,7 @@ def left_of(folder: Path, *texts: bytes) -> list[bytes]:
         ("experiences", "record"),
     ):
         rows = raw.execute(f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL")
-        held += b"".join(unpacked(blob).lower() for (blob,) in rows)
+        held += b"".join(text.lower().encode() for (text,) in rows)
     raw.close()
     return [text for text in texts if text.lower() in held]
 

@@ -14,7 +14,7 @@ from _trouble import BIG
 
 from lessonbank.contracts.records import Erasure, Replace
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores import _packing
+from lessonbank.stores import _texts
 from lessonbank.stores.sqlite import SqliteStore, _log
 from lessonbank.stores.sqlite._log import Checkpoint, empty_log
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
@@ -194,13 +194,13 @@ async def test_to_erase_ten_lessons_reads_the_records_once(path: Path, monkeypat
     store = await SqliteStore.open(path)
     every = [experience(f"Task {n}") for n in range(size)]
     await added(store, *every)
-    read, plain = list[int](), _packing.unpacked
+    read, plain = list[int](), _texts.checked
 
     def counted(data: bytes, /) -> bytes:
         read.append(len(data))
         return plain(data)
 
-    monkeypatch.setattr("lessonbank.stores.sqlite._purge.unpacked", counted)
+    monkeypatch.setattr("lessonbank.stores.sqlite._purge.checked", counted)
     lessons: list[tuple[Erasure, str]] = [("lesson", one.lessons[0].id) for one in every[:ten]]
     assert len(await store.purge_many(lessons, scope=MINE, writer="ana", reason="asked to")) == ten
     assert size <= len(read) < 2 * size

@@ -18,6 +18,7 @@ from lessonbank.contracts.records import Replace
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
+from lessonbank.stores.sqlite._migrations import MIGRATIONS
 from lessonbank.stores.sqlite._schema import check_library
 from lessonbank.stores.sqlite._vector_blocks import FRESH
 from lessonbank.testing.store_samples import (
@@ -60,13 +61,17 @@ async def test_a_bank_of_the_format_before_is_brought_to_this_one_by_every_opene
     path: Path, filled: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await (await filled(path)).close()
+    statements = ["CREATE TABLE more (a)", "INSERT INTO nowhere VALUES (1)"]
+
+    def more(connection: sqlite3.Connection) -> None:
+        for statement in statements:
+            connection.execute(statement)
+
+    monkeypatch.setattr("lessonbank.stores.sqlite._migrations.MIGRATIONS", {**MIGRATIONS, _schema.FORMAT: more})
     monkeypatch.setattr(_schema, "FORMAT", _schema.FORMAT + 1)
-    monkeypatch.setattr(_schema, "MIGRATIONS", {_schema.FORMAT - 1: "0008_more.sql"})
-    scripts = {"0008_more.sql": "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);\n"}
-    monkeypatch.setattr(_schema, "script", scripts.__getitem__)
     with pytest.raises(StoreUnavailable, match="no such table"):
         await SqliteStore.open(path)
-    scripts["0008_more.sql"] = "CREATE TABLE more (a);\n"
+    statements.pop()
     stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
     for store in stores:
         assert await store.verify() == []

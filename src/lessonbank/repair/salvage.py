@@ -26,7 +26,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.timeline import live
 from lessonbank.errors import StoreDamaged, StoreUnavailable, UsageError
-from lessonbank.stores._packing import packed, packed_records
+from lessonbank.stores._texts import records_with_sums, with_sum
 from lessonbank.stores.sqlite._checks import checksum
 from lessonbank.stores.sqlite._database import Database
 from lessonbank.stores.sqlite._in_use import refuse_if_open
@@ -44,6 +44,7 @@ from .pages import Pages
 from .wreck import Kept, Wreck, WrittenEntry
 
 _WRITER: Final = "salvage"
+_ENTRY: Final = "INSERT INTO journal (number, at, kind, writer, entry, entry_sum, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _REASON: Final = "the change that made it so was lost with a damaged file"
 
 
@@ -140,17 +141,17 @@ def _put_journal(connection: sqlite3.Connection, wreck: Wreck, scope: int, name:
     connection.execute(
         "INSERT INTO scopes (number, name, sequence, sum) VALUES (?, ?, ?, ?)", (scope, name, last, checksum(name))
     )
-    gone, at, blank = list[int](), 0, packed(Missing().model_dump_json())
+    gone, at, blank = list[int](), 0, with_sum(Missing().model_dump_json())
     for sequence in range(1, last + 1):
         written, number = entries.get(sequence), journal_number(scope, sequence)
         if written is None or (isinstance(written.entry, Settle) and written.entry.settlement.recall_id not in known):
             gone.append(sequence)
-            row = number, at, Missing().kind, _WRITER, blank, checksum(number, at, _WRITER)
+            row = number, at, Missing().kind, _WRITER, *blank, checksum(number, at, _WRITER)
             wreck.journal.pop(number, None)
         else:
             at = written.at
-            row = number, at, written.entry.kind, written.writer, written.blob, checksum(number, at, written.writer)
-        connection.execute("INSERT INTO journal (number, at, kind, writer, entry, sum) VALUES (?, ?, ?, ?, ?, ?)", row)
+            row = number, at, written.entry.kind, written.writer, *written.kept, checksum(number, at, written.writer)
+        connection.execute(_ENTRY, row)
     return gone
 
 
@@ -206,7 +207,7 @@ def _put_right(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: s
         _write_again(connection, name, changes, shown)
     if hidden:
         retired = Retire(lesson_ids=tuple(hidden), reason=_REASON)
-        apply(connection, Batch(name, _WRITER, packed_records([retired])))
+        apply(connection, Batch(name, _WRITER, records_with_sums([retired])))
 
 
 def _told(wreck: Wreck, kept: Kept) -> Experience | None:
@@ -228,7 +229,7 @@ def _write_again(
     entries = {id: (first + at, True) for at, id in enumerate(every)}
     numbers, grown = write(connection, scope, Written(every, added, entries))
     touched = [{numbers[change.experience.id]: True} for change in changes]
-    journal(connection, scope, Batch(name, _WRITER, packed_records(changes)), touched=touched, grown=grown)
+    journal(connection, scope, Batch(name, _WRITER, records_with_sums(changes)), touched=touched, grown=grown)
 
 
 def _lost(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: str, changes: Sequence[int]) -> Lost | None:

@@ -7,16 +7,18 @@ from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from lessonbank.contracts.records import Experience, Recall, Record, Trajectory
 from lessonbank.contracts.records.timeline import Entry
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._packing import unpacked
+from lessonbank.stores._format_10 import Table, upgraded
 from lessonbank.stores._records import loaded
+from lessonbank.stores._texts import Kept as Text
+from lessonbank.stores._texts import checked
 from lessonbank.stores.sqlite._checks import checksum
+from lessonbank.stores.sqlite._migrations import run
 from lessonbank.stores.sqlite._rows import entry_of
-from lessonbank.stores.sqlite._schema import run
 
 from .pages import Pages
 
@@ -25,6 +27,8 @@ R = TypeVar("R", bound=Record)
 _SHORTEST: Final = 32
 """Bytes of a journal entry at least."""
 _TABLES: Final = ("scopes", "settings", "journal", "experiences", "trajectories", "recalls", "lessons")
+_PACKED: Final = {"journal": "entry", "experiences": "record", "trajectories": "record", "recalls": "record"}
+"""Table to the column of a record, which format 10 packed."""
 _TYPES: Final = {"INTEGER": int, "TEXT": str, "BLOB": bytes}
 _IDS: Final = {
     "sqlite_autoindex_experiences_1": "experiences",
@@ -41,7 +45,7 @@ class WrittenEntry:
     at: int
     writer: str
     entry: Entry
-    blob: bytes
+    kept: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Wreck:
     def of(cls, pages: Pages, /) -> Wreck:
         """Everything in these pages. What lies in a table's own pages counts before what was found astray."""
         found, shapes = cls(len(pages) * pages.size // _SHORTEST), _shapes()
+        before = _shapes_of_format_10(shapes)
         owners, free = pages.owners(), pages.free()
         for number in sorted(set(range(1, len(pages) + 1)) - free, key=lambda n: n not in owners):
             owner = owners.get(number, "")
@@ -89,7 +94,18 @@ class Wreck:
                     found.named["lessons"].setdefault((values[0], values[5]), values[3])
                 elif table := _table(values, shapes):
                     found._take(table, at or 0, dict(zip(shapes[table], values, strict=True)))
+                elif table := _table(values, before):
+                    found._take_packed(table, at or 0, dict(zip(before[table], values, strict=True)))
         return found
+
+    def _take_packed(self, table: str, number: int, row: dict[str, Any]) -> None:
+        """Take a row of format 10."""
+        column = _PACKED[table]
+        try:
+            kept = (None, None) if row[column] is None else upgraded(cast("Table", table), row[column]).kept
+        except StoreDamaged:
+            return
+        self._take(table, number, {**row, column: kept[0], f"{column}_sum": kept[1]})
 
     def _take(self, table: str, number: int, row: dict[str, Any]) -> None:
         try:
@@ -122,29 +138,33 @@ class Wreck:
 
     def _entry(self, number: int, row: dict[str, Any]) -> None:
         if number not in self.journal and row["sum"] == checksum(number, row["at"], row["writer"]):
-            entry = entry_of(unpacked(row["entry"]))
-            self.journal[number] = WrittenEntry(row["at"], row["writer"], entry, row["entry"])
+            entry = entry_of(_text(row, "entry"))
+            self.journal[number] = WrittenEntry(row["at"], row["writer"], entry, (row["entry"], row["entry_sum"]))
 
     def _experience(self, number: int, row: dict[str, Any]) -> None:
         self.named["experiences"].setdefault((row["scope"], row["id"]), number)
-        record = _record(Experience, row["record"]) if row["record"] is not None else None
+        record = _record(Experience, row) if row["record"] is not None else None
         if row["sum"] == checksum(number, row["entry"]) and (record is None or record.id == row["id"]):
             self.experiences.setdefault(number, Kept(row["scope"], row["id"], row["entry"], record))
 
     def _run(self, number: int, row: dict[str, Any]) -> None:
         self.named["trajectories"].setdefault((row["scope"], row["id"]), number)
         if row["sum"] == checksum(row["scope"], row["kept_at"], row["id"]) and number not in self.runs:
-            self.runs[number] = row, _record(Trajectory, row["record"])
+            self.runs[number] = row, _record(Trajectory, row)
 
     def _recall(self, number: int, row: dict[str, Any]) -> None:
         self.named["recalls"].setdefault((row["scope"], row["id"]), number)
-        recall = _record(Recall, row["record"])
+        recall = _record(Recall, row)
         if recall.id == row["id"]:
             self.recalls.setdefault(number, (row, recall))
 
 
-def _record(kind: type[R], blob: bytes) -> R:
-    return loaded(kind, unpacked(blob))
+def _record(kind: type[R], row: Mapping[str, Any]) -> R:
+    return loaded(kind, _text(row, "record"))
+
+
+def _text(row: Mapping[str, Any], column: str) -> bytes:
+    return checked(f"{row[f'{column}_sum']} {row[column]}".encode())
 
 
 def _shapes() -> dict[str, dict[str, tuple[type, ...]]]:
@@ -160,6 +180,19 @@ def _shapes() -> dict[str, dict[str, tuple[type, ...]]]:
         }
         for table, columns in tables.items()
     }
+
+
+def _shapes_of_format_10(
+    shapes: Mapping[str, Mapping[str, tuple[type, ...]]],
+) -> dict[str, dict[str, tuple[type, ...]]]:
+    """The same of the rows that a release of that format wrote."""
+    packed = {
+        table: {name: kinds for name, kinds in shapes[table].items() if name != f"{column}_sum"}
+        for table, column in _PACKED.items()
+    }
+    for table, column in _PACKED.items():
+        packed[table][column] = tuple(bytes if kind is str else kind for kind in packed[table][column])
+    return packed
 
 
 def _allowed(kind: str, *, alias: bool, null: bool) -> tuple[type, ...]:

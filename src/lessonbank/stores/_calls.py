@@ -38,9 +38,9 @@ from ._entries import Batch
 from ._erasure import check_erasures
 from ._importing import import_records
 from ._listing import Asked, wanted_states
-from ._packing import packed_records, unpacked
 from ._records import encodable, loaded
 from ._streams import Connections, streamed
+from ._texts import checked, records_with_sums
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Imported, Vectors
@@ -177,7 +177,9 @@ class StoreCalls(Generic[D]):
         placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
 
         def write(connection: Any) -> Sequence[JournalEntry]:
-            batch = Batch(where, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon, one_wording)
+            batch = Batch(
+                where, kept[0], records_with_sums(entries), placed, kept[1], settled, decided_upon, one_wording
+            )
             if rollback is not None:
                 return self._rolls_back.roll_back(connection, batch, rollback)
             return self._writes.apply(connection, batch)
@@ -268,7 +270,7 @@ class StoreCalls(Generic[D]):
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
         where = check_scope(scope)
-        return self._stream(where, self._reads.RECEIPTS, (where, settled), lambda row: loaded(Recall, unpacked(row[0])))
+        return self._stream(where, self._reads.RECEIPTS, (where, settled), lambda row: loaded(Recall, checked(row[0])))
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
@@ -316,7 +318,7 @@ class StoreCalls(Generic[D]):
         erased = [(what, encodable(id)) for what, id in check_erasures(these)]
         if not erased:
             return []
-        batch = Batch(where, by, packed_records(changes), {}, None, (), tuple(unchanged))
+        batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
             if batch.entries:

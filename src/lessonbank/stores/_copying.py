@@ -15,9 +15,9 @@ Row: TypeAlias = tuple[Any, ...]
 TABLES: Final[tuple[Table, ...]] = ("journal", "runs", "recalls", "order", "vectors")
 """What is copied of a scope. The first value of each row is a number; rows come in its order.
 
-- journal: sequence, microseconds, kind, writer, packed entry
-- runs: number, id, microseconds, due, worker, tries, error, id of the leader, packed record
-- recalls: number, id, microseconds, packed record
+- journal: sequence, microseconds, kind, writer, entry
+- runs: number, id, microseconds, due, worker, tries, error, id of the leader, record
+- recalls: number, id, microseconds, record
 - order: number, id of an experience: which came first, where two are of one moment
 - vectors: number, space, id of an experience or lesson, little-endian float32
 """

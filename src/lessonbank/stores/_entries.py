@@ -29,8 +29,8 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 
-from ._packing import unpacked
 from ._records import microseconds
+from ._texts import Kept, checked
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
@@ -63,10 +63,10 @@ def may_name(text: bytes, ids: Collection[str] | None, /) -> bool:
     return ids is None or any(not _PLAIN.fullmatch(id) or f'"{id}"'.encode() in text for id in ids)
 
 
-def readable_entry(packed: bytes, /) -> Entry | None:
-    """The entry that was packed; `None` where it cannot be read."""
+def readable_entry(stored: bytes, /) -> Entry | None:
+    """The entry that is stored; `None` where it cannot be read."""
     try:
-        return entry_of(unpacked(packed))
+        return entry_of(checked(stored))
     except StoreUnavailable:
         return None
 
@@ -78,11 +78,11 @@ def erased_since(entry: Entry, since: int, /) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The arguments of one `apply`, ready to be written: lone surrogates gone, entries packed."""
+    """The arguments of one `apply`, ready to be written: lone surrogates gone."""
 
     scope: str
     writer: str
-    entries: Sequence[tuple[Entry, bytes]]
+    entries: Sequence[tuple[Entry, Kept]]
     """What happens, in order, each as it is kept."""
     vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
     space: str | None = None

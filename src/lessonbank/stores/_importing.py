@@ -11,7 +11,7 @@ from lessonbank.guard.wording import said_once, wording_of
 
 from ._arrivals import Before, marked, without_claims
 from ._changes import View, vouched
-from ._packing import packed_records
+from ._texts import Kept, records_with_sums
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Imported
@@ -43,7 +43,7 @@ class Receiver(Before, Protocol):
         """The experiences that taught one of these lessons again, oldest first."""
         ...
 
-    def apply(self, entries: Sequence[tuple[Entry, bytes]], /, *, writer: str) -> object:
+    def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
         """Make changes, or settle recalls."""
         ...
 
@@ -60,7 +60,7 @@ def import_records(
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0
     once = _Once(here) if one_wording else None
-    ready = (_packed(marked(portion, scope=scope)) for portion in portions())
+    ready = (_ready(marked(portion, scope=scope)) for portion in portions())
     for portion, adds in _ahead(ready):
         added += here.keep(portion.runs)
         added += sum(here.record(one) for one in portion.recalls)
@@ -69,14 +69,14 @@ def import_records(
         if approved_by:
             _trust(here, portion, approved_by)
     if once:
-        _apply(here, packed_records(once.renamed()), writer)
+        _apply(here, records_with_sums(once.renamed()), writer)
     return added
 
 
-def _packed(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, bytes]]]:
-    """Experiences packed ahead: to deflate them takes as long as to write them."""
+def _ready(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, Kept]]]:
+    """Experiences as JSON ahead: to make it takes as long as to write it."""
     first = {experience.id: experience for experience in reversed(portion.experiences)}
-    return portion, packed_records([Add(experience=e) for e in portion.experiences if first[e.id] is e])
+    return portion, records_with_sums([Add(experience=e) for e in portion.experiences if first[e.id] is e])
 
 
 class _Once:
@@ -109,16 +109,16 @@ class _Once:
         return Replace(experience=renamed, reason="a lesson that it names is here already")
 
 
-def _add(here: Receiver, adds: Sequence[tuple[Add, bytes]], once: _Once | None, writer: str) -> int:
+def _add(here: Receiver, adds: Sequence[tuple[Add, Kept]], once: _Once | None, writer: str) -> int:
     there = here.present([add.experience for add, _ in adds])
     new = [one for one in adds if not there.knows(one[0].experience.id)]
     allowed = [without_claims(add.experience, here) for add, _ in new]
     kept = once.of(allowed) if once else allowed
-    return _apply(here, [_packed_as(e, one) for e, one in zip(kept, new, strict=True)], writer)
+    return _apply(here, [_ready_as(e, one) for e, one in zip(kept, new, strict=True)], writer)
 
 
-def _packed_as(experience: Experience, one: tuple[Add, bytes]) -> tuple[Add, bytes]:
-    return one if experience is one[0].experience else packed_records([Add(experience=experience)])[0]
+def _ready_as(experience: Experience, one: tuple[Add, Kept]) -> tuple[Add, Kept]:
+    return one if experience is one[0].experience else records_with_sums([Add(experience=experience)])[0]
 
 
 def _settle(here: Receiver, settlements: Sequence[Settlement], writer: str) -> int:
@@ -126,17 +126,17 @@ def _settle(here: Receiver, settlements: Sequence[Settlement], writer: str) -> i
     first = {told.recall_id: told for told in reversed(settlements)}
     told = [one for id, one in reversed(first.items()) if not here.made_recall(id)]
     new = [Settle(settlement=one) for one in told if not here.is_settled(one.recall_id)]
-    return _apply(here, packed_records(new), writer)
+    return _apply(here, records_with_sums(new), writer)
 
 
 def _trust(here: Receiver, portion: Imported, by: str) -> None:
     there = here.present()
     some = ((id, lessons) for id, lessons in portion.trusted.items() if lessons)
     kept = ((experience, lessons) for id, lessons in some if (experience := there.experience(id)))
-    _apply(here, packed_records([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), by)
+    _apply(here, records_with_sums([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), by)
 
 
-def _apply(here: Receiver, entries: Sequence[tuple[Entry, bytes]], writer: str) -> int:
+def _apply(here: Receiver, entries: Sequence[tuple[Entry, Kept]], writer: str) -> int:
     if entries:
         here.apply(entries, writer=writer)
     return len(entries)

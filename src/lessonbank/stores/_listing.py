@@ -30,8 +30,8 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.wording import wording_of
 from lessonbank.text.bm25 import words
 
-from ._packing import unpacked
 from ._records import encodable, microseconds
+from ._texts import checked
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ STATES: tuple[LessonState, ...] = ("probation", "active", "quarantined", "retire
 
 
 def says_outcome(entry: bytes | None, /) -> bool:
-    """Whether a packed journal entry, or none, says how the task of a recall ended: `unknown` says nothing."""
+    """Whether a journal entry as it is stored, or none, says how the task of a recall ended: `unknown` says nothing."""
     # A quote inside a text of JSON has a backslash before it, so this can be nothing but the field.
-    return entry is not None and b'"outcome":"unknown"' not in unpacked(entry)
+    return entry is not None and b'"outcome":"unknown"' not in checked(entry)
 
 
 def state_of(lesson: Lesson, /) -> LessonState:

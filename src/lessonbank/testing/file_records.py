@@ -1,4 +1,3 @@
-"""Lets a test read and change the records that a bank's file holds: they are packed there."""
+"""Lets a test read and change the records that a bank's file holds: plain JSON, with its checksum in another column."""
 
-from lessonbank.stores._packing import packed as packed
-from lessonbank.stores._packing import unpacked as unpacked
+from lessonbank.stores._texts import with_sum as with_sum

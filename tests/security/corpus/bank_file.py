@@ -5,12 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from lessonbank.errors import StoreUnavailable
-from lessonbank.testing.file_records import unpacked
-
 
 def everything_in(path: Path) -> str:
-    """Every byte of the files, and every cell of every table, unpacked where it was packed."""
+    """Every byte of the files, and every cell of every table."""
     told = [place.read_bytes().decode("latin-1") for place in path.parent.iterdir() if place.is_file()]
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as file:
         tables = [
@@ -27,9 +24,4 @@ def everything_in(path: Path) -> str:
 
 
 def _told(cell: object) -> str:
-    if not isinstance(cell, bytes):
-        return str(cell)
-    try:
-        return unpacked(cell).decode()
-    except StoreUnavailable:
-        return cell.decode("latin-1")
+    return cell.decode("latin-1") if isinstance(cell, bytes) else str(cell)

@@ -19,7 +19,7 @@ async def test_a_sound_database_asks_for_nothing(postgres: Callable[[], str]) ->
     told = await store.storage()
     await store.close()
     assert told["PostgreSQL"].split(".")[0].isdecimal()
-    assert told["tables"] == "step 1 of 1"
+    assert told["tables"] == "step 2 of 2"
     assert (told["role"], told["indexes"]) == ("keeper: owner; row-level security binds it", "all are there")
     assert (told["dead rows"], told["long transactions"]) == ("few", "none")
 

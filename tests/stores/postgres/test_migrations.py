@@ -25,16 +25,16 @@ pytestmark = [pytest.mark.full, pytest.mark.anyio]
 def newer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
     """Moves a database's tables as the next release would; `reads` is the oldest step that it still lets work."""
 
-    def move(address: str, *, to: int, reads: int = 1) -> None:
+    def move(address: str, *, to: int, reads: int = 2) -> None:
         files = tmp_path / "migrations"
         files.mkdir(exist_ok=True)
-        (files / "0002_notes.sql").write_text("ALTER TABLE lessonbank.lessons ADD COLUMN note text;", encoding="utf-8")
-        (files / "0002_notes.back.sql").write_text("ALTER TABLE lessonbank.lessons DROP note;", encoding="utf-8")
+        (files / "0003_notes.sql").write_text("ALTER TABLE lessonbank.lessons ADD COLUMN note text;", encoding="utf-8")
+        (files / "0003_notes.back.sql").write_text("ALTER TABLE lessonbank.lessons DROP note;", encoding="utf-8")
         with monkeypatch.context() as patch, psycopg.connect(address) as connection:
             patch.setattr(_migrations, "resources", SimpleNamespace(files=lambda _: tmp_path))
-            patch.setattr(_migrations, "STEPS", {**_migrations.STEPS, 2: "0002_notes.sql"})
+            patch.setattr(_migrations, "STEPS", {**_migrations.STEPS, 3: "0003_notes.sql"})
             patch.setattr(_migrations, "OLDEST_READER", reads)
-            patch.setattr(_migrations, "NEWEST", 2)
+            patch.setattr(_migrations, "NEWEST", 3)
             prepared(connection)
             _migrations.migrate(connection, to=to)
 
@@ -47,12 +47,12 @@ async def test_the_release_before_works_beside_the_next_one_and_after_its_step_b
     address = postgres()
     store = await PostgresStore.open(address, partitions=2)
     await added(store, experience())
-    newer(address, to=2)
+    newer(address, to=3)
     await added(store, experience())
     late = await PostgresStore.open(address)
     await added(late, experience())
-    assert (await late.storage())["tables"] == "step 2 of 1"
-    newer(address, to=1)
+    assert (await late.storage())["tables"] == "step 3 of 2"
+    newer(address, to=2)
     await added(store, experience())
     assert (await store.counts(scope=MINE)).experiences == 4
     assert await store.verify() == []
@@ -69,12 +69,12 @@ async def test_a_step_that_has_to_wait_keeps_nobody_else_waiting(
     async with anyio.create_task_group() as tasks:
         with psycopg.connect(address) as reader:
             reader.execute("SELECT count(*) FROM lessonbank.lessons")  # and stays open
-            tasks.start_soon(anyio.to_thread.run_sync, partial(newer, address, to=2))
+            tasks.start_soon(anyio.to_thread.run_sync, partial(newer, address, to=3))
             await _somebody_waits(address)
             with anyio.fail_after(20):
                 await added(store, experience())
-            assert (await store.storage())["tables"] == "step 1 of 1", "the reader is still there"
-    assert (await store.storage())["tables"] == "step 2 of 1"
+            assert (await store.storage())["tables"] == "step 2 of 2", "the reader is still there"
+    assert (await store.storage())["tables"] == "step 3 of 2"
     await store.close()
 
 
@@ -92,7 +92,7 @@ async def test_a_step_over_a_million_lessons_keeps_nobody_waiting_for_a_second(
             " writer, wording || n, seen FROM lessonbank.lessons, generate_series(1, 1000000) n"
         )
     waits: list[float] = []
-    for step in (2, 1):
+    for step in (3, 2):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_write_until_done, store, waits, done := anyio.Event())
             await anyio.to_thread.run_sync(partial(newer, address, to=step))
@@ -120,7 +120,7 @@ async def test_a_release_that_is_too_old_changes_nothing(
 ) -> None:
     address = postgres()
     await (await PostgresStore.open(address, partitions=2)).close()
-    newer(address, to=2, reads=2)
+    newer(address, to=3, reads=3)
     with pytest.raises(VersionMismatch, match="upgrade lessonbank"):
         await PostgresStore.open(address)
 

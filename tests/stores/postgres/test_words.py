@@ -9,7 +9,7 @@ import pytest
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Retire, Rollback
-from lessonbank.stores._packing import unpacked
+from lessonbank.stores._texts import checked
 from lessonbank.stores.postgres import PostgresStore, _postings
 from lessonbank.testing.store_editing import EditingTests
 from lessonbank.testing.store_purging import PurgingTests
@@ -100,9 +100,9 @@ async def test_lessons_with_a_rare_word_are_found_without_reading_the_others(
 
     def counted(data: bytes, /) -> bytes:
         read.append(len(data))
-        return unpacked(data)
+        return checked(data)
 
-    monkeypatch.setattr("lessonbank.stores.postgres._rows.unpacked", counted)
+    monkeypatch.setattr("lessonbank.stores.postgres._rows.checked", counted)
     found = await store.list_lessons(scope=MINE, text="lesson number17", limit=5)
     assert [one.title for one in found] == ["Lesson number17"]
     assert await store.list_lessons(scope=MINE, text="lesson zanzibar", limit=5) == []

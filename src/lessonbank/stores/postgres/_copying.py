@@ -10,9 +10,9 @@ import numpy as np
 from lessonbank.contracts.records import Add, Merge, Replace, Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._entries import entry_of
-from lessonbank.stores._packing import packed, unpacked
+from lessonbank.stores._texts import Kept, checked, kept_again, with_sum
 
-from ._database import Connection, do, many, rows
+from ._database import Connection, do, many, rows, stored
 from ._rebuild import rebuild
 from ._rollback import change_over
 from ._rows import drawn, find_scope, make_scope
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 _READ: Final[dict[Table, str]] = {
     "journal": (
-        "SELECT sequence, at, kind, writer, entry FROM lessonbank.journal WHERE scope = %s AND sequence > %s"
-        " ORDER BY sequence LIMIT %s"
+        f"SELECT sequence, at, kind, writer, {stored('entry')} FROM lessonbank.journal WHERE scope = %s"
+        " AND sequence > %s ORDER BY sequence LIMIT %s"
     ),
     "runs": (
-        "SELECT t.number, t.id, t.kept_at, t.due, t.worker, t.tries, t.error, l.id, t.record"
+        f"SELECT t.number, t.id, t.kept_at, t.due, t.worker, t.tries, t.error, l.id, {stored('t.record')}"
         " FROM lessonbank.trajectories t LEFT JOIN lessonbank.trajectories l ON l.scope = t.scope"
         " AND l.number = t.leader WHERE t.scope = %s AND t.number > %s ORDER BY t.number LIMIT %s"
     ),
     "recalls": (
-        "SELECT number, id, created_at, record FROM lessonbank.recalls WHERE scope = %s AND number > %s"
+        f"SELECT number, id, created_at, {stored('record')} FROM lessonbank.recalls WHERE scope = %s AND number > %s"
         " ORDER BY number LIMIT %s"
     ),
     "order": (
@@ -75,22 +75,23 @@ def write_rows(connection: Connection, scope: str, table: Table, given: Sequence
 
 _WRITE: Final[dict[Table, str]] = {
     "journal": (
-        "INSERT INTO lessonbank.journal (scope, sequence, at, kind, writer, entry) VALUES (%s, %s, %s, %s, %s, %s)"
-        " ON CONFLICT DO NOTHING"
+        "INSERT INTO lessonbank.journal (scope, sequence, at, kind, writer, entry_json, entry_sum)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
     ),
     "runs": (
-        "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, worker, tries, error, leader, record, pending,"
-        " tags) VALUES (%s, %s, %s, %s, %s, %s, %s, (SELECT number FROM lessonbank.trajectories WHERE scope = %s"
-        " AND id = %s), %s, true, '{}') ON CONFLICT DO NOTHING"
+        "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, worker, tries, error, leader, record_json,"
+        " record_sum, pending, tags) VALUES (%s, %s, %s, %s, %s, %s, %s,"
+        " (SELECT number FROM lessonbank.trajectories WHERE scope = %s AND id = %s), %s, %s, true, '{}')"
+        " ON CONFLICT DO NOTHING"
     ),
     "recalls": (
-        "INSERT INTO lessonbank.recalls (scope, id, created_at, record, tags) VALUES (%s, %s, %s, %s, '{}')"
-        " ON CONFLICT DO NOTHING"
+        "INSERT INTO lessonbank.recalls (scope, id, created_at, record_json, record_sum, tags)"
+        " VALUES (%s, %s, %s, %s, %s, '{}') ON CONFLICT DO NOTHING"
     ),
     # The record is that of any entry for now: entry 0 is none, so that the right one is written over it.
     "order": (
-        "INSERT INTO lessonbank.experiences (scope, number, id, created_at, shown, gone, words, entry, tags, record)"
-        " VALUES (%s, %s, %s, 0, false, true, 0, 0, '{}', '') ON CONFLICT DO NOTHING"
+        "INSERT INTO lessonbank.experiences (scope, number, id, created_at, shown, gone, words, entry, tags,"
+        " record_json, record_sum) VALUES (%s, %s, %s, 0, false, true, 0, 0, '{}', '', 0) ON CONFLICT DO NOTHING"
     ),
 }
 
@@ -98,23 +99,24 @@ _WRITE: Final[dict[Table, str]] = {
 def _values(scope: str, table: Table, one: Row) -> tuple[Any, ...]:
     if table == "runs":
         *told, leader, record = one[1:]
-        return (scope, *told, scope, leader, record)
-    return (scope, *one) if table == "journal" else (scope, *one[1:])
+        return (scope, *told, scope, leader, *kept_again(record))
+    *told, record = one if table == "journal" else one[1:]
+    return (scope, *told, *kept_again(record))
 
 
 def finish_copy(connection: Connection, scope: str, /) -> None:
     """See `Copyable.finish_copy`. A record that the journal no longer holds has no experience."""
-    held, jumps, last = dict[str, bytes](), dict[int, int](), 0
-    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
+    held, jumps, last = dict[str, Kept](), dict[int, int](), 0
+    sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for sequence, blob in rows(connection, sql, scope):
-        entry, last = entry_of(unpacked(blob)), sequence
+        entry, last = entry_of(checked(blob)), sequence
         if isinstance(entry, Add | Replace | Merge):
-            held[entry.experience.id] = packed(entry.experience.model_dump_json())
+            held[entry.experience.id] = with_sum(entry.experience.model_dump_json())
         elif isinstance(entry, Rollback):
             jumps[sequence] = entry.to
-    sql = "UPDATE lessonbank.experiences SET record = %s WHERE scope = %s AND id = %s"
-    many(connection, sql, ((record, scope, id) for id, record in held.items()))
-    do(connection, "DELETE FROM lessonbank.experiences WHERE scope = %s AND record = ''", scope)
+    sql = "UPDATE lessonbank.experiences SET record_json = %s, record_sum = %s WHERE scope = %s AND id = %s"
+    many(connection, sql, ((*record, scope, id) for id, record in held.items()))
+    do(connection, "DELETE FROM lessonbank.experiences WHERE scope = %s AND record_json = ''", scope)
     do(connection, "UPDATE lessonbank.scopes SET sequence = %s WHERE scope = %s", last, scope)
     rebuild(connection, scope)
     change_over(connection, find_scope(connection, scope), live(jumps, last))

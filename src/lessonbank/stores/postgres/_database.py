@@ -62,6 +62,11 @@ def many(connection: Connection, sql: str, values: Iterable[Sequence[object] | M
             cursor.executemany(sql.encode(), held)
 
 
+def stored(column: str, /) -> str:
+    """SQL that selects a record's checksum and text as one value, which `checked` reads."""
+    return f"convert_to({column}_sum || ' ' || {column}_json, 'UTF8')"
+
+
 @dataclass(slots=True)
 class Stream:
     """Rows that are fetched as they are asked for, from one snapshot."""

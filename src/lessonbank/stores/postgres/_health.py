@@ -56,8 +56,8 @@ def missing_indexes(connection: Connection, /) -> list[str]:
     """The indexes that the tables should have and do not have, one sentence each."""
     wanted: set[str] = set()
     for step in range(1, version(connection) + 1):
-        if step in STEPS:
-            file = resources.files("lessonbank.stores.postgres") / "migrations" / STEPS[step]
+        if isinstance(name := STEPS.get(step), str):
+            file = resources.files("lessonbank.stores.postgres") / "migrations" / name
             wanted.update(re.findall(r"^CREATE INDEX (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))
     there = {name for (name,) in rows(connection, "SELECT indexname FROM pg_indexes WHERE schemaname = 'lessonbank'")}
     return [f"the index {name} is missing: make it again, see migrations/" for name in sorted(wanted - there)]

@@ -9,6 +9,7 @@ from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
+from lessonbank.stores._texts import Kept
 
 from ._database import Connection, row
 from ._present import Present, foreseen_of
@@ -68,6 +69,6 @@ class Receiver:
         """See `Receiver.repeating`."""
         return repeating(self._connection, self._scope, lesson_ids) if lesson_ids else []
 
-    def apply(self, entries: Sequence[tuple[Entry, bytes]], /, *, writer: str) -> object:
+    def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""
         return apply(self._connection, Batch(self._scope, writer, entries))

@@ -18,10 +18,10 @@ from lessonbank.stores._listing import (
     run_texts,
     says_outcome,
 )
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._texts import checked
 
-from ._database import Connection, row, rows
+from ._database import Connection, row, rows, stored
 from ._read import FAILED, UNSETTLED, holding, trajectory
 from ._rows import NEWEST, experiences_at
 from ._seen import pattern
@@ -88,9 +88,10 @@ def runs(connection: Connection, asked: Asked, /, *, outcome: Outcome | None, st
         where.add("(%s = ANY(tags)) = %s", UNFINISHED_TAG, status == "unfinished")
     if status in ("pending", "failed"):
         where.add(f"{FAILED} = %s", status == "failed")
-    sql = f"SELECT {_STANDING}, record FROM lessonbank.trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
+    columns = f"{_STANDING}, {stored('record')}"
+    sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
     pages = _pages(connection, sql, where.values)
-    kept = ((standing, loaded(Trajectory, unpacked(blob))) for page in pages for *standing, blob in page)
+    kept = ((standing, loaded(Trajectory, checked(blob))) for page in pages for *standing, blob in page)
     found = asked.first(kept, lambda one: run_texts(one[1]))
     return [_run(connection, asked.scope, run, *standing) for standing, run in found]
 
@@ -126,11 +127,14 @@ def recalls(connection: Connection, asked: Asked, /, *, lesson: str | None, sett
         where.add(shown, asked.scope, encodable(lesson))
     entry = "NULL::bytea"
     if settled is not None:
-        entry = "(SELECT j.entry FROM lessonbank.journal j WHERE j.scope = r.scope AND j.sequence = r.settled)"
-    sql = f"SELECT record, {entry} FROM lessonbank.recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
+        entry = (
+            f"(SELECT {stored('j.entry')} FROM lessonbank.journal j WHERE j.scope = r.scope AND j.sequence = r.settled)"
+        )
+    columns = f"{stored('record')}, {entry}"
+    sql = f"SELECT {columns} FROM lessonbank.recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
     pages = _pages(connection, sql, where.values)
     found = (blob for page in pages for blob, told in page if settled is None or says_outcome(told) == settled)
-    return asked.first((loaded(Recall, unpacked(blob)) for blob in found), recall_texts)
+    return asked.first((loaded(Recall, checked(blob)) for blob in found), recall_texts)
 
 
 def pending(connection: Connection, scope: str, limit: int | None, after: str | None, /) -> list[Trajectory]:
@@ -141,11 +145,11 @@ def pending(connection: Connection, scope: str, limit: int | None, after: str | 
         (last,) = _known(connection, sql, scope, after, kind="run")
     found = rows(
         connection,
-        f"SELECT record FROM lessonbank.trajectories t WHERE scope = %(scope)s AND {UNSETTLED} AND NOT {FAILED}"
-        " AND number > %(last)s ORDER BY number LIMIT %(limit)s",
+        f"SELECT {stored('record')} FROM lessonbank.trajectories t WHERE scope = %(scope)s AND {UNSETTLED}"
+        f" AND NOT {FAILED} AND number > %(last)s ORDER BY number LIMIT %(limit)s",
         {"scope": scope, "unfinished": UNFINISHED_TAG, "last": last, "limit": limit},
     )
-    return [loaded(Trajectory, unpacked(blob)) for (blob,) in found]
+    return [loaded(Trajectory, checked(blob)) for (blob,) in found]
 
 
 def _pages(connection: Connection, sql: str, values: Sequence[object]) -> Iterator[list[tuple[Any, ...]]]:

@@ -1,17 +1,19 @@
 """How a database comes to have today's tables: numbered steps in one transaction, forward and one back.
 
 A step is made while others work. So it adds columns without reading rows, and never rewrites a table; a new index of a
-large table is made for each partition with CREATE INDEX CONCURRENTLY, outside these steps.
+large table is made for each partition with CREATE INDEX CONCURRENTLY, outside these steps. Step 2 alone is made while
+nobody else works, and has no step back: see `_readable_records`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import resources
 from secrets import token_hex
 from time import sleep
-from typing import Final
+from typing import Final, TypeAlias
 
 import psycopg
 
@@ -19,12 +21,16 @@ from lessonbank.contracts.ports import RECEIPT_SECRET
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
 from ._database import Connection, do, finished, row, translated
+from ._readable_records import unpack_records
 from ._write import set_setting
 
-STEPS: Final[Mapping[int, str]] = {1: "0001_first.sql"}
-"""Number to the file, in `migrations/`, that leads to it. `NNNN_name.back.sql` leads back, where there is one."""
+log: Final = logging.getLogger("lessonbank")
+
+Step: TypeAlias = str | Callable[[Connection], None]
+STEPS: Final[Mapping[int, Step]] = {1: "0001_first.sql", 2: unpack_records}
+"""Number to the file, in `migrations/`, or the function that leads to it. `NNNN_name.back.sql` leads back."""
 NEWEST: Final = max(STEPS)
-OLDEST_READER: Final = 1
+OLDEST_READER: Final = 2
 """A release that knows this step, and none of the later ones, still works on what this release writes."""
 PARTITIONS: Final = 16
 _PATIENCE: Final = "SET LOCAL lock_timeout = '500ms'"
@@ -71,16 +77,31 @@ def _migrate(connection: Connection, *, to: int, partitions: int) -> int:
             _begin(connection)
         while at < to:
             at += 1
-            _run(connection, STEPS[at], partitions=partitions)
+            _make(connection, STEPS[at], partitions=partitions)
             sql = "INSERT INTO lessonbank.migrations (number, oldest_reader) VALUES (%s, %s)"
             do(connection, sql, at, OLDEST_READER)
         while at > max(to, 0) and at in STEPS:
-            _run(connection, STEPS[at].replace(".sql", ".back.sql"), partitions=partitions)
+            _take_back(connection, STEPS[at], partitions=partitions)
             do(connection, "DELETE FROM lessonbank.migrations WHERE number = %s", at)
             at -= 1
         if not began:
             set_setting(connection, RECEIPT_SECRET, token_hex(32))
-        return began
+    if 0 < began < at:
+        log.warning("the bank was upgraded from step %d to %d: the release before cannot open it any more", began, at)
+    return began
+
+
+def _make(connection: Connection, step: Step, *, partitions: int) -> None:
+    if callable(step):
+        step(connection)
+    else:
+        _run(connection, step, partitions=partitions)
+
+
+def _take_back(connection: Connection, step: Step, *, partitions: int) -> None:
+    if callable(step):
+        raise StoreUnavailable("this step of the tables has no way back: restore a dump from before it")
+    _run(connection, step.replace(".sql", ".back.sql"), partitions=partitions)
 
 
 def check(connection: Connection, at: int, /) -> None:

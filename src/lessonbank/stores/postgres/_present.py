@@ -12,7 +12,7 @@ from lessonbank.guard.wording import wording_of
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
 
-from ._database import Answer, Connection, ask
+from ._database import Answer, Connection, ask, stored
 from ._read import LEARNED, learned_of
 from ._rows import experience_of
 
@@ -141,7 +141,7 @@ class _Looked:
 # The numbers stand in the statements, and no join does in their place: so the planner knows that they are few. It would
 # read the whole scope for one experience else.
 _EXPERIENCES: Final = (
-    "SELECT id, number, words, gone, record FROM lessonbank.experiences WHERE scope = %s AND id = ANY(%s)"
+    f"SELECT id, number, words, gone, {stored('record')} FROM lessonbank.experiences WHERE scope = %s AND id = ANY(%s)"
 )
 _LESSONS: Final = (
     "SELECT l.id, e.id FROM lessonbank.lessons l JOIN lessonbank.experiences e ON e.scope = l.scope"

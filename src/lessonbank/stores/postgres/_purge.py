@@ -24,7 +24,6 @@ from lessonbank.stores._erasure import (
     without_reason,
 )
 from lessonbank.stores._listing import tags_of
-from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._past import (
     entries_naming,
     every_id,
@@ -37,8 +36,9 @@ from lessonbank.stores._past import (
     texts_lost,
 )
 from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
-from ._database import Connection, do, many, row, rows
+from ._database import Connection, do, many, row, rows, stored
 from ._derived import derive, recount, refresh_shown, settle_pending, stale_places, underive
 from ._postings import unindex_words
 from ._read import counts, setting
@@ -67,20 +67,24 @@ def purge_scope(connection: Connection, scope: str, writer: str, reason: str, /)
 
 
 def _empty_journal(connection: Connection, scope: str, *, by: int) -> None:
-    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s)"
-    kept = [(number, entry_of(unpacked(blob))) for number, blob in rows(connection, sql, scope, [*OUTLIVE])]
+    sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s)"
+    kept = [(number, entry_of(checked(blob))) for number, blob in rows(connection, sql, scope, [*OUTLIVE])]
     erased = Erased(by=by)
     do(
         connection,
-        "UPDATE lessonbank.journal SET kind = %s, whole = '{}', part = '{}', entry = %s"
+        "UPDATE lessonbank.journal SET kind = %s, whole = '{}', part = '{}', entry_json = %s, entry_sum = %s"
         " WHERE scope = %s AND NOT kind = ANY(%s)",
         erased.kind,
-        packed(erased.model_dump_json()),
+        *with_sum(erased.model_dump_json()),
         scope,
         [*OUTLIVE],
     )
-    left = [(packed(without_reason(entry).model_dump_json()), scope, number) for number, entry in kept]
-    many(connection, "UPDATE lessonbank.journal SET entry = %s WHERE scope = %s AND sequence = %s", left)
+    left = [(*with_sum(without_reason(entry).model_dump_json()), scope, number) for number, entry in kept]
+    many(
+        connection,
+        "UPDATE lessonbank.journal SET entry_json = %s, entry_sum = %s WHERE scope = %s AND sequence = %s",
+        left,
+    )
 
 
 def purge(
@@ -144,8 +148,8 @@ def forget_old(connection: Connection, scope: str, before: datetime, writer: str
 
 def _forget_recalls(connection: Connection, scope: str, end: int) -> int:
     salt = setting(connection, SALT) or new_id()
-    sql = "SELECT id, record, settled FROM lessonbank.recalls WHERE scope = %s AND created_at < %s"
-    every = [(id, loaded(Recall, unpacked(blob)), settled) for id, blob, settled in rows(connection, sql, scope, end)]
+    sql = f"SELECT id, {stored('record')}, settled FROM lessonbank.recalls WHERE scope = %s AND created_at < %s"
+    every = [(id, loaded(Recall, checked(blob)), settled) for id, blob, settled in rows(connection, sql, scope, end)]
     old = [(id, recall, settled) for id, recall, settled in every if not is_forgotten(recall)]
     if old:
         set_setting(connection, SALT, salt)
@@ -164,12 +168,12 @@ def _delete_recalls(connection: Connection, scope: str, ids: Sequence[str | None
 
 
 def _put_recalls(connection: Connection, scope: str, recalls: Sequence[Recall]) -> None:
-    sql = "UPDATE lessonbank.recalls SET record = %s, tags = %s WHERE scope = %s AND id = %s"
-    many(connection, sql, ((packed(r.model_dump_json()), list(tags_of(r)), scope, r.id) for r in recalls))
+    sql = "UPDATE lessonbank.recalls SET record_json = %s, record_sum = %s, tags = %s WHERE scope = %s AND id = %s"
+    many(connection, sql, ((*with_sum(r.model_dump_json()), list(tags_of(r)), scope, r.id) for r in recalls))
 
 
 def _append(connection: Connection, scope: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
-    return journal(connection, find_scope(connection, scope), Batch(scope, writer, packed_records([told])))[0]
+    return journal(connection, find_scope(connection, scope), Batch(scope, writer, records_with_sums([told])))[0]
 
 
 def _finish(connection: Connection, scope: str) -> None:
@@ -182,10 +186,12 @@ def _drop_settings(connection: Connection, keys: Sequence[str]) -> None:
     do(connection, "DELETE FROM lessonbank.settings WHERE key = ANY(%s)", list(keys))
 
 
-_ENTRIES: Final = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND sequence < %s ORDER BY sequence"
-_EXPERIENCES: Final = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s"
-_RECALLS: Final = "SELECT number, record FROM lessonbank.recalls WHERE scope = %s"
-_RUNS: Final = "SELECT number, record FROM lessonbank.trajectories WHERE scope = %s"
+_ENTRIES: Final = (
+    f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND sequence < %s ORDER BY sequence"
+)
+_EXPERIENCES: Final = f"SELECT number, {stored('record')} FROM lessonbank.experiences WHERE scope = %s"
+_RECALLS: Final = f"SELECT number, {stored('record')} FROM lessonbank.recalls WHERE scope = %s"
+_RUNS: Final = f"SELECT number, {stored('record')} FROM lessonbank.trajectories WHERE scope = %s"
 _AT_ONCE: Final = 1000
 """Rows that are fetched together."""
 
@@ -195,13 +201,13 @@ def _texts(connection: Connection, sql: str, *values: object) -> Iterator[tuple[
     with connection.cursor("texts", binary=True) as cursor:
         cursor.itersize = _AT_ONCE
         for number, blob in cursor.execute(sql.encode(), values):
-            yield number, unpacked(blob)
+            yield number, checked(blob)
 
 
 def _scrub_journal(connection: Connection, scope: str, entries: dict[int, bytes], erasing: Erasing, *, by: int) -> int:
     changed = scrub_entries(entries, erasing, by=by)
-    sql = "UPDATE lessonbank.journal SET kind = %s, entry = %s WHERE scope = %s AND sequence = %s"
-    many(connection, sql, ((kind, packed(text), scope, number) for number, (kind, text) in changed.items()))
+    sql = "UPDATE lessonbank.journal SET kind = %s, entry_json = %s, entry_sum = %s WHERE scope = %s AND sequence = %s"
+    many(connection, sql, ((kind, *with_sum(text), scope, number) for number, (kind, text) in changed.items()))
     return len(changed)
 
 
@@ -230,8 +236,9 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
     underive(connection, scope, old)
     many(
         connection,
-        "UPDATE lessonbank.experiences SET record = %s, tags = %s WHERE scope = %s AND number = %s",
-        ((packed(e.model_dump_json()), list(tags_of(e)), scope, number) for number, e in new.items()),
+        "UPDATE lessonbank.experiences SET record_json = %s, record_sum = %s, tags = %s"
+        " WHERE scope = %s AND number = %s",
+        ((*with_sum(e.model_dump_json()), list(tags_of(e)), scope, number) for number, e in new.items()),
     )
     sql = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone AND number = ANY(%s)"
     there = {number for (number,) in rows(connection, sql, scope, list(new))}
@@ -250,8 +257,8 @@ def _scrub_recalls(connection: Connection, scope: str, recalls: dict[int, bytes]
 def _scrub_runs(connection: Connection, scope: str, shown: Shown) -> None:
     if not shown:
         return
-    left = [(packed(text), scope, number) for number, text in runs_without(_texts(connection, _RUNS, scope), shown)]
-    sql = "UPDATE lessonbank.trajectories SET record = %s WHERE scope = %s AND number = %s"
+    left = [(*with_sum(text), scope, number) for number, text in runs_without(_texts(connection, _RUNS, scope), shown)]
+    sql = "UPDATE lessonbank.trajectories SET record_json = %s, record_sum = %s WHERE scope = %s AND number = %s"
     many(connection, sql, left)
 
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from lessonbank.contracts.records import Claim, Queue, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._texts import checked
 
-from ._database import Connection, do, row, rows
+from ._database import Connection, do, row, rows, stored
 from ._read import FAILED, UNSETTLED
 
 _HELD: Final = "(t.worker IS NOT NULL AND t.due > %(at)s)"
@@ -25,7 +25,8 @@ _CLAIM: Final = (
     " AND o.pending AND o.worker <> %(worker)s AND o.due > %(at)s))"
     " ORDER BY {order} LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)"
     " UPDATE lessonbank.trajectories t SET worker = %(worker)s, due = %(until)s, tries = t.tries + 1 FROM free"
-    " WHERE t.scope = free.scope AND t.id = free.id RETURNING free.due, t.number, t.scope, t.tries - 1, t.record"
+    " WHERE t.scope = free.scope AND t.id = free.id"
+    f" RETURNING free.due, t.number, t.scope, t.tries - 1, {stored('t.record')}"
 )
 
 
@@ -51,7 +52,7 @@ def claim(
     asked: dict[str, Any] = {"at": at, "scope": scope, "unfinished": UNFINISHED_TAG, "until": later(at, seconds)}
     taken = rows(connection, sql, asked | {"exclusive": exclusive, "worker": worker, "limit": max(limit, 0)})
     taken.sort(key=lambda one: one[1:2] if anyway else one[:2])
-    return [Claim(scope=s, trajectory=loaded(Trajectory, unpacked(b)), tries=n) for _, _, s, n, b in taken]
+    return [Claim(scope=s, trajectory=loaded(Trajectory, checked(b)), tries=n) for _, _, s, n, b in taken]
 
 
 def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worker: str, seconds: float) -> set[str]:

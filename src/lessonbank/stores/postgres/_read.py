@@ -9,25 +9,26 @@ from lessonbank.contracts.records import Counts, Experience, JournalEntry, Recal
 from lessonbank.errors import NotFound
 from lessonbank.stores._entries import entry_of, may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
+from lessonbank.stores._texts import checked
 
-from ._database import Connection, row, rows
+from ._database import Connection, row, rows, stored
 from ._rows import experience_of, experiences_at
 
 SCAN: Final = (
-    "SELECT record FROM lessonbank.experiences WHERE scope = %s AND NOT gone ORDER BY scope, created_at, number"
+    f"SELECT {stored('record')} FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
+    " ORDER BY scope, created_at, number"
 )
 RECEIPTS: Final = (
-    "SELECT record FROM lessonbank.recalls WHERE scope = %s AND coalesce((settled IS NOT NULL) = %s, true)"
-    " ORDER BY scope, created_at, number"
+    f"SELECT {stored('record')} FROM lessonbank.recalls WHERE scope = %s"
+    " AND coalesce((settled IS NOT NULL) = %s, true) ORDER BY scope, created_at, number"
 )
 FAILED: Final = "(t.due IS NULL AND t.error IS NOT NULL)"
 """Which of the runs that nothing was learned from are given up."""
 UNSETTLED: Final = "t.pending AND NOT %(unfinished)s = ANY(t.tags)"
 """From which trajectories something can still be learned; `unfinished` is `UNFINISHED_TAG`."""
 JOURNAL: Final = (
-    "SELECT sequence, at, writer, entry FROM lessonbank.journal WHERE scope = %s AND sequence > %s"
+    f"SELECT sequence, at, writer, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND sequence > %s"
     " AND coalesce(kind = ANY(%s), true) ORDER BY scope, sequence"
 )
 
@@ -37,12 +38,13 @@ LEARNED: Final = (
 )
 """Which of these runs an experience has settled."""
 HOLDING: Final = (
-    "SELECT created_at, number, record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
-    "SELECT experience FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = ANY(%(ids)s)))"
+    f"SELECT created_at, number, {stored('record')} FROM lessonbank.experiences WHERE scope = %(scope)s"
+    " AND number = ANY(ARRAY(SELECT experience FROM lessonbank.attempts WHERE scope = %(scope)s"
+    " AND trajectory = ANY(%(ids)s)))"
 )
 """The experiences that these runs belong to. An array, and no join: so the planner knows that they are few."""
 WORDED: Final = (
-    "SELECT number, record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
+    f"SELECT number, {stored('record')} FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
     "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND wording = ANY(%(wordings)s)))"
 )
 """The experiences with a lesson of one of these wordings."""
@@ -67,8 +69,8 @@ def learned_of(ids: Collection[str], found: Iterable[tuple[str]], /) -> set[str]
 
 def trajectory(connection: Connection, scope: str, id: str, /) -> Trajectory:
     """One kept run. Raises NotFound."""
-    sql = "SELECT record FROM lessonbank.trajectories WHERE scope = %s AND id = %s"
-    return loaded(Trajectory, unpacked(_found(connection, sql, scope, id, "trajectory")))
+    sql = f"SELECT {stored('record')} FROM lessonbank.trajectories WHERE scope = %s AND id = %s"
+    return loaded(Trajectory, checked(_found(connection, sql, scope, id, "trajectory")))
 
 
 def experience(connection: Connection, scope: str, id: str, /) -> Experience:
@@ -97,20 +99,20 @@ def repeating(connection: Connection, scope: str, lesson_ids: Collection[str], /
 
 def recall(connection: Connection, scope: str, id: str, /) -> Recall:
     """A receipt. Raises NotFound."""
-    sql = "SELECT record FROM lessonbank.recalls WHERE scope = %s AND id = %s"
-    return loaded(Recall, unpacked(_found(connection, sql, scope, id, "recall")))
+    sql = f"SELECT {stored('record')} FROM lessonbank.recalls WHERE scope = %s AND id = %s"
+    return loaded(Recall, checked(_found(connection, sql, scope, id, "recall")))
 
 
 def settlement(connection: Connection, scope: str, recall_id: str, /) -> Settlement | None:
     """The latest settlement of a recall."""
     found = row(
         connection,
-        "SELECT j.entry FROM lessonbank.recalls r JOIN lessonbank.journal j ON j.scope = r.scope"
+        f"SELECT {stored('j.entry')} FROM lessonbank.recalls r JOIN lessonbank.journal j ON j.scope = r.scope"
         " AND j.sequence = r.settled WHERE r.scope = %s AND r.id = %s",
         scope,
         encodable(recall_id),
     )
-    held = entry_of(unpacked(found[0])) if found else None
+    held = entry_of(checked(found[0])) if found else None
     return held.settlement if isinstance(held, Settle) else None
 
 
@@ -152,7 +154,7 @@ def settings(connection: Connection, prefix: str, /) -> dict[str, str]:
 def journal_entry(scope: str, found: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
     """A row of `JOURNAL` as a record; `None` where it names none of the ids asked for."""
     sequence, at, writer, blob = found
-    text = unpacked(blob)
+    text = checked(blob)
     if not may_name(text, naming):
         return None
     return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=entry_of(text))

@@ -12,11 +12,11 @@ from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import entry_of, named, readable_entry
 from lessonbank.stores._listing import tags_of
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
 
-from ._database import Connection, do, many, row, rows
+from ._database import Connection, do, many, row, rows, stored
 from ._derived import attempt_rows, derive, lesson_rows, recount, refresh_shown, settle_pending
 from ._postings import every_place, index_words, term_rows
 from ._rows import VISIBLE, experience_of
@@ -30,14 +30,20 @@ def rebuild(connection: Connection, scope: str, /) -> None:
     """Fill what follows from the records; drop vectors of nothing."""
     for table in (*_DERIVED, "postings"):
         do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s", scope)
-    for batch in _pages(connection, "SELECT number, gone, record FROM lessonbank.experiences WHERE scope = %s", scope):
+    for batch in _pages(
+        connection, f"SELECT number, gone, {stored('record')} FROM lessonbank.experiences WHERE scope = %s", scope
+    ):
         _rebuild_experiences(connection, scope, {n: (gone, experience_of(record)) for n, gone, record in batch})
     _rename_journal(connection, scope)
-    for batch in _pages(connection, "SELECT number, record FROM lessonbank.recalls WHERE scope = %s", scope):
-        _tag(connection, scope, "recalls", found := {n: loaded(Recall, unpacked(blob)) for n, blob in batch})
+    for batch in _pages(
+        connection, f"SELECT number, {stored('record')} FROM lessonbank.recalls WHERE scope = %s", scope
+    ):
+        _tag(connection, scope, "recalls", found := {n: loaded(Recall, checked(blob)) for n, blob in batch})
         note_shown(connection, found, scope=scope)
-    for batch in _pages(connection, "SELECT number, record FROM lessonbank.trajectories WHERE scope = %s", scope):
-        _tag(connection, scope, "trajectories", {n: loaded(Trajectory, unpacked(blob)) for n, blob in batch})
+    for batch in _pages(
+        connection, f"SELECT number, {stored('record')} FROM lessonbank.trajectories WHERE scope = %s", scope
+    ):
+        _tag(connection, scope, "trajectories", {n: loaded(Trajectory, checked(blob)) for n, blob in batch})
     do(connection, f"DELETE FROM lessonbank.vectors v WHERE scope = %s AND {_OF_NOTHING}", scope)
     recount(connection, scope)
     settle_pending(connection, scope, None)
@@ -88,9 +94,9 @@ def _rename_journal(connection: Connection, scope: str) -> None:
 
 
 def _entries(connection: Connection, scope: str) -> Iterator[tuple[int, Entry]]:
-    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
+    sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for batch in _pages(connection, sql, scope):
-        yield from ((sequence, entry_of(unpacked(blob))) for sequence, blob in batch)
+        yield from ((sequence, entry_of(checked(blob))) for sequence, blob in batch)
 
 
 def _ids(connection: Connection, scope: str) -> dict[str, int]:
@@ -179,20 +185,21 @@ def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) ->
     def every(kind: Any, sql: str) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         for blob, *columns in rows(connection, sql, scope):
             try:
-                yield loaded(kind, unpacked(blob)), tuple(columns)
+                yield loaded(kind, checked(blob)), tuple(columns)
             except StoreUnavailable:
                 unread[f"{kind.__name__} records that cannot be read"] += 1
 
-    sql = "SELECT record, number, gone, id, created_at, words, tags FROM lessonbank.experiences WHERE scope = %s"
+    columns = f"{stored('record')}, number, gone, id, created_at, words, tags"
+    sql = f"SELECT {columns} FROM lessonbank.experiences WHERE scope = %s"
     for e, (number, gone, *columns, tagged) in every(Experience, sql):
         wrong += (tuple(columns), set(tagged)) != (_columns(e), set(tags_of(e)))
         if not gone:
             _want(wanted, number, e)
-    sql = "SELECT record, number, id, created_at, tags FROM lessonbank.recalls WHERE scope = %s"
+    sql = f"SELECT {stored('record')}, number, id, created_at, tags FROM lessonbank.recalls WHERE scope = %s"
     for r, (number, id, at, tagged) in every(Recall, sql):
         wrong += (r.id, microseconds(r.created_at), set(tags_of(r))) != (id, at, set(tagged))
         wanted["shown"].update({(encodable(c.lesson_id), number) for c in r.candidates if c.shown})
-    sql = "SELECT record, id, tags FROM lessonbank.trajectories WHERE scope = %s"
+    sql = f"SELECT {stored('record')}, id, tags FROM lessonbank.trajectories WHERE scope = %s"
     for t, (id, tagged) in every(Trajectory, sql):
         wrong += (t.id, set(tags_of(t))) != (id, set(tagged))
     yield "records that cannot be found by what they say", wrong
@@ -255,7 +262,7 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
 
 
 def _readable(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[int, Entry]]:
-    sql = "SELECT sequence, kind, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
+    sql = f"SELECT sequence, kind, {stored('entry')} FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for sequence, kind, blob in rows(connection, sql, scope):
         entry = readable_entry(blob)
         if entry is None or entry.kind != kind:

@@ -10,9 +10,9 @@ from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target, held_again, held_back
 from lessonbank.stores._entries import Batch, entry_of
-from lessonbank.stores._packing import packed_records, unpacked
+from lessonbank.stores._texts import checked, records_with_sums
 
-from ._database import Connection, do, rows
+from ._database import Connection, do, rows, stored
 from ._derived import derive, recount, refresh_shown, settle_pending, underive
 from ._postings import index_words, unindex_words
 from ._present import Present
@@ -37,7 +37,7 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
     held = held_back(_entries_of(connection, batch.scope, "trust").values())
     if not (again := held_again(_owners(connection, batch.scope, held), held)):
         return entries
-    return [*entries, *apply(connection, Batch(batch.scope, batch.writer, packed_records([again])))]
+    return [*entries, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums([again])))]
 
 
 def _owners(connection: Connection, scope: str, held: Collection[str]) -> Collection[Experience]:
@@ -89,8 +89,8 @@ def _take_out(connection: Connection, scope: str, leaving: Sequence[int], changi
 
 def _entries_of(connection: Connection, scope: str, kind: str) -> dict[int, Entry]:
     """The journal entries of one kind by sequence, oldest first."""
-    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND kind = %s ORDER BY sequence"
-    return {sequence: entry_of(unpacked(blob)) for sequence, blob in rows(connection, sql, scope, kind)}
+    sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = %s ORDER BY sequence"
+    return {sequence: entry_of(checked(blob)) for sequence, blob in rows(connection, sql, scope, kind)}
 
 
 def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dict[int, int]:
@@ -116,8 +116,8 @@ def _records(
     sql = "SELECT id, number FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
     ids: dict[str, int] = dict(rows(connection, sql, scope, list(other)))
     named = [s for s, whole, part in _touched(connection, scope, spans) if not {*whole, *part}.isdisjoint(other)]
-    sql = "SELECT entry FROM lessonbank.journal WHERE scope = %s AND sequence = ANY(%s) ORDER BY sequence"
-    found = folded(entry_of(unpacked(blob)) for (blob,) in rows(connection, sql, scope, named))
+    sql = f"SELECT {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND sequence = ANY(%s) ORDER BY sequence"
+    found = folded(entry_of(checked(blob)) for (blob,) in rows(connection, sql, scope, named))
     records = {number: found[id] for id, number in ids.items() if id in found}
     if len(records) < len(other):
         raise StoreDamaged("the journal no longer tells what the bank was then", remedy=": restore a backup")

@@ -9,10 +9,10 @@ from typing import Final
 from lessonbank.contracts.records import Experience
 from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.stores._listing import may_hold
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
+from lessonbank.stores._texts import checked
 
-from ._database import Answer, Connection, ask, do, row, rows
+from ._database import Answer, Connection, ask, do, row, rows, stored
 
 VISIBLE: Final = "l.state NOT IN ('retired', 'quarantined')"
 """Whether the lesson `l` may be shown."""
@@ -86,18 +86,18 @@ def experiences_at(
     """Experiences by number, in the order of `numbers`, without those that cannot hold all of `words`."""
     if not numbers:
         return {}
-    sql = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
+    sql = f"SELECT number, {stored('record')} FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
     found = {
         number: experience_of(record)
         for number, record in rows(connection, sql, scope, list(numbers))
-        if not words or may_hold(unpacked(record), words)
+        if not words or may_hold(checked(record), words)
     }
     return {number: found[number] for number in numbers if number in found}
 
 
 def experience_of(record: bytes, /) -> Experience:
     """A kept experience. Raises StoreDamaged."""
-    return loaded(Experience, unpacked(record))
+    return loaded(Experience, checked(record))
 
 
 def found_at(
@@ -119,7 +119,7 @@ def found_at(
 
 
 _OWNERS: Final = (
-    "SELECT record FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
+    f"SELECT {stored('record')} FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
     "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND id = ANY(%(ids)s)))"
 )
 

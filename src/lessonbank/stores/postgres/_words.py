@@ -12,7 +12,7 @@ from lessonbank.contracts.records import Match
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import K1, B, bounds, scores, words
 
-from ._database import Connection, rows
+from ._database import Connection, rows, stored
 from ._postings import Places, places_of
 from ._rows import ScopeRow, found_at, numbers_of
 
@@ -71,7 +71,8 @@ def _best(
 
 _CANDIDATES: Final = (
     "SELECT number, created_at, CASE WHEN row_number() OVER"
-    " (ORDER BY array_position(%(numbers)s::bigint[], number)) <= %(most)s THEN record END"
+    " (ORDER BY array_position(%(numbers)s::bigint[], number)) <= %(most)s"
+    f" THEN {stored('record')} END"
     " FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(%(numbers)s::bigint[])"
     " AND shown AND NOT gone"
 )

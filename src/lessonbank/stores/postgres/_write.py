@@ -14,11 +14,11 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
-from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
-from ._database import Connection, ask, do, many, rows
+from ._database import Connection, ask, do, many, rows, stored
 from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
 from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
@@ -37,7 +37,7 @@ def keep(
 ) -> Callable[[], list[str]]:
     """Insert trajectories by id; what tells the ids that were new. `together`: see `Store.keep`."""
     add_scope(connection, scope)
-    at, held = microseconds(now()), packed_records(runs)
+    at, held = microseconds(now()), records_with_sums(runs)
     leader = held[0][0].id if together and len(held) > 1 else None
     told = [
         {
@@ -47,9 +47,10 @@ def keep(
             "due": None if run.unfinished else at + round(wait * 1e6),
             "leader": None if run.id == leader else leader,
             "tags": list(tags_of(run)),
-            "record": blob,
+            "record": text,
+            "sum": total,
         }
-        for run, blob in held
+        for run, (text, total) in held
     ]
     answers = [ask(connection, _KEEP, one) for one in told]
     return lambda: [id for answer in answers for (id,) in answer.fetchall()]
@@ -57,25 +58,31 @@ def keep(
 
 def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajectory], wait: float) -> None:
     """Keep what is said now of runs that wait. Workers may take unfinished ones in `wait` seconds."""
-    sql = "SELECT id, record FROM lessonbank.trajectories WHERE scope = %s AND id = ANY(%s) AND pending FOR UPDATE"
+    sql = (
+        f"SELECT id, {stored('record')} FROM lessonbank.trajectories WHERE scope = %s AND id = ANY(%s) AND pending"
+        " FOR UPDATE"
+    )
     waiting = dict(rows(connection, sql, scope, [encodable(run.id) for run in runs]))
-    held = [(run, loaded(Trajectory, unpacked(waiting[id]))) for run in runs if (id := encodable(run.id)) in waiting]
+    held = [(run, loaded(Trajectory, checked(waiting[id]))) for run in runs if (id := encodable(run.id)) in waiting]
     unfinished = [encodable(kept.id) for _, kept in held if kept.unfinished]
     noted = [noted_again(kept, run) for run, kept in held]
-    for run, blob in packed_records([run for run in noted if run]):
-        sql = "UPDATE lessonbank.trajectories SET record = %s, tags = %s WHERE scope = %s AND id = %s"
-        do(connection, sql, blob, list(tags_of(run)), scope, run.id)
+    for run, kept in records_with_sums([run for run in noted if run]):
+        sql = (
+            "UPDATE lessonbank.trajectories SET record_json = %s, record_sum = %s, tags = %s"
+            " WHERE scope = %s AND id = %s"
+        )
+        do(connection, sql, *kept, list(tags_of(run)), scope, run.id)
     if unfinished:
         sql = "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s)"
         do(connection, sql, later(microseconds(now()), wait), scope, unfinished)
 
 
 _KEEP: Final = (
-    "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, leader, tags, record, pending)"
+    "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, leader, tags, record_json, record_sum, pending)"
     " VALUES (%(scope)s, %(id)s, %(at)s, %(due)s,"
     " (SELECT number FROM lessonbank.trajectories WHERE scope = %(scope)s AND id = %(leader)s), %(tags)s, %(record)s,"
-    " NOT EXISTS (SELECT 1 FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = %(id)s AND NOT waiting))"
-    " ON CONFLICT DO NOTHING RETURNING id"
+    " %(sum)s, NOT EXISTS (SELECT 1 FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = %(id)s"
+    " AND NOT waiting)) ON CONFLICT DO NOTHING RETURNING id"
 )
 
 
@@ -138,11 +145,11 @@ def journal(
     places = [*touched, *[dict[int, bool]()] * (len(batch.entries) - len(touched))]
     many(
         connection,
-        "INSERT INTO lessonbank.journal (scope, sequence, at, kind, writer, whole, part, entry)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+        "INSERT INTO lessonbank.journal (scope, sequence, at, kind, writer, whole, part, entry_json, entry_sum)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
         (
-            (scope.name, sequence, at, entry.kind, batch.writer, *_parted(written), blob)
-            for sequence, ((entry, blob), written) in enumerate(zip(batch.entries, places, strict=True), first)
+            (scope.name, sequence, at, entry.kind, batch.writer, *_parted(written), *kept)
+            for sequence, ((entry, kept), written) in enumerate(zip(batch.entries, places, strict=True), first)
         ),
     )
     sql = "UPDATE lessonbank.scopes SET sequence = sequence + %s WHERE scope = %s"
@@ -156,13 +163,14 @@ def _parted(touched: Mapping[int, bool]) -> tuple[list[int], list[int]]:
 
 def record(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
     """Keep a receipt; a known one stays as it is. What tells whether it was new."""
-    ((recall, blob),) = packed_records([receipt])
+    ((recall, (text, total)),) = records_with_sums([receipt])
     told = {
         "scope": recall.scope,
         "id": recall.id,
         "created_at": microseconds(recall.created_at),
         "tags": list(tags_of(recall)),
-        "record": blob,
+        "record": text,
+        "sum": total,
         "shown": sorted({candidate.lesson_id for candidate in recall.candidates if candidate.shown}),
     }
     answer = ask(connection, _RECORD, told)
@@ -171,8 +179,9 @@ def record(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
 
 _RECORD: Final = (  # one statement: each recall waits for it
     "WITH made AS (INSERT INTO lessonbank.scopes (scope) VALUES (%(scope)s) ON CONFLICT DO NOTHING),"
-    " new AS (INSERT INTO lessonbank.recalls (scope, id, created_at, tags, record)"
-    " VALUES (%(scope)s, %(id)s, %(created_at)s, %(tags)s, %(record)s) ON CONFLICT DO NOTHING RETURNING number),"
+    " new AS (INSERT INTO lessonbank.recalls (scope, id, created_at, tags, record_json, record_sum)"
+    " VALUES (%(scope)s, %(id)s, %(created_at)s, %(tags)s, %(record)s, %(sum)s) ON CONFLICT DO NOTHING"
+    " RETURNING number),"
     " seen AS (INSERT INTO lessonbank.shown (scope, lesson, recall)"
     " SELECT %(scope)s, lesson, number FROM new, unnest(%(shown)s::text[]) lesson)"
     " SELECT number FROM new"
@@ -190,12 +199,12 @@ def take_back(connection: Connection, receipt: Recall, /) -> Callable[[], bool]:
     since = microseconds(receipt.created_at)
     found = rows(
         connection,
-        "SELECT entry FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s) AND at >= %s",
+        f"SELECT {stored('entry')} FROM lessonbank.journal WHERE scope = %s AND kind = ANY(%s) AND at >= %s",
         receipt.scope,
         ["purge", "forgotten"],
         since,
     )
-    if any(erased_since(entry_of(unpacked(blob)), since) for (blob,) in found):
+    if any(erased_since(entry_of(checked(blob)), since) for (blob,) in found):
         return lambda: False
     record(connection, receipt)
     return lambda: True
@@ -268,6 +277,7 @@ def _put(
 ) -> None:
     def columns(id: str) -> dict[str, object]:
         experience = written.experiences[id]
+        text, total = with_sum(experience.model_dump_json())
         return {
             "scope": scope,
             "number": numbers[id],
@@ -277,7 +287,8 @@ def _put(
             "words": lengths[id],
             "entry": written.entries[id],
             "tags": list(tags_of(experience)),
-            "record": packed(experience.model_dump_json()),
+            "record": text,
+            "sum": total,
             "again": list(experience.repeats),
         }
 
@@ -289,11 +300,13 @@ def _put(
 
 _UPDATE: Final = (
     "UPDATE lessonbank.experiences SET created_at = %(created_at)s, shown = %(shown)s, gone = false, words = %(words)s,"
-    " entry = %(entry)s, tags = %(tags)s, record = %(record)s WHERE scope = %(scope)s AND number = %(number)s"
+    " entry = %(entry)s, tags = %(tags)s, record_json = %(record)s, record_sum = %(sum)s"
+    " WHERE scope = %(scope)s AND number = %(number)s"
 )
 _INSERT: Final = (
-    "INSERT INTO lessonbank.experiences (created_at, shown, words, entry, tags, record, scope, number, id) VALUES"
-    " (%(created_at)s, {shown}, %(words)s, %(entry)s, %(tags)s, %(record)s, %(scope)s, %(number)s, %(id)s)"
+    "INSERT INTO lessonbank.experiences (created_at, shown, words, entry, tags, record_json, record_sum, scope,"
+    " number, id) VALUES (%(created_at)s, {shown}, %(words)s, %(entry)s, %(tags)s, %(record)s,"
+    " %(sum)s, %(scope)s, %(number)s, %(id)s)"
 )
 _SHOWS: Final = (
     "%(shown)s OR EXISTS (SELECT 1 FROM lessonbank.lessons l WHERE l.scope = %(scope)s AND l.id = ANY(%(again)s)"

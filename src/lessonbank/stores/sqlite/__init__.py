@@ -40,6 +40,7 @@ from ._database import Database
 from ._in_memory import InMemory
 from ._log import empty_log
 from ._matrices import Matrices
+from ._migrations import copies_of
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
@@ -182,7 +183,11 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     async def storage(self) -> Mapping[str, str]:
         """See `Store.storage`."""
         self._database.check_open()
-        return {"SQLite": sqlite3.sqlite_version}
+        copies = await to_thread.run_sync(copies_of, self._database.path)
+        return {"SQLite": sqlite3.sqlite_version} | {
+            f"before format {format + 1}": f"{copy.name}: delete it when you need no way back; purges do not reach it"
+            for format, copy in copies.items()
+        }
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""

@@ -10,19 +10,25 @@ from time import monotonic
 from typing import Final
 
 from lessonbank.errors import StoreDamaged
-from lessonbank.stores._packing import unpacked
+from lessonbank.stores._texts import checked
+
+
+def stored(column: str, /) -> str:
+    """SQL that selects a record's checksum and text as one value, which `checked` reads. Null where there is none."""
+    return f"CAST({column}_sum || ' ' || {column} AS BLOB)"
+
 
 VECTORS: Final = ("SELECT sum, space, key, vector FROM fresh", "SELECT sum, space, keys, vectors FROM blocks")
 _RECORDS: Final = (
-    "SELECT entry FROM journal",
-    "SELECT record FROM experiences WHERE record IS NOT NULL",
-    "SELECT record FROM trajectories",
-    "SELECT record FROM recalls",
+    f"SELECT {stored('entry')} FROM journal",
+    f"SELECT {stored('record')} FROM experiences WHERE record IS NOT NULL",
+    f"SELECT {stored('record')} FROM trajectories",
+    f"SELECT {stored('record')} FROM recalls",
 )
 
 
 def checksum(*values: bytes | str | int | None) -> int:
-    """CRC-32 of a row's values. Records have one of their own, see `_packing`."""
+    """CRC-32 of a row's values. Records have one of their own, see `stored`."""
     found = 0
     for value in values:
         found = zlib.crc32(value if isinstance(value, bytes) else f"{value!r};".encode(), found)
@@ -58,7 +64,7 @@ def _records(connection: sqlite3.Connection) -> Iterator[str]:
     for sql in _RECORDS:
         for (record,) in connection.execute(sql):
             try:
-                unpacked(record)
+                checked(record)
                 yield ""
             except StoreDamaged as error:
                 yield str(error)

@@ -11,10 +11,10 @@ import numpy as np
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Add, Merge, Replace, Rollback
 from lessonbank.contracts.records.timeline import live
-from lessonbank.stores._packing import unpacked
+from lessonbank.stores._texts import checked, kept_again
 from lessonbank.stores._vectors import from_blob
 
-from ._checks import checksum
+from ._checks import checksum, stored
 from ._rebuild import journal_of, rebuild
 from ._rollback import change_over
 from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 
 _READ: Final[dict[Table, str]] = {
     "runs": (
-        "SELECT t.number, t.id, t.kept_at, t.due, t.worker, t.tries, t.error, l.id, t.record FROM trajectories t"
+        "SELECT t.number, t.id, t.kept_at, t.due, t.worker, t.tries, t.error, l.id,"
+        f" {stored('t.record')} FROM trajectories t"
         " LEFT JOIN trajectories l ON l.number = t.leader AND l.scope = t.scope WHERE t.scope = ?1 AND t.number > ?2"
         " ORDER BY t.number LIMIT ?3"
     ),
     "recalls": (
-        "SELECT number, id, created_at, record FROM recalls WHERE scope = ?1 AND number > ?2 ORDER BY number LIMIT ?3"
+        f"SELECT number, id, created_at, {stored('record')} FROM recalls WHERE scope = ?1 AND number > ?2"
+        " ORDER BY number LIMIT ?3"
     ),
     "order": ("SELECT number, id FROM experiences WHERE scope IN (?1, -?1) AND number > ?2 ORDER BY number LIMIT ?3"),
 }
@@ -41,8 +43,8 @@ def read_rows(connection: sqlite3.Connection, name: str, table: Table, after: in
     scope = find_scope(connection, name).number
     if table == "journal":
         found = connection.execute(
-            "SELECT number, at, kind, writer, entry FROM journal WHERE number > ? AND number < ? ORDER BY number"
-            " LIMIT ?",
+            f"SELECT number, at, kind, writer, {stored('entry')} FROM journal WHERE number > ? AND number < ?"
+            " ORDER BY number LIMIT ?",
             (journal_number(scope, max(after, 0)), journal_number(scope + 1, 0), limit),
         )
         return [(sequence_of(number), *told) for number, *told in found]
@@ -90,18 +92,21 @@ def _written(scope: int, table: Table, one: Row) -> tuple[str, tuple[object, ...
     if table == "journal":
         sequence, at, kind, writer, entry = one
         number = journal_number(scope, sequence)
-        sql = "INSERT OR IGNORE INTO journal (number, at, kind, writer, entry, sum) VALUES (?, ?, ?, ?, ?, ?)"
-        return sql, (number, at, kind, writer, entry, checksum(number, at, writer))
+        columns = "number, at, kind, writer, entry, entry_sum, sum"
+        sql = f"INSERT OR IGNORE INTO journal ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        return sql, (number, at, kind, writer, *kept_again(entry), checksum(number, at, writer))
     if table == "runs":
         _, id, at, due, worker, tries, error, leader, record = one
         sql = (
-            "INSERT OR IGNORE INTO trajectories (scope, id, kept_at, due, worker, tries, error, leader, record, sum,"
-            " pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT number FROM trajectories WHERE scope = ?1"
-            " AND id = ?8), ?9, ?10, 1)"
+            "INSERT OR IGNORE INTO trajectories (scope, id, kept_at, due, worker, tries, error, leader, record,"
+            " record_sum, sum, pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,"
+            " (SELECT number FROM trajectories WHERE scope = ?1 AND id = ?8), ?9, ?10, ?11, 1)"
         )
-        return sql, (scope, id, at, due, worker, tries, error, leader, record, checksum(scope, at, id))
+        return sql, (scope, id, at, due, worker, tries, error, leader, *kept_again(record), checksum(scope, at, id))
     if table == "recalls":
-        return "INSERT OR IGNORE INTO recalls (scope, id, created_at, record) VALUES (?, ?, ?, ?)", (scope, *one[1:])
+        _, id, at, record = one
+        sql = "INSERT OR IGNORE INTO recalls (scope, id, created_at, record, record_sum) VALUES (?, ?, ?, ?, ?)"
+        return sql, (scope, id, at, *kept_again(record))
     # Taken out for now, and written by no entry: the right record is written over it.
     sql = (
         "INSERT OR IGNORE INTO experiences (scope, created_at, active, words, entry, id, sum)"
@@ -115,7 +120,7 @@ def finish_copy(connection: sqlite3.Connection, name: str, /) -> None:
     scope = make_scope(connection, name)
     held, jumps, last = dict[str, int](), dict[int, int](), 0
     for number, *_, blob in journal_of(connection, scope.number):
-        entry, last = entry_of(unpacked(blob)), sequence_of(number)
+        entry, last = entry_of(checked(blob)), sequence_of(number)
         if isinstance(entry, Add | Replace | Merge):
             held[entry.experience.id] = number
         elif isinstance(entry, Rollback):

@@ -9,11 +9,12 @@ from typing import Final
 
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._listing import attempts_of, listed, tags_of
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
+from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
 
 from . import _lengths, _lesson_words
+from ._checks import stored
 from ._rows import AMONG_IDS, among_ids, mark, replace_terms, task_terms
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
@@ -75,11 +76,11 @@ def relist(connection: sqlite3.Connection, /) -> None:
     """Rebuild the search tables of all runs and recalls."""
     connection.execute("DELETE FROM shown")
     connection.execute("DELETE FROM tags WHERE kind IN (?, ?)", (RUN, RECALL))
-    for number, blob in connection.execute("SELECT number, record FROM trajectories"):
-        run = loaded(Trajectory, unpacked(blob))
+    for number, blob in connection.execute(f"SELECT number, {stored('record')} FROM trajectories"):
+        run = loaded(Trajectory, checked(blob))
         tag(connection, RUN, number, run)
-    for number, scope, blob in connection.execute("SELECT number, scope, record FROM recalls"):
-        note_shown(connection, scope, number, loaded(Recall, unpacked(blob)))
+    for number, scope, blob in connection.execute(f"SELECT number, scope, {stored('record')} FROM recalls"):
+        note_shown(connection, scope, number, loaded(Recall, checked(blob)))
 
 
 def underive(connection: sqlite3.Connection, scope: int, number: int, experience: Experience, /) -> None:

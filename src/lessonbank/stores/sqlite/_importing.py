@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._records import encodable
+from lessonbank.stores._texts import Kept
 
 from ._journal import Batch
 from ._read import recall, repeating, settlement
@@ -72,6 +73,6 @@ class Receiver:
         """See `Receiver.repeating`."""
         return repeating(self._connection, self._name, lesson_ids)
 
-    def apply(self, entries: Sequence[tuple[Entry, bytes]], /, *, writer: str) -> object:
+    def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""
         return apply(self._connection, Batch(self._name, writer, entries))

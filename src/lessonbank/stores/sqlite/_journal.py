@@ -39,10 +39,11 @@ def journal(
     first = scope.sequence + 1
     places = chain(touched, repeat(_NOTHING))
     connection.executemany(
-        "INSERT INTO journal (number, at, kind, writer, whole, part, entry, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO journal (number, at, kind, writer, whole, part, entry, entry_sum, sum)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (number, at, entry.kind, batch.writer, *_parted(t), blob, checksum(number, at, batch.writer))
-            for number, (entry, blob), t in zip(
+            (number, at, entry.kind, batch.writer, *_parted(t), *kept, checksum(number, at, batch.writer))
+            for number, (entry, kept), t in zip(
                 count(journal_number(scope.number, first)), batch.entries, places, strict=False
             )
         ),

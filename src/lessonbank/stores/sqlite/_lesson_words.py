@@ -12,7 +12,7 @@ from lessonbank.contracts.records import Experience
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import words
 
-from ._rows import experience_of, packed_at, replace_terms, term, terms
+from ._rows import experience_of, replace_terms, stored_at, term, terms
 
 _ASKED: Final = 16
 """Words that are looked up. What is asked for beyond them is looked for in the records that are found."""
@@ -73,7 +73,7 @@ def counted(connection: sqlite3.Connection, /) -> Counter[str]:
 
 
 def _read(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterator[tuple[int, int, str]]:
-    kept = packed_at(connection, numbers)
+    kept = stored_at(connection, numbers)
     sql = "SELECT number, abs(scope) FROM experiences WHERE number BETWEEN ? AND ?"
     scopes = dict(connection.execute(sql, (min(numbers), max(numbers))))
     return ((number, scopes[number], said(experience_of(*kept[number]))) for number in sorted(kept))

@@ -22,13 +22,14 @@ from lessonbank.stores._listing import (
     says_outcome,
     state_of,
 )
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._texts import checked
 
+from ._checks import stored
 from ._derived import EXPERIENCE, RECALL, RUN, TAIL
 from ._lesson_words import INDEXED, asking
 from ._read import FAILED, PENDING, holding, trajectory
-from ._rows import AMONG, ScopeRow, among, find_scope, lessons_of, packed_at
+from ._rows import AMONG, ScopeRow, among, find_scope, lessons_of, stored_at
 
 _FEW: Final = 2 * TAIL
 """Experiences with some metadata or words whose lessons are looked at one by one."""
@@ -122,7 +123,7 @@ def _few(
 def _places(
     connection: sqlite3.Connection, numbers: Collection[int], words: frozenset[str], wanted: _Wanted
 ) -> Iterator[tuple[int, int, int]]:
-    for number, kept in packed_at(connection, numbers).items():
+    for number, kept in stored_at(connection, numbers).items():
         for place, lesson in enumerate(lessons_of(kept, words), 1):
             at = microseconds(lesson.created_at), number, place
             if wanted.takes(lesson, at):
@@ -151,7 +152,7 @@ def _lessons(
     """The lessons at these places, without most of those that lack one of `words`."""
     number, lessons = 0, tuple[Lesson, ...]()
     for some in batches(places, size=_SEARCHED if words else _LISTED):
-        kept = packed_at(connection, {experience for _, experience, _ in some})
+        kept = stored_at(connection, {experience for _, experience, _ in some})
         for _, experience, place in some:
             if experience != number:
                 number, lessons = experience, lessons_of(kept[experience], words)
@@ -175,9 +176,9 @@ def runs(
         where.add(f"number {among} (SELECT record FROM tags WHERE kind = ? AND tag = ?)", RUN, UNFINISHED_TAG)
     if status in ("pending", "failed"):
         where.add(f"({FAILED}) = ?", status == "failed")
-    sql = f"SELECT {_STANDING}, record FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
+    sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
     rows = connection.execute(sql, where.values)
-    kept = ((standing, loaded(Trajectory, unpacked(blob))) for *standing, blob in rows)
+    kept = ((standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows)
     found = asked.first(kept, lambda row: run_texts(row[1]))
     return [_run(connection, asked.scope, run, *standing) for standing, run in found]
 
@@ -221,13 +222,13 @@ def recalls(
     entry = "NULL"
     if settled is not None:
         entry = (
-            "(SELECT j.entry FROM settlements s JOIN journal j ON j.number = s.entry"
+            f"(SELECT {stored('j.entry')} FROM settlements s JOIN journal j ON j.number = s.entry"
             " WHERE s.scope = r.scope AND s.recall = r.id)"
         )
-    sql = f"SELECT record, {entry} FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
+    sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
     rows = connection.execute(sql, where.values)
     found = (blob for blob, told in rows if settled is None or says_outcome(told) == settled)
-    return asked.first((loaded(Recall, unpacked(blob)) for blob in found), recall_texts)
+    return asked.first((loaded(Recall, checked(blob)) for blob in found), recall_texts)
 
 
 def pending(
@@ -239,10 +240,11 @@ def pending(
         sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
         (last,) = _known(connection, sql, scope, after, kind="run")
     rows = connection.execute(
-        f"SELECT record FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3 ORDER BY number LIMIT ?4",
+        f"SELECT {stored('record')} FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3"
+        " ORDER BY number LIMIT ?4",
         (scope.number, UNFINISHED_TAG, last, -1 if limit is None else limit),
     )
-    return [loaded(Trajectory, unpacked(blob)) for (blob,) in rows]
+    return [loaded(Trajectory, checked(blob)) for (blob,) in rows]
 
 
 def _paged(

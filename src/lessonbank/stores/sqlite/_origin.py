@@ -27,6 +27,8 @@ from typing import BinaryIO, Final
 
 from lessonbank.errors import StoreUnavailable
 
+APPLICATION_ID: Final = 0x4C424E4B
+"""`LBNK`, where SQLite and `file` look for what a database is."""
 FORMATS: Final = 1 << 8
 """`user_version` is the count times this, plus the format."""
 _ROUND: Final = 1 << 23

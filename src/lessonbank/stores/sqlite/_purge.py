@@ -24,7 +24,6 @@ from lessonbank.stores._erasure import (
     unknown,
     without_reason,
 )
-from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._past import (
     entries_naming,
     every_id,
@@ -37,8 +36,10 @@ from lessonbank.stores._past import (
     texts_lost,
 )
 from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from . import _lesson_words
+from ._checks import stored
 from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
@@ -76,16 +77,17 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
 def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
     acts = f"kind IN ({', '.join('?' * len(OUTLIVE))})"
     kept = connection.execute(
-        f"SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? AND {acts}", (*_span(scope), *OUTLIVE)
+        f"SELECT number, {stored('entry')} FROM journal WHERE number BETWEEN ? AND ? AND {acts}",
+        (*_span(scope), *OUTLIVE),
     ).fetchall()
     erased = Erased(by=scope.sequence + 1)
     connection.execute(
-        "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ?"
+        "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ?, entry_sum = ?"
         f" WHERE number BETWEEN ? AND ? AND NOT {acts}",
-        (erased.kind, packed(erased.model_dump_json()), *_span(scope), *OUTLIVE),
+        (erased.kind, *with_sum(erased.model_dump_json()), *_span(scope), *OUTLIVE),
     )
-    left = [(packed(without_reason(entry_of(unpacked(blob))).model_dump_json()), number) for number, blob in kept]
-    connection.executemany("UPDATE journal SET entry = ? WHERE number = ?", left)
+    left = [(*with_sum(without_reason(entry_of(checked(blob))).model_dump_json()), number) for number, blob in kept]
+    connection.executemany("UPDATE journal SET entry = ?, entry_sum = ? WHERE number = ?", left)
 
 
 def purge(
@@ -158,8 +160,8 @@ class _Past:
 def _past(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Erasing]) -> _Past:
     """Every table is read once for all that goes."""
     entries = entries_naming(lambda upto: _entries(connection, scope, upto), probes)
-    rows = connection.execute("SELECT number, record FROM recalls WHERE scope = ?", (scope.number,))
-    recalls = naming(((number, unpacked(blob)) for number, blob in rows), shown_ids(probes))
+    rows = connection.execute(f"SELECT number, {stored('record')} FROM recalls WHERE scope = ?", (scope.number,))
+    recalls = naming(((number, checked(blob)) for number, blob in rows), shown_ids(probes))
     return _Past(entries, _experiences(connection, scope, entries, every_id(probes)), dict(recalls))
 
 
@@ -170,8 +172,8 @@ def _experiences(
     every = "FROM experiences WHERE scope IN (?, ?) AND record"
     scopes = scope.number, -scope.number
     held = connection.execute(f"SELECT number, scope, entry {every} IS NULL", scopes)
-    own = connection.execute(f"SELECT number, scope, record {every} IS NOT NULL", scopes)
-    named = naming((((number, where), unpacked(record)) for number, where, record in own), ids)
+    own = connection.execute(f"SELECT number, scope, {stored('record')} {every} IS NOT NULL", scopes)
+    named = naming((((number, where), checked(record)) for number, where, record in own), ids)
     return {number: _Kept(where, entry, b"") for number, where, entry in held if entry in entries} | {
         number: _Kept(where, None, text) for (number, where), text in named
     }
@@ -193,19 +195,20 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
     salt = setting(connection, SALT) or new_id()
     set_setting(connection, SALT, salt)
     rows = connection.execute(
-        "SELECT number, record, EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
+        f"SELECT number, {stored('record')},"
+        " EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
         " FROM recalls r WHERE scope = ? AND created_at < ?",
         (scope.number, end),
     ).fetchall()
     old = [
         (number, recall, settled)
         for number, blob, settled in rows
-        if not is_forgotten(recall := loaded(Recall, unpacked(blob)))
+        if not is_forgotten(recall := loaded(Recall, checked(blob)))
     ]
     for number, recall, settled in old:
         if settled:
-            left = packed(forgotten(recall, salt).model_dump_json())
-            connection.execute("UPDATE recalls SET record = ? WHERE number = ?", (left, number))
+            left = with_sum(forgotten(recall, salt).model_dump_json())
+            connection.execute("UPDATE recalls SET record = ?, record_sum = ? WHERE number = ?", (*left, number))
             untag(connection, RECALL, [number])
         else:
             connection.execute("DELETE FROM recalls WHERE number = ?", (number,))
@@ -213,7 +216,7 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
 
 
 def _append(connection: sqlite3.Connection, name: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
-    batch = Batch(name, writer, packed_records([told]))
+    batch = Batch(name, writer, records_with_sums([told]))
     return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
 
 
@@ -243,16 +246,17 @@ def _entries(connection: sqlite3.Connection, scope: ScopeRow, upto: int) -> Iter
     """Number and JSON of the entries below a number, oldest first."""
     first, last = _span(scope)
     rows = connection.execute(
-        "SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? ORDER BY number", (first, min(last, upto - 1))
+        f"SELECT number, {stored('entry')} FROM journal WHERE number BETWEEN ? AND ? ORDER BY number",
+        (first, min(last, upto - 1)),
     )
-    return ((number, unpacked(blob)) for number, blob in rows)
+    return ((number, checked(blob)) for number, blob in rows)
 
 
 def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, entries: dict[int, bytes], erasing: Erasing) -> int:
     changed = scrub_entries(entries, erasing, by=scope.sequence + 1)
     connection.executemany(
-        "UPDATE journal SET kind = ?, entry = ? WHERE number = ?",
-        [(kind, packed(text), number) for number, (kind, text) in changed.items()],
+        "UPDATE journal SET kind = ?, entry = ?, entry_sum = ? WHERE number = ?",
+        [(kind, *with_sum(text), number) for number, (kind, text) in changed.items()],
     )
     return len(changed)
 
@@ -280,9 +284,10 @@ def _put_back(connection: sqlite3.Connection, number: int, kept: _Kept, before: 
     underive(connection, place, number, before)
     derive(connection, place, {number: left})
     text = left.model_dump_json()
-    own = packed(text) if kept.entry is None else None
+    own = with_sum(text) if kept.entry is None else (None, None)
     connection.execute(
-        "UPDATE experiences SET record = ?, active = ? WHERE number = ?", (own, bool(left.active_lessons), number)
+        "UPDATE experiences SET record = ?, record_sum = ?, active = ? WHERE number = ?",
+        (*own, bool(left.active_lessons), number),
     )
     return replace(kept, record=text.encode())
 
@@ -318,8 +323,8 @@ def _without(text: str | None, numbers: Collection[int]) -> str | None:
 
 def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], erasing: Erasing) -> int:
     changed = scrub_recalls(recalls, erasing)
-    texts = [(packed(left.model_dump_json()), number) for number, left in changed.items()]
-    connection.executemany("UPDATE recalls SET record = ? WHERE number = ?", texts)
+    texts = [(*with_sum(left.model_dump_json()), number) for number, left in changed.items()]
+    connection.executemany("UPDATE recalls SET record = ?, record_sum = ? WHERE number = ?", texts)
     untag(connection, RECALL, [number for number, left in changed.items() if not left.metadata])
     return len(changed)
 
@@ -327,13 +332,13 @@ def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], er
 def _scrub_runs(connection: sqlite3.Connection, scope: ScopeRow, shown: Shown) -> None:
     if not shown:
         return
-    rows = connection.execute("SELECT number, record FROM trajectories WHERE scope = ?", (scope.number,))
-    left = [(packed(text), number) for number, text in runs_without(_unpacked(rows), shown)]
-    connection.executemany("UPDATE trajectories SET record = ? WHERE number = ?", left)
+    rows = connection.execute(f"SELECT number, {stored('record')} FROM trajectories WHERE scope = ?", (scope.number,))
+    left = [(*with_sum(text), number) for number, text in runs_without(_checked(rows), shown)]
+    connection.executemany("UPDATE trajectories SET record = ?, record_sum = ? WHERE number = ?", left)
 
 
-def _unpacked(rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    return ((number, unpacked(blob)) for number, blob in rows)
+def _checked(rows: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    return ((number, checked(blob)) for number, blob in rows)
 
 
 def mark(connection: sqlite3.Connection, /) -> str | None:

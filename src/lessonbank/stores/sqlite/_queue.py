@@ -9,15 +9,16 @@ from typing import Final
 from lessonbank.contracts.records import Claim, Queue, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._texts import checked
 
+from ._checks import stored
 from ._read import FAILED, UNSETTLED
 from ._rows import AMONG_IDS, among_ids, find_scope
 
 _HELD: Final = "t.worker IS NOT NULL AND t.due > ?3"
 _FREE: Final = (
-    "SELECT t.number, s.name, t.tries, t.record FROM trajectories t JOIN scopes s ON s.number = t.scope"
+    f"SELECT t.number, s.name, t.tries, {stored('t.record')} FROM trajectories t JOIN scopes s ON s.number = t.scope"
     f" WHERE {UNSETTLED} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM trajectories l"
     " WHERE l.number = t.leader AND l.scope = t.scope AND l.pending = 1))"
     " AND (NOT ?4 OR t.scope NOT IN (SELECT o.scope FROM trajectories o"
@@ -46,7 +47,7 @@ def claim(
         number, name, tries, blob = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
         connection.execute(sql, (worker, later(at, seconds), number))
-        taken.append(Claim(scope=name, trajectory=loaded(Trajectory, unpacked(blob)), tries=tries))
+        taken.append(Claim(scope=name, trajectory=loaded(Trajectory, checked(blob)), tries=tries))
     return taken
 
 

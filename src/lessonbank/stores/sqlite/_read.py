@@ -11,10 +11,10 @@ from lessonbank.contracts.records import Counts, Experience, JournalEntry, Recal
 from lessonbank.errors import NotFound, StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
+from lessonbank.stores._texts import checked
 
-from ._checks import checksum
+from ._checks import checksum, stored
 from ._connection import Connection
 from ._rows import AMONG_IDS, OF_SCOPE, among_ids, entry_of, experience_at, find_scope, sequence_of
 from ._rows import experience_of as experience_of
@@ -23,13 +23,14 @@ _SCOPES: Final = 1_000
 """Of so many scopes at most one connection remembers how many lessons they hold."""
 # Sorted without the records: LIMIT keeps SQLite from sorting what is joined to it, too.
 SCAN: Final = (
-    "SELECT e.record, j.entry FROM (SELECT number FROM experiences WHERE scope ="
+    f"SELECT {stored('e.record')}, {stored('j.entry')} FROM (SELECT number FROM experiences WHERE scope ="
     " (SELECT number FROM scopes WHERE name = ?) ORDER BY created_at, number LIMIT -1) o"
     " CROSS JOIN experiences e ON e.number = o.number LEFT JOIN journal j ON j.number = e.entry"
 )
 RECEIPTS: Final = (
-    "SELECT r.record FROM recalls r WHERE r.scope = (SELECT number FROM scopes WHERE name = ?1) AND (?2 IS NULL OR ?2 ="
-    " EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)) ORDER BY r.created_at, r.number"
+    f"SELECT {stored('r.record')} FROM recalls r WHERE r.scope = (SELECT number FROM scopes WHERE name = ?1)"
+    " AND (?2 IS NULL OR ?2 = EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id))"
+    " ORDER BY r.created_at, r.number"
 )
 FAILED: Final = "t.due IS NULL AND t.error IS NOT NULL"
 """Which of the runs that nothing was learned from are given up."""
@@ -40,7 +41,7 @@ UNSETTLED: Final = (
 PENDING: Final = f"{UNSETTLED} AND NOT ({FAILED})"
 """Which of them wait."""
 JOURNAL: Final = (
-    "SELECT j.number, j.at, j.writer, j.entry FROM scopes s JOIN journal j"
+    f"SELECT j.number, j.at, j.writer, {stored('j.entry')} FROM scopes s JOIN journal j"
     f" ON j.number > s.number * {1 << 32} + ?2 AND j.number < (s.number + 1) * {1 << 32} WHERE s.name = ?1"
     " AND (?3 IS NULL OR j.kind IN (SELECT value FROM json_each(?3))) ORDER BY j.number"
 )
@@ -68,8 +69,8 @@ def holding(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
 
 def trajectory(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Trajectory:
     """One kept run. Raises NotFound."""
-    sql = f"SELECT record FROM trajectories WHERE {OF_SCOPE} AND id = ?"
-    return loaded(Trajectory, unpacked(_found(connection, sql, scope_name, id, "trajectory")))
+    sql = f"SELECT {stored('record')} FROM trajectories WHERE {OF_SCOPE} AND id = ?"
+    return loaded(Trajectory, checked(_found(connection, sql, scope_name, id, "trajectory")))
 
 
 def experience(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Experience:
@@ -118,17 +119,18 @@ def repeating(connection: sqlite3.Connection, scope_name: str, lesson_ids: Seque
 
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
     """A receipt. Raises NotFound."""
-    sql = f"SELECT record FROM recalls WHERE {OF_SCOPE} AND id = ?"
-    return loaded(Recall, unpacked(_found(connection, sql, scope_name, id, "recall")))
+    sql = f"SELECT {stored('record')} FROM recalls WHERE {OF_SCOPE} AND id = ?"
+    return loaded(Recall, checked(_found(connection, sql, scope_name, id, "recall")))
 
 
 def settlement(connection: sqlite3.Connection, scope_name: str, recall_id: str, /) -> Settlement | None:
     """The latest settlement of a recall."""
     row = connection.execute(
-        f"SELECT j.entry FROM settlements s JOIN journal j ON j.number = s.entry WHERE s.{OF_SCOPE} AND s.recall = ?",
+        f"SELECT {stored('j.entry')} FROM settlements s JOIN journal j ON j.number = s.entry"
+        f" WHERE s.{OF_SCOPE} AND s.recall = ?",
         (scope_name, encodable(recall_id)),
     ).fetchone()
-    held = entry_of(unpacked(row[0])) if row else None
+    held = entry_of(checked(row[0])) if row else None
     return held.settlement if isinstance(held, Settle) else None
 
 
@@ -182,7 +184,7 @@ def settings(connection: sqlite3.Connection, prefix: str, /) -> dict[str, str]:
 def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:
     """A row of `JOURNAL` as a record; `None` where it names none of the ids asked for."""
     number, at, writer, blob = row
-    text = unpacked(blob)
+    text = checked(blob)
     if not may_name(text, naming):
         return None
     return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry_of(text))

@@ -8,11 +8,12 @@ from typing import Final
 
 from lessonbank.contracts.records import Experience, Settle
 from lessonbank.stores._entries import named as named
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
+from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
+from ._checks import stored
 from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._purge import UNFINISHED
 from ._read import setting
@@ -43,8 +44,8 @@ def _batches(connection: sqlite3.Connection) -> Iterator[list[tuple[int, int, Ex
     last = -1
     while True:
         rows = connection.execute(
-            "SELECT e.number, e.scope, e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
-            " WHERE e.number > ? ORDER BY e.number LIMIT ?",
+            f"SELECT e.number, e.scope, {stored('e.record')}, {stored('j.entry')} FROM experiences e"
+            " LEFT JOIN journal j ON j.number = e.entry WHERE e.number > ? ORDER BY e.number LIMIT ?",
             (last, _BATCH),
         ).fetchall()
         if not rows:
@@ -71,7 +72,7 @@ def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experi
 def _read_journal(connection: sqlite3.Connection) -> None:
     """Say anew, beside every journal entry, which experiences it wrote; and which entry settled each receipt last."""
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
-        entries = ((number, entry_of(unpacked(blob))) for number, *_, blob in journal_of(connection, scope))
+        entries = ((number, entry_of(checked(blob))) for number, *_, blob in journal_of(connection, scope))
         ids, settled = ids_of(connection, scope), dict[str, int]()
         for number, entry, whole, part in named(entries, ids):
             if isinstance(entry, Settle):
@@ -89,11 +90,11 @@ def _read_journal(connection: sqlite3.Connection) -> None:
 def journal_of(
     connection: sqlite3.Connection, scope: int, /
 ) -> Iterator[tuple[int, str, str | None, str | None, bytes]]:
-    """Number, kind, whole, part and packed entry of a scope's journal, oldest first."""
+    """Number, kind, whole, part and entry of a scope's journal, oldest first."""
     last, end = journal_number(scope, 0), journal_number(scope + 1, 0)
     while True:
         rows = connection.execute(
-            "SELECT number, kind, whole, part, entry FROM journal WHERE number > ? AND number < ?"
+            f"SELECT number, kind, whole, part, {stored('entry')} FROM journal WHERE number > ? AND number < ?"
             " ORDER BY number LIMIT ?",
             (last, end, _BATCH),
         ).fetchall()

@@ -19,9 +19,8 @@ from lessonbank.stores._records import moment
 from ._backup import check_whole, copy
 from ._database import Database
 from ._in_use import refuse_if_open
-from ._origin import move_away
+from ._origin import APPLICATION_ID, move_away
 from ._read import counts, scopes
-from ._schema import APPLICATION_ID
 from ._verify import problems
 
 T = TypeVar("T")

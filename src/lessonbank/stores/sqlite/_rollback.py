@@ -12,8 +12,9 @@ from lessonbank.contracts.records import Experience, JournalEntry, Rollback
 from lessonbank.contracts.records.timeline import Entry, folded, live
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target, held_again, held_back
-from lessonbank.stores._packing import packed_records, unpacked
+from lessonbank.stores._texts import checked, records_with_sums
 
+from ._checks import stored
 from ._derived import recount, settle_all, underive
 from ._rows import (
     AMONG,
@@ -55,7 +56,7 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     held = held_back(_entries_of(connection, find_scope(connection, batch.scope), "trust").values())
     if not (again := held_again(_owners(connection, scope, held), held)):
         return told
-    return [*told, *apply(connection, Batch(batch.scope, batch.writer, packed_records([again])))]
+    return [*told, *apply(connection, Batch(batch.scope, batch.writer, records_with_sums([again])))]
 
 
 def _owners(connection: sqlite3.Connection, scope: ScopeRow, held: Collection[str]) -> Iterator[Experience]:
@@ -102,10 +103,10 @@ def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int
 def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, kind: str) -> dict[int, Entry]:
     """The journal entries of one kind by sequence, oldest first."""
     rows = connection.execute(
-        "SELECT number, entry FROM journal WHERE kind = ? AND number BETWEEN ? AND ? ORDER BY number",
+        f"SELECT number, {stored('entry')} FROM journal WHERE kind = ? AND number BETWEEN ? AND ? ORDER BY number",
         (kind, journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
     )
-    return {sequence_of(number): entry_of(unpacked(blob)) for number, blob in rows}
+    return {sequence_of(number): entry_of(checked(blob)) for number, blob in rows}
 
 
 def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[range]) -> dict[int, _Version]:
@@ -129,7 +130,7 @@ def _records(
     ids: dict[str, int] = {}
     for some in batches(other):
         ids.update(connection.execute(f"SELECT id, number FROM experiences WHERE number {AMONG}", (among(some),)))
-    found = folded(entry_of(unpacked(blob)) for blob in _entries(connection, scope, other, spans))
+    found = folded(entry_of(checked(blob)) for blob in _entries(connection, scope, other, spans))
     records = {number: found[id] for id, number in ids.items() if id in found}
     if len(records) < len(other):
         raise StoreDamaged("the journal no longer tells what the bank was then")
@@ -149,7 +150,7 @@ def _entries(
         )
         if any(one in numbers for text in (whole, part) if text for one in json.loads(text))
     ]
-    sql = f"SELECT entry FROM journal WHERE number {AMONG} ORDER BY number"
+    sql = f"SELECT {stored('entry')} FROM journal WHERE number {AMONG} ORDER BY number"
     return [blob for some in batches(sorted(named)) for (blob,) in connection.execute(sql, (among(some),))]
 
 

@@ -14,11 +14,11 @@ from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import entry_of as entry_of
 from lessonbank.stores._listing import may_hold
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
+from lessonbank.stores._texts import checked
 from lessonbank.stores._vectors import PARTS as PARTS
 
-from ._checks import checksum
+from ._checks import checksum, stored
 
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
@@ -102,7 +102,7 @@ def among_ids(ids: Iterable[str], /) -> str:
     return json.dumps(escaped, ensure_ascii=False, check_circular=False)
 
 
-_KEPT: Final = "e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+_KEPT: Final = f"{stored('e.record')}, {stored('j.entry')} FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
 _RECORD: Final = f"SELECT {_KEPT}"
 
 
@@ -111,21 +111,21 @@ def experience_at(connection: sqlite3.Connection, number: int, /) -> Experience:
     return experience_of(*connection.execute(f"{_RECORD} WHERE e.number = ?", (number,)).fetchone())
 
 
-Packed = tuple[bytes | None, bytes | None]
+Stored = tuple[bytes | None, bytes | None]
 """An experience's own record, and the journal entry that holds it otherwise."""
 
 
-def packed_at(connection: sqlite3.Connection, numbers: Collection[int], /) -> dict[int, Packed]:
+def stored_at(connection: sqlite3.Connection, numbers: Collection[int], /) -> dict[int, Stored]:
     """The experiences in these rows as they are kept, by number."""
     rows = connection.execute(f"SELECT e.number, {_KEPT} WHERE e.number {AMONG}", (among(numbers),))
     return {number: (record, entry) for number, record, entry in rows}
 
 
-def lessons_of(kept: Packed, words: frozenset[str], /) -> tuple[Lesson, ...]:
+def lessons_of(kept: Stored, words: frozenset[str], /) -> tuple[Lesson, ...]:
     """The lessons of an experience; none where it cannot hold all of `words`."""
     record, entry = kept
-    packed = entry if record is None else record
-    if words and packed is not None and not may_hold(unpacked(packed), words):
+    held = entry if record is None else record
+    if words and held is not None and not may_hold(checked(held), words):
         return ()
     return experience_of(record, entry).lessons
 
@@ -137,9 +137,9 @@ def experience_of(record: bytes | None, entry: bytes | None, /) -> Experience:
         StoreDamaged: neither does.
     """
     if record is not None:
-        return loaded(Experience, unpacked(record))
+        return loaded(Experience, checked(record))
     if entry is not None:
-        return experience_in(unpacked(entry))
+        return experience_in(checked(entry))
     raise StoreDamaged(_LOST)
 
 
@@ -169,7 +169,7 @@ SHOWS: Final = (
 
 def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], /) -> dict[int, Experience]:
     """The experiences in these rows as a search gives them, by number: with what they taught again, as it is now."""
-    known = {n: experience_of(*kept) for n, kept in packed_at(connection, numbers).items()}
+    known = {n: experience_of(*kept) for n, kept in stored_at(connection, numbers).items()}
     again = [number for number, experience in known.items() if experience.repeats]
     if not again:
         return known
@@ -180,7 +180,7 @@ def found_at(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collectio
     )
     owners = {number for (number,) in rows}
     held = [known[n] for n in owners & known.keys()]
-    held += [experience_of(*kept) for kept in packed_at(connection, owners - known.keys()).values()]
+    held += [experience_of(*kept) for kept in stored_at(connection, owners - known.keys()).values()]
     lessons = {lesson.id: lesson for owner in held for lesson in owner.lessons}
     return known | {number: shown_with(known[number], lessons) for number in again}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from secrets import token_hex
 from typing import Final
@@ -14,16 +12,13 @@ from lessonbank.errors import StoreUnavailable, VersionMismatch
 
 from ._checks import checksum
 from ._connection import patiently, transaction
-from ._origin import FORMATS, first_count
+from ._migrations import MIGRATIONS, keeping_copy, run, upgrade
+from ._origin import APPLICATION_ID, FORMATS, first_count
 
-APPLICATION_ID: Final = 0x4C424E4B
-"""`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 10
+FORMAT: Final = max(MIGRATIONS) + 1
 """The format this release writes."""
-OLDEST: Final = 10
+OLDEST: Final = min(MIGRATIONS)
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
-MIGRATIONS: Final[Mapping[int, str]] = {}
-"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{10: "0011_what_changed.sql"}`."""
 _OLDEST_SQLITE: Final = (3, 37)
 """The first one that knows STRICT tables."""
 
@@ -53,14 +48,18 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
 def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: float = 0.0) -> None:
     """Bring the tables to today's, all of them or none. Raises StoreUnavailable, VersionMismatch."""
     check_library()
-    with transaction(connection, patience=patience):
+    with keeping_copy(connection, path) as copy, transaction(connection, patience=patience):
         # Another process may have been faster while this one waited.
         _check(connection, path)
         value = check_version(connection, path)
         found = value % FORMATS
-        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
-            run(connection, name)
-        if not found:
+        if found == FORMAT:
+            return
+        if found:
+            copy(found)
+            upgrade(connection, found)
+        else:
+            run(connection, "schema.sql")
             secret = RECEIPT_SECRET, token_hex(32)
             connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", (*secret, checksum(*secret)))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -88,8 +87,14 @@ def check_current(connection: sqlite3.Connection, path: Path, /) -> None:
         VersionMismatch: of another format.
     """
     _check(connection, path)
-    if version(connection) != FORMAT:
-        raise VersionMismatch(f"{path} has not the tables of this release yet: open it for writing once")
+    found = version(connection)
+    if not found:
+        raise VersionMismatch(f"{path} has no tables yet: open it for writing once")
+    if found != FORMAT:
+        raise VersionMismatch(
+            f"{path} is of format {found}, and this release reads format {FORMAT}: open it for writing once, "
+            "which upgrades it and keeps a copy"
+        )
 
 
 def check_version(connection: sqlite3.Connection, path: Path, /) -> int:
@@ -117,24 +122,3 @@ def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -
     mode = patiently(connection, "PRAGMA journal_mode = WAL", patience=patience).fetchone()[0]
     if mode != "wal":
         raise StoreUnavailable(f"the file system of {path} cannot hold a write-ahead log: put the bank on a local disk")
-
-
-def run(connection: sqlite3.Connection, name: str, /) -> None:
-    """Execute the statements of an SQL file of this package."""
-    for statement in statements(script(name)):
-        connection.execute(statement)
-
-
-def script(name: str, /) -> str:
-    """An SQL file of this package."""
-    return (resources.files("lessonbank.stores.sqlite") / name).read_text(encoding="utf-8")
-
-
-def statements(script: str, /) -> Iterator[str]:
-    """The statements of a script, one by one."""
-    pending = ""
-    for line in script.splitlines(keepends=True):
-        pending += line
-        if sqlite3.complete_statement(pending):
-            yield pending
-            pending = ""

@@ -14,13 +14,13 @@ from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import readable_entry
 from lessonbank.stores._listing import attempts_of, listed, tags_of
-from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._texts import checked
 from lessonbank.stores._vectors import keys_from_blob
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
-from ._checks import VECTORS, checksum
+from ._checks import VECTORS, checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
 from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
@@ -130,7 +130,9 @@ def _counts_of_records(connection: sqlite3.Connection) -> Iterator[tuple[str, in
     yield "experiences are not in the word index with their words", _unlike_words(connection)
     yield "experiences are not in the word index with their length", _unlike_lengths(connection)
     for what, table, said in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
-        rows = connection.execute(f"SELECT s.name, x.* FROM {table} x JOIN scopes s ON s.number = x.scope")
+        rows = connection.execute(
+            f"SELECT s.name, x.*, {stored('x.record')} AS stored FROM {table} x JOIN scopes s ON s.number = x.scope"
+        )
         rows.row_factory = sqlite3.Row
         yield f"{what} cannot be read, or not be found by what they say", sum(not said(connection, row) for row in rows)
     yield from _experiences(connection)
@@ -164,7 +166,7 @@ def _unlike_lengths(connection: sqlite3.Connection) -> int:
 
 def _said_of_run(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:
     try:
-        run = loaded(Trajectory, unpacked(row["record"]))
+        run = loaded(Trajectory, checked(row["stored"]))
     except StoreUnavailable:
         return False
     return run.id == row["id"] and _tagged(connection, RUN, row["number"], run)
@@ -172,7 +174,7 @@ def _said_of_run(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:
 
 def _said_of_recall(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:
     try:
-        recall = loaded(Recall, unpacked(row["record"]))
+        recall = loaded(Recall, checked(row["stored"]))
     except StoreUnavailable:
         return False
     listed = connection.execute("SELECT lesson FROM shown WHERE recall = ?", (row["number"],))
@@ -196,8 +198,9 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     repeats = _by_experience(connection, "SELECT experience, lesson FROM repeats")
     lost, wrong, said, indexed = 0, 0, Counter[str](), upto(connection)
     rows = connection.execute(
-        "SELECT e.number, e.record, j.entry, s.number, s.name, e.id, t.task, e.created_at, e.active, e.words"
-        " FROM experiences e JOIN scopes s ON s.number = abs(e.scope) LEFT JOIN tasks t ON t.number = e.number"
+        f"SELECT e.number, {stored('e.record')}, {stored('j.entry')}, s.number, s.name, e.id, t.task, e.created_at,"
+        " e.active, e.words FROM experiences e JOIN scopes s ON s.number = abs(e.scope)"
+        " LEFT JOIN tasks t ON t.number = e.number"
         " LEFT JOIN journal j ON j.number = e.entry"
     )
     for number, record, entry, scope, *columns in rows:

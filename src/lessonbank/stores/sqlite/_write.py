@@ -26,12 +26,12 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
-from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
-from ._checks import checksum
+from ._checks import checksum, stored
 from ._derived import RUN, change_words, derive, index_tail, note_shown, settle_pending, tag, underive
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
@@ -129,13 +129,13 @@ def keep(
     together: bool = True,
 ) -> list[str]:
     """Insert trajectories by id; the ids that were new. `together`: see `Store.keep`."""
-    scope, held = make_scope(connection, scope_name).number, packed_records(runs)
+    scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
     at, new = microseconds(now()), list[str]()
     leader = held[0][0].id if together and len(held) > 1 else None
-    for run, blob in held:
+    for run, kept in held:
         due = None if run.unfinished else at + round(wait * 1e6)
         first = None if run.id == leader else leader
-        done = connection.execute(_KEEP, (scope, at, run.id, blob, checksum(scope, at, run.id), due, first))
+        done = connection.execute(_KEEP, (scope, at, run.id, *kept, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
             new.append(run.id)
             tag(connection, RUN, done.lastrowid or 0, run)
@@ -146,20 +146,22 @@ def keep(
 
 def _note_again(connection: sqlite3.Connection, scope: int, run: Trajectory, *, due: int | None) -> None:
     """Keep what is said now of a run that waits. Workers may take it from `due` on, if it was unfinished."""
-    sql = "SELECT number, due, record FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
+    sql = f"SELECT number, due, {stored('record')} FROM trajectories WHERE scope = ? AND id = ? AND pending = 1"
     row = connection.execute(sql, (scope, run.id)).fetchone()
-    kept = row and loaded(Trajectory, unpacked(row[2]))
+    kept = row and loaded(Trajectory, checked(row[2]))
     if kept and (again := noted_again(kept, run)):
-        ((again, blob),) = packed_records([again])
+        ((again, text),) = records_with_sums([again])
         due = due if kept.unfinished else row[1]
-        connection.execute("UPDATE trajectories SET record = ?, due = ? WHERE number = ?", (blob, due, row[0]))
+        connection.execute(
+            "UPDATE trajectories SET record = ?, record_sum = ?, due = ? WHERE number = ?", (*text, due, row[0])
+        )
         connection.execute("DELETE FROM tags WHERE kind = ? AND record = ?", (RUN, row[0]))
         tag(connection, RUN, row[0], again)
 
 
 _KEEP: Final = (
-    "INSERT OR IGNORE INTO trajectories (scope, kept_at, id, record, sum, due, leader, pending)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT number FROM trajectories WHERE scope = ?1 AND id = ?7),"
+    "INSERT OR IGNORE INTO trajectories (scope, kept_at, id, record, record_sum, sum, due, leader, pending)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT number FROM trajectories WHERE scope = ?1 AND id = ?8),"
     " NOT EXISTS (SELECT 1 FROM attempts WHERE scope = ?1 AND trajectory = ?3 AND waiting = 0))"
 )
 
@@ -207,13 +209,13 @@ def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str,
 
 def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
-    ((recall, blob),) = packed_records([receipt])
+    ((recall, kept),) = records_with_sums([receipt])
     scope = find_scope(connection, recall.scope)
     if scope is NOWHERE:
         scope = make_scope(connection, recall.scope)
     done = connection.execute(
-        "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
-        (scope.number, microseconds(recall.created_at), recall.id, blob),
+        "INSERT OR IGNORE INTO recalls (scope, created_at, id, record, record_sum) VALUES (?, ?, ?, ?, ?)",
+        (scope.number, microseconds(recall.created_at), recall.id, *kept),
     )
     if done.rowcount == 1:
         note_shown(connection, scope.number, done.lastrowid or 0, recall)
@@ -224,10 +226,11 @@ def take_back(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt that comes back, unless the scope has erased anything since it was made; whether it is kept."""
     since, scope = microseconds(receipt.created_at), find_scope(connection, receipt.scope)
     rows = connection.execute(
-        "SELECT entry FROM journal WHERE number BETWEEN ? AND ? AND at >= ? AND kind IN ('purge', 'forgotten')",
+        f"SELECT {stored('entry')} FROM journal WHERE number BETWEEN ? AND ? AND at >= ?"
+        " AND kind IN ('purge', 'forgotten')",
         (journal_number(scope.number, 0), journal_number(scope.number, scope.sequence), since),
     )
-    if any(erased_since(entry_of(unpacked(blob)), since) for (blob,) in rows):
+    if any(erased_since(entry_of(checked(blob)), since) for (blob,) in rows):
         return False
     record(connection, receipt)
     return True
@@ -360,10 +363,10 @@ def _put(
 ) -> None:
     def row(id: str) -> tuple[Any, ...]:
         experience, (entry, whole) = written.experiences[id], written.entries[id]
-        record = None if whole else packed(experience.model_dump_json())
+        record = (None, None) if whole else with_sum(experience.model_dump_json())
         at = microseconds(experience.created_at)
         number = numbers[id]
-        columns = at, _shows(experience), lengths[id], entry, record
+        columns = at, _shows(experience), lengths[id], entry, *record
         return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
@@ -384,12 +387,12 @@ def _shows(experience: Experience) -> bool:
 
 
 _UPDATE: Final = (
-    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?, sum = ?"
+    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?, record_sum = ?, sum = ?"
     " WHERE number = ? AND scope = ? AND id = ?"
 )
 _INSERT: Final = (
-    "INSERT INTO experiences (created_at, active, words, entry, record, sum, number, scope, id)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO experiences (created_at, active, words, entry, record, record_sum, sum, number, scope, id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 

@@ -1,6 +1,6 @@
 -- The truth: journal.entry, trajectories.record, recalls.record, and the vectors, which only an embedder could make again.
--- Everything else follows from these. `packed` is a record's JSON, deflated, with a checksum (see _packing.py). `sum` is
--- the checksum of those columns of a row that nothing else in the file could contradict (see _checks.py).
+-- Everything else follows from these. An `entry` and a `record` is plain JSON, and the column behind it the CRC-32 of its
+-- UTF-8. `sum` is the checksum of those columns of a row that nothing else in the file could contradict (see _checks.py).
 
 CREATE TABLE scopes (
     number INTEGER PRIMARY KEY,
@@ -18,7 +18,8 @@ CREATE TABLE journal (
     writer TEXT NOT NULL,
     whole TEXT,                            -- JSON list: numbers of the experiences this entry holds whole (mostly one),
     part TEXT,                             -- and of those it changes without holding them
-    entry BLOB NOT NULL,                   -- packed
+    entry TEXT NOT NULL,                   -- what happened
+    entry_sum INTEGER NOT NULL,
     sum INTEGER NOT NULL                   -- of number, at and writer
 ) STRICT;
 CREATE INDEX journal_rollbacks ON journal (number) WHERE kind = 'rollback';
@@ -34,7 +35,8 @@ CREATE TABLE experiences (
     words INTEGER NOT NULL,
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
-    record BLOB,                           -- packed; null where the journal entry holds it as it is
+    record TEXT,                           -- null where the journal entry holds it as it is
+    record_sum INTEGER,
     sum INTEGER NOT NULL,                  -- of number and entry
     UNIQUE (scope, id)
 ) STRICT;
@@ -84,7 +86,8 @@ CREATE TABLE trajectories (
     kept_at INTEGER NOT NULL,
     pending INTEGER NOT NULL,
     id TEXT NOT NULL,
-    record BLOB NOT NULL,                  -- packed
+    record TEXT NOT NULL,
+    record_sum INTEGER NOT NULL,
     sum INTEGER NOT NULL,                  -- of scope, kept_at and id
     due INTEGER DEFAULT 0,                 -- no worker takes it before; null: none does (unfinished, or given up)
     worker TEXT,                           -- who took it; it is theirs until it is due again
@@ -102,7 +105,8 @@ CREATE TABLE recalls (
     scope INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     id TEXT NOT NULL,
-    record BLOB NOT NULL,                  -- packed
+    record TEXT NOT NULL,
+    record_sum INTEGER NOT NULL,
     UNIQUE (scope, id)
 ) STRICT;
 

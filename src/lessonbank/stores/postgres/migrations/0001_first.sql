@@ -1,5 +1,5 @@
 -- The truth: journal.entry, trajectories.record, recalls.record, experiences.record, and the vectors, which only an
--- embedder could make again. Everything else follows from these. A `record` is a record's JSON, deflated, with a checksum.
+-- embedder could make again. Everything else follows from these. A `record` is packed, until step 2.
 -- Scope is the partition and the shard key: every table but four small ones is hash-partitioned by it, and every index
 -- begins with it. Texts hold \1b where a NUL was, and \1a where a \1 was: PostgreSQL keeps no NUL.
 

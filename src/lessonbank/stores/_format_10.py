@@ -1,22 +1,28 @@
-"""Records as few bytes: a checksum and their JSON, deflated against the field names that every record has."""
+"""Reads the records of format 10, and of step 1 in PostgreSQL: deflated there against the field names that all have."""
 
 from __future__ import annotations
 
+import json
 import zlib
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from lessonbank.contracts.records import Record
+from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_recall, upgrade_run
 from lessonbank.errors import StoreDamaged
 
-from ._records import dumped
+from ._texts import Kept, with_sum
 
-R = TypeVar("R", bound=Record)
+Table: TypeAlias = Literal["journal", "experiences", "trajectories", "recalls"]
+
+_UPGRADES: Final[Mapping[Table, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "journal": upgrade_change,
+    "experiences": upgrade_experience,
+    "trajectories": upgrade_run,
+    "recalls": upgrade_recall,
+}
 
 _MARK: Final = b"\x05"
-"""Names the present dictionary and layout: mark, checksum of the text, deflated text. Another needs another mark: what
-is packed must be readable for ever. The checksum is CRC-32, for accidents: a tenth of the cost of a keyed digest, four
-bytes, and whoever can forge it can write the file anyway."""
+"""Names this dictionary and layout: mark, checksum of the text, deflated text."""
 _TEXT: Final = 5
 """Where the deflated text begins."""
 
@@ -49,41 +55,18 @@ _RECEIPT: Final = (
     b'true,"withheld":false,"probability":0.1,"groups":["source/guardrail/told/extractive","topic/"],"why":"its task s'
     b'cored 0.7"},{"lesson_id":"01a'
 )
-_WORDS: Final = _RECEIPT + _NAMES
-"""The most common last: what lies near costs the fewest bits. Without them a lesson takes half as many bytes again."""
-_LONG: Final = 8192
-"""Bytes from which a record is worth a window of its own: short ones start from a copy that has read the names."""
-_short: Final = zlib.compressobj(3, zlib.DEFLATED, -13, 5, zlib.Z_DEFAULT_STRATEGY, _WORDS)
-"""Searching longer (level 4) takes a tenth more time and saves no byte of a usual record."""
-
-
-def packed(text: str, /) -> bytes:
-    """The bytes that stand for a record's JSON."""
-    data = text.encode()
-    if len(data) < _LONG:
-        deflate = _short.copy()
-    else:
-        deflate = zlib.compressobj(6, zlib.DEFLATED, -15, 8, zlib.Z_DEFAULT_STRATEGY, _WORDS)
-    return b"".join((_MARK, zlib.crc32(data).to_bytes(4), deflate.compress(data), deflate.flush()))
-
-
-def packed_records(records: Sequence[R], /) -> list[tuple[R, bytes]]:
-    """Each record as it is kept, and its bytes.
-
-    Raises:
-        UsageError: one has no JSON form.
-    """
-    return [(clean, packed(text)) for clean, text in map(dumped, records)]
+WORDS: Final = _RECEIPT + _NAMES
+"""Whoever changes a byte of it makes every such record unreadable."""
 
 
 def unpacked(data: bytes, /) -> bytes:
-    """The inverse of `packed`, as UTF-8.
+    """The JSON of a packed record, as UTF-8.
 
     Raises:
         StoreDamaged: the bytes are not those that were written.
     """
     try:
-        inflate = zlib.decompressobj(-15, _WORDS)
+        inflate = zlib.decompressobj(-15, WORDS)
         text = inflate.decompress(data[_TEXT:])
     except (zlib.error, TypeError) as error:  # a column of SQLite may hold a text or a number: whatever somebody put
         raise StoreDamaged(f"a kept record cannot be unpacked ({error})") from None
@@ -92,3 +75,25 @@ def unpacked(data: bytes, /) -> bytes:
     if zlib.crc32(text).to_bytes(4) != data[1:_TEXT]:
         raise StoreDamaged("a kept record is not what was written (its checksum is wrong)")
     return text
+
+
+class Upgraded(NamedTuple):
+    """A record of format 10, as this release keeps it."""
+
+    kept: Kept
+    has_moved: bool
+    """Whether what it said in its metadata has moved to fields."""
+
+
+def upgraded(table: Table, data: bytes, /) -> Upgraded:
+    """What a packed record of a table becomes. Where nothing moved, its JSON stays as it was.
+
+    Raises:
+        StoreDamaged: the bytes are not those that were written.
+    """
+    text = unpacked(data).decode()
+    before = json.loads(text)
+    after = _UPGRADES[table](before)
+    if after == before:
+        return Upgraded(with_sum(text), has_moved=False)
+    return Upgraded(with_sum(json.dumps(after, ensure_ascii=False, separators=(",", ":"))), has_moved=True)
