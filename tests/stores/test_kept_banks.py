@@ -258,6 +258,24 @@ def test_a_damaged_file_of_format_10_is_not_upgraded_and_can_be_salvaged(path: P
         assert unlike(then["lessons"], [json.loads(one.model_dump_json()) for one in now]) == []
 
 
+def test_a_record_whose_metadata_moved_is_found_by_what_it_says_now(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(fields: Json) -> dict[str, Any]:
+        metadata = {key: value for key, value in fields.get("metadata", {}).items() if key != "user"}
+        return {**fields, "metadata": metadata} if "metadata" in fields else {**fields}
+
+    def moved_in(fields: Json) -> dict[str, Any]:
+        return {**fields, **({"experience": moved(fields["experience"])} if "experience" in fields else {})}
+
+    told = {"journal": moved_in, "experiences": moved, "trajectories": moved, "recalls": moved}
+    monkeypatch.setattr("lessonbank.stores._format_10._UPGRADES", told)
+    with opened(path) as bank:
+        assert bank.admin.verify() == ()
+        assert bank.runs.list(metadata={"user": "u-1"}) == bank.recalls.list(metadata={"user": "u-1"}) == ()
+        assert len(bank.recalls.list(metadata={"session": "s-3"})) == 1
+
+
 def test_every_migration_leads_to_the_next_format() -> None:
     assert list(MIGRATIONS) == list(range(OLDEST, FORMAT))
 
