@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Kind, Lesson, LessonState, Proposal, Repeat
+from lessonbank.contracts.records import UNCHECKED, Kind, Lesson, LessonState, Proposal, Repeat
 from lessonbank.errors import UsageError
 
 from . import _options as options
@@ -384,7 +384,9 @@ def _tell(lesson: Lesson, sentence: str, *, as_json: bool) -> None:
 def _show_whole(lesson: Lesson) -> None:
     show_text(f"{lesson.kind}: {lesson.title}\n\nwhen: {lesson.description}\n\n{lesson.content}\n")
     source = lesson.provenance
-    state = "retired" if lesson.retired else f"{lesson.state}: {lesson.risk}" if lesson.risk else lesson.state
+    state = (
+        "retired" if lesson.retired else lesson.state + (f": {lesson.risk or UNCHECKED}" if lesson.is_unchecked else "")
+    )
     rows = (
         ("id", lesson.id),
         ("state", state),

@@ -136,13 +136,14 @@ def fence(text: str, /, *, label: str, nonce: str) -> str:
     return f"<<<{label} {nonce}>>>\n{inside}\n<<<end {label} {nonce}>>>"
 
 
-def fence_lines(text: str, /, *, label: str, nonce: str) -> str:
+def fence_lines(text: str, /, *, label: str, nonce: str, remark: str = "") -> str:
     """Like `fence`, for `canonical` text, with the nonce in front of every line: a line without it is not from inside.
 
     The lines stand in a code block of Markdown that none of them can end: where the text is shown, nothing is active.
-    Without the front of each line (the nonce and `| `) it is `text`.
+    Without the front of each line (the nonce and `| `) it is `text`. `remark` stands on the first marker.
     """
-    return f"<<<{label} {nonce}>>>\n~~~\n{prefixed(text, nonce=nonce)}\n~~~\n<<<end {label} {nonce}>>>"
+    opening = " ".join(filter(None, (label, nonce, remark)))
+    return f"<<<{opening}>>>\n~~~\n{prefixed(text, nonce=nonce)}\n~~~\n<<<end {label} {nonce}>>>"
 
 
 def prefixed(text: str, /, *, nonce: str) -> str:

@@ -77,7 +77,7 @@ class Corroborating:
         if lesson.hidden or any(other.state == "quarantined" for other, _ in same):
             doubted = lesson.id in kept and not lesson.hidden
             return [_trust(lesson.id, "quarantined", "the same was quarantined before", ())] if doubted else ()
-        if lesson.risk or any(other.is_unchecked for other, _ in same):
+        if any(one.is_doubted for one in (lesson, *(other for other, _ in same))):
             return ()
         speak = [
             other
