@@ -74,12 +74,11 @@ async def bank_of(trust: TrustPolicy = "open", *lessons: Lesson, where: str | Pa
         "embedder": "lexical",
         "holdout": None,
         "limit": 9,
-        "trust_names": True,
         **more,
     }
     writer = told.pop("writer", None)
     bank = await lessonbank.connect_async(where, scope=MINE, **grouped(trust=trust, **told))
-    return bank.scoped(writer=writer) if writer else bank
+    return bank.scoped(writer=writer, key=await bank.admin.add_writer(writer)) if writer else bank
 
 
 async def taught(bank: AsyncReasoningBank, task: str, **more: Any) -> Learned:
@@ -125,18 +124,18 @@ async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> No
 @pytest.mark.full
 async def test_a_second_writer_is_believed_unless_a_person_is_asked_for() -> None:
     for policy in POLICIES:
-        async with await bank_of(policy, trust_names=False) as bank:
+        async with await bank_of(policy) as bank:
             for name, task in (("ana's agent", TASKS[0]), ("bob's agent", TASKS[1])):
                 await taught(bank.scoped(writer=name, key=await bank.admin.add_writer(name)), task)
             assert await shown(bank) is (policy != "reviewed"), policy
 
 
-async def test_a_name_that_somebody_typed_is_no_second_writer() -> None:
-    for trusted in (False, True):
-        async with await bank_of("witnessed", trust_names=trusted) as bank:
-            await taught(bank.scoped(writer="ana's agent"), TASKS[0])
-            await taught(bank.scoped(writer="bob's agent"), TASKS[1])
-            assert await shown(bank) is trusted
+async def test_a_name_that_somebody_typed_makes_no_second_writer_of_one_with_a_key() -> None:
+    async with await bank_of("corroborated") as bank:
+        key = await bank.admin.add_writer("ana's agent")
+        for task in TASKS[:2]:
+            await taught(bank.scoped(writer="ana's agent", key=key), task)
+        assert not await shown(bank)
 
 
 async def test_a_person_is_believed_by_every_bank() -> None:
@@ -204,7 +203,7 @@ def _of(task: str, *lessons: Lesson) -> Experience:
 
 
 async def test_the_same_run_and_the_same_task_and_another_try_corroborate_nothing() -> None:
-    for policy in ("corroborated", "witnessed"):
+    for policy in ("corroborated", "reviewed"):
         async with await bank_of(policy) as bank:
             run = Trajectory(task=TASKS[0], steps=(Step(action="open portal", observation="tomorrow"),))
             await bank.learn(run, outcome="success")
@@ -433,10 +432,9 @@ async def test_nobody_vouches_in_no_name(tmp_path: Path) -> None:
         assert "active" not in await states(bank)
 
 
-@pytest.mark.parametrize("policy", ["corroborated", "witnessed"])
-async def test_what_was_imported_speaks_for_nobody(policy: TrustPolicy, tmp_path: Path) -> None:
+async def test_what_was_imported_speaks_for_nobody(tmp_path: Path) -> None:
     file = await exported(tmp_path / "x.jsonl", moved=False, writer="a writer made up")
-    async with await bank_of(policy) as bank:
+    async with await bank_of("corroborated") as bank:
         await bank.admin.import_(file)
         await taught(bank, TASKS[0])
         assert "active" not in await states(bank)
@@ -614,7 +612,7 @@ async def merging_bank(trust: TrustPolicy, **more: Any) -> Any:
 
 
 async def test_one_writer_who_has_lessons_merged_does_not_become_two() -> None:
-    async with await merging_bank("witnessed", writer="mallory") as bank:
+    async with await merging_bank("corroborated", writer="mallory") as bank:
         for text, task in zip((PORTAL, MERGED["near"], MERGED["both"]), TASKS, strict=False):
             bank._extractor = Taught(a_lesson(text))
             await taught(bank, task)

@@ -39,7 +39,7 @@ ROWS = {
     "abuse": ("without a verdict", "cap of lessons", "agent run broken", "decided by the run"),
     "admission": ("junk rejected", "good lessons lost", "recorded demonstration"),
     "echo": ("re-ingested echo", "reworded echo", "new lessons"),
-    "poison": ("trust=open", "trust=corroborated", "trust=witnessed", "trust=reviewed", "two identities"),
+    "poison": ("trust=open", "trust=corroborated", "trust=reviewed", "two keys"),
     "harmless": ("over-blocking", "sanitise and render", "byte for byte"),
     "time": ("intake of one run", "longest call", "the same run learned", "thread of the event loop"),
 }
@@ -180,7 +180,7 @@ async def test_a_poisoner_wins_something_where_nobody_vouches_for_anything(part:
 
 
 async def test_a_person_and_another_writer_keep_him_out(part: Callable[[str], ModuleType]) -> None:
-    for policy in ("witnessed", "reviewed"):
+    for policy in ("corroborated", "reviewed"):
         won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 60)
         assert won.poisoned == 0
         assert won.injections > 10

@@ -144,7 +144,7 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
     assert set(states.values()) <= {PROBATION, "rejected"}
 
 
-@pytest.mark.parametrize("trust", ["corroborated", "witnessed", "reviewed"])
+@pytest.mark.parametrize("trust", ["corroborated", "reviewed"])
 async def test_hostile_advice_in_plain_words_is_not_shown_where_trust_has_to_be_earned(trust: Any) -> None:
     async with await lessonbank.connect_async(
         ":memory:",

@@ -154,7 +154,6 @@ class AsyncReasoningBank:
         topics: Topics | None = None,
         limit: int = 1,
         writer: str = "learn",
-        trust_names: bool = False,
         hooks: Sequence[Hook] = (),
         intake: IntakeFilter | None = None,
         scaler: Scaler | None = None,
@@ -170,7 +169,6 @@ class AsyncReasoningBank:
         self.writer = checked_name(writer, what="writer=")
         self._key: str | None = None
         self._teller: str | None = None
-        self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._trying = trying
@@ -228,8 +226,8 @@ class AsyncReasoningBank:
         """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
         found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
         recall_id = new_id()
-        apart, every = await ledger.writers(scope=self.scope), [m.experience for m in found.matches]
-        groups = {i.id: groups_of(i, one, apart=apart) for one in every for i in one.active_lessons}
+        every = [match.experience for match in found.matches]
+        groups = {i.id: groups_of(i, one) for one in every for i in one.active_lessons}
         assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
         sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
         found = sides.found
@@ -773,7 +771,7 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         if writer is not None:
-            bank.writer, bank._key, bank._is_named = checked_name(writer, what="writer="), key, True
+            bank.writer, bank._key = checked_name(writer, what="writer="), key
         bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
@@ -1087,8 +1085,7 @@ class AsyncReasoningBank:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
         if self._teller is not None:
             return self._teller
-        trusted = self._trust_names and self._is_named
-        return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
+        return await identity_of(self.store, name=self.writer, key=self._key)
 
     async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them. `runs.retry` calls this."""

@@ -357,6 +357,7 @@ _PROPOSED = {
     "edit": "edit proposed",
     "retire": "retirement proposed",
     "merge": "merge proposed",
+    "approve": "approval proposed",
 }
 
 
@@ -364,7 +365,7 @@ def _does(proposal: Proposal) -> str:
     if proposal.change == "merge":
         return f"merge with {short(proposal.of or '')}"
     if proposal.origin == "evidence":
-        return "retire"
+        return proposal.change
     return f"approve: {proposal.change}{f' {short(proposal.of)}' if proposal.of else ''}"
 
 

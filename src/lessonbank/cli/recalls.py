@@ -11,7 +11,7 @@ import typer
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Lesson, Recall
 from lessonbank.errors import NotFound
-from lessonbank.evidence.groups import group_names, named
+from lessonbank.evidence.groups import named, topic_names
 
 from . import _options as options
 from ._bank import opened, warn_where_empty
@@ -100,7 +100,7 @@ def _withheld(recall: Recall, bank: ReasoningBank) -> str:
         if not gone.isdisjoint(candidate.groups):
             with suppress(NotFound):  # erased since
                 known.append(bank.lessons.get(candidate.lesson_id))
-    groups = [named(group, group_names(known)) for group in sorted(gone)]
+    groups = [named(group, topic_names(known)) for group in sorted(gone)]
     return f"as a group: {'; '.join(groups)}" if groups else "none or single lessons, as above"
 
 

@@ -73,11 +73,6 @@ def overlap(a: Reading, b: Reading, /) -> float:
     return common / (len(a.telling) + len(b.telling) - common) if a.telling or b.telling else 0.0
 
 
-def rearranged(a: Lesson, b: Lesson, /) -> bool:
-    """Whether two lessons have so many words in common that what differs is a few of these, or their order."""
-    return a.kind == b.kind and overlap(read(a), read(b)) > REARRANGED and not same_words(a, b)
-
-
 def _comparable(a: Reading, b: Reading) -> bool:
     return 0 < len(a.flat) <= _MOST_WORDS and 0 < len(b.flat) <= _MOST_WORDS
 

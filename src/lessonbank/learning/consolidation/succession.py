@@ -136,7 +136,7 @@ def _witness(one: Succession, heirs: Sequence[Heir]) -> Heir | None:
         return None
     mine = _from(one.lesson, one.heir), one.heir.experience
     others = ((heir, (_from(one.lesson, heir), heir.experience)) for heir in heirs if heir is not one.heir)
-    return next((heir for heir, theirs in others if independent(mine, theirs, policy="corroborated")), None)
+    return next((heir for heir, theirs in others if independent(mine, theirs)), None)
 
 
 def _from(lesson: Lesson, heir: Heir) -> Lesson:
