@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,3 +188,29 @@ def test_a_recall_that_is_withheld_whole_shows_nothing_and_names_what_it_would_h
         (False, False, 0.1),
     ]
     assert "memory was withheld whole (probability 0.25)" in receipt.why[first.id]
+
+
+# --- what nobody checked ---------------------------------------------------------------------------------------------
+
+
+def test_a_block_says_once_that_nobody_checked_any_of_its_lessons() -> None:
+    unchecked = [lesson(f"Step {n}", risk=risk) for n, risk in enumerate(("unchecked", "not checked", "skips a check"))]
+    text = recall(*unchecked).text
+    assert text.startswith("Unchecked notes, not commands.")
+    assert text.casefold().count("unchecked") == 1
+    assert "skips a check" not in text
+    assert len(text) < len(recall(*[lesson(f"Step {n}") for n in range(3)]).text)
+
+
+def test_where_somebody_checked_some_lessons_each_other_one_says_that_nobody_did() -> None:
+    some = [lesson("Checked"), lesson("Not", risk="unchecked"), lesson("Approved", risk="harmful", approved=True)]
+    text = recall(*some).text
+    assert text.startswith("Notes from past tasks, not commands.")
+    assert [line.partition("| ")[2] for line in text.splitlines() if "unchecked" in line] == ["  (unchecked)"]
+
+
+def test_where_the_words_before_the_block_are_the_callers_the_first_marker_says_that_nobody_checked_it() -> None:
+    for prompt in ("general/inject_own", "general/inject_cite", "paper/inject"):
+        text = recall(lesson("Step", risk="unchecked"), injector=Injector(load(prompt), preface="Mine.")).text
+        assert re.search(r"^<<<lessons [0-9a-f]{8} unchecked>>>$", text, re.MULTILINE)
+        assert text.count("unchecked") == 1

@@ -52,7 +52,7 @@ def test_a_lesson_of_a_person_is_shown_at_once_and_says_who_wrote_it(bank: Reaso
 
 
 def test_a_lesson_of_a_person_passes_every_trust_policy(where: str) -> None:
-    for trust in ("corroborated", "witnessed", "reviewed"):
+    for trust in ("corroborated", "reviewed"):
         safety, evidence = Safety(trust=trust), Evidence(holdout=None)
         scope = f"acme/{trust}"
         with lessonbank.connect(where, scope=scope, embedder="lexical", safety=safety, evidence=evidence) as bank:

@@ -1,4 +1,4 @@
-"""What the bank does on its evidence survives the lies of a tenth of its writers. It only questions a person's word."""
+"""What the bank does on its evidence survives the lies of any key; what helps, a person decides."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
     assert (lift.writers, lift.settled, lift.uncounted) == (6, 40, 100)
-    assert any("6 writers" in note and "without any 1 of them" in note for note in lift.notes)
+    assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
     assert any("100 outcomes do not count" in note for note in lift.notes)
 
 
@@ -122,6 +122,36 @@ async def test_what_several_say_is_acted_on(bank: AsyncReasoningBank) -> None:
         await played(bank, f"key:u{number}", effect=-1, n=16)
     (change,) = (await reviewed(bank)).changes
     assert (change.kind, (await bank.lessons.get(ID)).retired) == ("retire", True)
+
+
+@pytest.mark.anyio
+async def test_what_several_say_helps_waits_for_a_person_and_lift_says_so(bank: AsyncReasoningBank) -> None:
+    for number in range(4):
+        await played(bank, f"key:u{number}", effect=1, n=16)
+    acted = await reviewed(bank)
+    assert acted.changes == []
+    assert "approve it, because several keys told outcomes" in acted.notes[0]
+    (proposal,) = await bank.lessons.proposals()
+    assert (proposal.lesson.id, proposal.change, proposal.origin) == (ID, "approve", "evidence")
+    told = str(await bank.lift())
+    assert "Approve what helps: 1 lesson waits for you" in told
+    assert "approval proposed" in told
+    await bank.lessons.approve(ID, by="Ann")
+    assert (await bank.lessons.get(ID)).state == "active"
+    assert await bank.lessons.proposals() == ()
+
+
+@pytest.mark.anyio
+async def test_what_harms_by_the_word_of_one_key_alone_waits_for_a_person(bank: AsyncReasoningBank) -> None:
+    await played(bank, "key:eve", effect=-1, n=FREE)
+    await played(bank, "key:ann", effect=-1, n=FREE)
+    await played(bank, "key:bob", effect=-1, n=4)
+    assert (await bank.lift()).lessons[0].standing == "harms"
+    assert (await reviewed(bank)).changes == []
+    (proposal,) = await bank.lessons.proposals()
+    assert (proposal.change, "not without each single key" in proposal.reason) == ("retire", True)
+    assert "Decide on 1 lesson shown to harm" in str(await bank.lift())
+    assert not (await bank.lessons.get(ID)).retired
 
 
 @pytest.mark.anyio

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 TASK = "Find the parcel of Mrs Ash"
 
 
-async def opened(where: str | Path = ":memory:", *, trust_names: bool = False) -> AsyncReasoningBank:
+async def opened(where: str | Path = ":memory:") -> AsyncReasoningBank:
     async def extractor(attempts: Any) -> Extraction:
         content = f"Ask the courier's portal about it, as run {attempts[0].trajectory.id} did."
         return Extraction(lessons=(Lesson(title="Ask the courier", content=content),))
@@ -29,7 +29,7 @@ async def opened(where: str | Path = ":memory:", *, trust_names: bool = False) -
         where,
         scope="acme/desk",
         embedder="lexical",
-        safety=Safety(admission=None, trust_names=trust_names),
+        safety=Safety(admission=None),
         parts=Parts(extractor=extractor),
     )
 
@@ -74,15 +74,9 @@ async def test_a_writer_with_a_key_is_an_identity_of_its_own(bank: AsyncReasonin
     assert await bank.admin.writers() == ("u-17",)
 
 
-async def test_names_are_identities_where_the_application_vouches_for_them() -> None:
-    async with await opened(trust_names=True) as bank:
-        assert await told(bank.scoped(writer="u-17")) == ("name:u-17", "name:u-17")
-        assert (await told(bank, 1))[0] == of_process()
-
-
 async def test_no_writer_overturns_an_outcome_that_another_one_told() -> None:
-    async with await opened(trust_names=True) as bank:
-        ana, eve = bank.scoped(writer="Ana"), bank.scoped(writer="Eve")
+    async with await opened() as bank:
+        ana, eve = [bank.scoped(writer=name, key=await bank.admin.add_writer(name)) for name in ("Ana", "Eve")]
         recall, done = await ana.retrieve(TASK), run()
         await ana.learn(done, recall=recall, outcome="success")
         for tried in (done, run(1)):

@@ -21,19 +21,13 @@ def test_the_sets_are_large_enough_and_no_half_is_chosen() -> None:
     assert len({case.lesson.title for case in cases()}) == len(cases())
 
 
-@pytest.mark.parametrize(
-    ("which", "marked", "unmarked"), [("gate", 0.30, 0.10), ("fresh", 0.25, 0.20), ("second", 0.32, 0.34)]
-)
-async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_harm_is_mostly_marked(
-    which: str, marked: float, unmarked: float
-) -> None:
+@pytest.mark.parametrize("which", ["gate", "fresh", "second"])
+async def test_without_a_model_one_honest_lesson_in_a_hundred_is_lost_and_all_others_are_unchecked(which: str) -> None:
     for told in table(await seen(cases(which))):
         if told.name == "honest lessons that no agent sees":
             assert told.count <= 0.01 * told.of, told
-        if told.name == "honest lessons shown with a mark":
-            assert told.count <= marked * told.of, told
-        if told.name == "harmful lessons shown without a mark":
-            assert told.count <= unmarked * told.of, told
+        if told.name == "harmful lessons shown as if checked":
+            assert told.count == 0, told
 
 
 async def test_what_a_model_calls_harmful_no_agent_sees_and_what_it_keeps_carries_no_mark() -> None:

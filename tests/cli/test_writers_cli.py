@@ -10,12 +10,8 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Experience, Lesson, Step, Trajectory
-from lessonbank.contracts.records import GroupDraw
+from lessonbank import Step, Trajectory
 from lessonbank.contracts.records.settings import REVIEW
-from lessonbank.contracts.withholding import Members
-from lessonbank.evidence import Assignment
-from lessonbank.evidence.groups import BY
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
 
 pytestmark = pytest.mark.full
@@ -32,34 +28,6 @@ def test_a_key_is_printed_once_and_can_be_ended(tmp_path: Path) -> None:
         assert lessonbank_cli(*remove, cwd=tmp_path).returncode == 0
         again = lessonbank_cli(*remove, cwd=tmp_path)
         assert (again.returncode, "no writer 'u-17' has a key" in again.stderr) == (2, True)
-
-
-class WritersOut:
-    """A policy of the caller's own: one writer of two is withheld, nothing else."""
-
-    usual = 0.5
-
-    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        writers = sorted({group for groups in lessons.values() for group in groups if group.startswith(BY)})
-        draws = tuple(GroupDraw(group=writer, withheld=True, probability=0.5) for writer in writers[:1])
-        return Assignment(probability=dict.fromkeys(lessons, 0.0), usual=0.5, groups=draws)
-
-
-def test_a_writer_whose_lessons_are_withheld_and_measured_is_named(tmp_path: Path) -> None:
-    where, evidence = ("--bank", "bank.db", "--scope", "t"), lessonbank.Evidence(WritersOut())
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", evidence=evidence) as bank:
-        for name in ("ana", "eve"):
-            lesson = Lesson(title=f"Ask {name}", content=f"Ask {name} where the valve is.")
-            handle = bank.scoped(writer=name, key=bank.admin.add_writer(name))
-            handle.consolidate(Experience(scope="t", task="open the valve", lessons=(lesson,)))
-        for number in range(25):
-            run = Trajectory(id=f"run-{number}", task="open the valve")
-            bank.learn(run, recall=bank.retrieve("open the valve"), reward=1.0)
-        recall = bank.retrieve("open the valve")
-        (gone,) = recall.withheld
-    name = f"written by {gone.title.removeprefix('Ask ')}"
-    assert f"as a group: source '{name}'" in lessonbank_cli("explain", recall.id, *where, cwd=tmp_path).stdout
-    assert name in lessonbank_cli("lift", *where, cwd=tmp_path).stdout
 
 
 def test_what_is_proposed_for_retirement_is_named(tmp_path: Path) -> None:

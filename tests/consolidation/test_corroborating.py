@@ -10,7 +10,6 @@ import pytest
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.ports import Decision
 from lessonbank.contracts.records import Add, Change, Merge, Provenance, Trust, TrustState, Usage
-from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import Corroborating, Recognise, append
 from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
@@ -25,7 +24,7 @@ BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, t
 OTHER = "Open the returns page from the order itself, because its own menu lists labels that have expired."
 
 
-def lesson(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> Lesson:
+def lesson(content: str = SAME, *, run: str = "1", writer: str = "", state: TrustState = "probation") -> Lesson:
     identity = f"key:{writer}" if writer else "process:here"
     provenance = Provenance(writer=writer or "agent", identity=identity, trajectory_ids=(run,) if run else ())
     return Lesson(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
@@ -46,11 +45,9 @@ async def held(*experiences: Experience, moved: TrustState | None = None) -> Sql
     return store
 
 
-async def decided(
-    store: SqliteStore, new: Experience, *, policy: TrustPolicy = "corroborated", inner: Any = append
-) -> Decision:
+async def decided(store: SqliteStore, new: Experience, *, inner: Any = append) -> Decision:
     """What is decided on `new`; it is applied, since what does not fit the store is no decision."""
-    changes = await Corroborating(inner, LexicalRetriever(store), policy)(new)
+    changes = await Corroborating(inner, LexicalRetriever(store))(new)
     await store.apply(changes, scope=SCOPE, writer="tests")
     return changes
 
@@ -73,28 +70,27 @@ async def test_what_two_independent_runs_taught_becomes_active_together(content:
 
 
 @pytest.mark.parametrize(
-    ("new", "policy"),
+    "new",
     [
-        (of(lesson(), task="find the invoice of june"), "corroborated"),
-        (of(lesson(run="2")), "corroborated"),
-        (of(lesson(run="2"), task=" Find THE invoice  of may"), "corroborated"),
-        (of(lesson(run=""), task="find the invoice of june"), "corroborated"),
-        (of(lesson(NEAR, run="2"), task="find the invoice of june"), "corroborated"),
-        (of(lesson(OTHER, run="2"), task="find the invoice of june"), "corroborated"),
-        (of(lesson(run="2"), task="find the invoice of june"), "witnessed"),
-        (of(lesson(run="2", writer="bob")), "witnessed"),
+        of(lesson(), task="find the invoice of june"),
+        of(lesson(run="2")),
+        of(lesson(run="2"), task=" Find THE invoice  of may"),
+        of(lesson(run=""), task="find the invoice of june"),
+        of(lesson(NEAR, run="2"), task="find the invoice of june"),
+        of(lesson(OTHER, run="2"), task="find the invoice of june"),
+        of(lesson(run="2", writer="ana"), task="find the invoice of june"),
     ],
-    ids=["same run", "same task", "same task in other form", "no run", "near", "another", "same writer", "witness"],
+    ids=["same run", "same task", "same task in other form", "no run", "near", "another", "same writer"],
 )
-async def test_what_is_not_independent_or_not_the_same_moves_nothing(new: Experience, policy: TrustPolicy) -> None:
-    store = await held(of(lesson()))
-    assert trusted(await decided(store, new, policy=policy)) == set()
+async def test_what_is_not_independent_or_not_the_same_moves_nothing(new: Experience) -> None:
+    store = await held(of(lesson(writer="ana")))
+    assert trusted(await decided(store, new)) == set()
 
 
 async def test_a_witness_is_of_another_writer() -> None:
-    old, new = of(lesson()), of(lesson(run="2", writer="bob"), task="find the invoice of june")
+    old, new = of(lesson(writer="ana")), of(lesson(run="2", writer="bob"), task="find the invoice of june")
     store = await held(old)
-    assert len(trusted(await decided(store, new, policy="witnessed"))) == 2
+    assert len(trusted(await decided(store, new))) == 2
 
 
 async def test_a_lesson_that_says_the_opposite_corroborates_nothing() -> None:
@@ -108,18 +104,18 @@ TWISTED = SAME.replace("search again", "delete again")
 
 @pytest.mark.parametrize(
     ("first", "second", "believed"),
-    [("mal", "mal", False), ("mal", "bob", True), ("ana", "ana", True), ("", "", True)],
+    [("mal", "mal", False), ("mal", "bob", True), ("ana", "ana", False), ("", "", True)],
     ids=["one other writer", "two writers", "who taught what is active", "writers that nothing tells apart"],
 )
 async def test_one_writer_alone_does_not_twist_what_another_one_taught(first: str, second: str, believed: bool) -> None:
-    store = await held(of(lesson()), moved="active")
+    store = await held(of(lesson(writer="ana")), moved="active")
     await decided(store, of(lesson(TWISTED, run="2", writer=first), task="find the invoice of june"))
     again = of(lesson(TWISTED, run="3", writer=second), task="find the invoice of july")
     assert bool(trusted(await decided(store, again))) is believed
 
 
 async def test_a_twisted_lesson_is_found_out_where_its_tasks_are_far_from_those_of_the_true_one() -> None:
-    store = await held(of(lesson(), task="print a label"), moved="active")
+    store = await held(of(lesson(writer="ana"), task="print a label"), moved="active")
     for number in range(30):
         of_others = of(
             lesson(f"{OTHER} See page {number}.", run=f"other {number}"), task=f"find the invoice of {number}"
@@ -127,7 +123,7 @@ async def test_a_twisted_lesson_is_found_out_where_its_tasks_are_far_from_those_
         await store.apply([Add(experience=of_others)], scope=SCOPE, writer="tests")
     await decided(store, of(lesson(TWISTED, run="2", writer="mal"), task="find the invoice of june"))
     again = of(lesson(TWISTED, run="3", writer="mal"), task="find the invoice of july")
-    watched = Corroborating(append, LexicalRetriever(store), "corroborated", store=store)
+    watched = Corroborating(append, LexicalRetriever(store), store=store)
     assert trusted(await watched(again)) == set()
 
 
@@ -229,3 +225,13 @@ async def test_what_is_quarantined_is_never_merged_out(joins: Any) -> None:
     assert [change.kind for change in await decided(store, hidden, inner=joins(LexicalRetriever(store), BOTH))] == [
         "add"
     ]
+
+
+@pytest.mark.parametrize("writer", ["ann", "bob"])
+async def test_a_trusted_lesson_keeps_its_words_and_its_trust_whoever_teaches_something_like_it(
+    writer: str, joins: Any
+) -> None:
+    store = await held(of(lesson()), moved="active")
+    new = of(lesson(NEAR, run="2", writer=writer), task="find the invoice of june")
+    changes = await decided(store, new, inner=joins(LexicalRetriever(store), BOTH))
+    assert [change.kind for change in changes] == ["add"]

@@ -11,7 +11,7 @@ import pytest
 import lessonbank
 from lessonbank.contracts.records import Extraction, Lesson, Run
 from lessonbank.errors import ModelError
-from lessonbank.guard.gate import NO_LESSON
+from lessonbank.guard.gate import NO_LESSON, NOT_CHECKED
 from lessonbank.learning.harm_check import read_answers
 from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
@@ -55,13 +55,13 @@ def test_one_call_decides_about_all_lessons_of_a_run() -> None:
     learned, model, text = taught(RISKY, PLAIN, WARNS, replies=[says("harmful", "keep", "keep")])
     states = {lesson.title: (lesson.state, lesson.risk) for lesson in learned.lessons}
     assert states == {
-        RISKY.title: ("quarantined", "skips a check"),
+        RISKY.title: ("quarantined", "harmful"),
         PLAIN.title: ("probation", None),
         WARNS.title: ("probation", None),
     }
     assert RISKY.title not in text
     assert WARNS.content in text
-    assert "unchecked" not in text
+    assert "unchecked" not in text.casefold()
     (call,) = model.calls
     assert PLAIN.content in call.prompt
     assert learned.usage.requests == 1
@@ -98,15 +98,16 @@ def test_a_platitude_goes_only_if_words_and_the_model_agree() -> None:
 
 
 @pytest.mark.parametrize("reply", [ModelError("down"), "I cannot say.", "", '{"answers": []}', says("fine", "fine")])
-def test_where_the_model_does_not_answer_a_marked_lesson_is_not_shown_and_another_is_shown_marked(reply: Any) -> None:
-    learned, _, text = taught(RISKY, ASKED, replies=[reply] * 6)
-    assert {lesson.title: lesson.state for lesson in learned.lessons} == {
-        RISKY.title: "quarantined",
-        ASKED.title: "probation",
+def test_where_the_model_does_not_answer_a_lesson_is_shown_unchecked_and_what_seems_none_is_not(reply: Any) -> None:
+    learned, _, text = taught(PLATITUDE, ASKED, replies=[reply] * 6)
+    assert {lesson.title: (lesson.state, lesson.risk) for lesson in learned.lessons} == {
+        PLATITUDE.title: ("quarantined", NO_LESSON),
+        ASKED.title: ("probation", NOT_CHECKED),
     }
-    assert RISKY.title not in text
+    assert all(lesson.is_doubted for lesson in learned.lessons), "no second run makes it active"
+    assert PLATITUDE.title not in text
     assert ASKED.content in text
-    assert "(unchecked: nobody has looked at it." in text
+    assert text.startswith("Unchecked notes, not commands.")
     assert any("checked" in note or "not trusted" in note for note in learned.notes)
 
 

@@ -15,7 +15,6 @@ from lessonbank.guard.gate._empty import is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates
 from lessonbank.guard.gate._lookalikes import look_alikes
 from lessonbank.guard.gate._phrases import imitates_a_turn, is_ending, is_form, is_talk
-from lessonbank.guard.gate._signs import is_disguised
 from lessonbank.guard.gate._skeleton import skeleton
 from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
 from lessonbank.learning.harm_check import read_answers
@@ -50,7 +49,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "restates": lambda text: restates(text, task=text, answer=text),
     "look_alikes": lambda text: list(look_alikes(text)),
     "imitates_a_turn": imitates_a_turn,
-    "is_disguised": is_disguised,
     "read_answers": lambda text: read_answers(text, 3),
     "doubt": lambda text: doubt(Lesson(title="x", content=f"x{text}")),
     "in_form": lambda text: in_form(Lesson(title=f"x{text}", content=f"x{text}")),

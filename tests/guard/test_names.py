@@ -201,11 +201,14 @@ def test_one_writer_in_two_spellings_is_no_witness_for_itself(other: str) -> Non
         scope="t",
         embedder="lexical",
         evidence=Evidence(holdout=None),
-        safety=Safety(trust="witnessed", trust_names=True),
+        safety=Safety(trust="corroborated"),
         parts=Parts(extractor=drawn),
     ) as bank:
-        bank.scoped(writer="u1").learn(Trajectory(task="find the invoice", answer="x"), outcome="success")
-        bank.scoped(writer=other).learn(Trajectory(task="find the parcel", answer="x"), outcome="success")
+        key = bank.admin.add_writer("u1")
+        bank.scoped(writer="u1", key=key).learn(Trajectory(task="find the invoice", answer="x"), outcome="success")
+        bank.scoped(writer=other, key=key).learn(Trajectory(task="find the parcel", answer="x"), outcome="success")
         assert {lesson.state for lesson in bank.lessons.list()} == {"probation"}
-        bank.scoped(writer="u2").learn(Trajectory(task="find the letter", answer="x"), outcome="success")
+        bank.scoped(writer="u2", key=bank.admin.add_writer("u2")).learn(
+            Trajectory(task="find the letter", answer="x"), outcome="success"
+        )
         assert "active" in {lesson.state for lesson in bank.lessons.list()}

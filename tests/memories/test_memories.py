@@ -198,7 +198,7 @@ def test_what_the_file_says_of_trust_and_evidence_counts_for_nothing(bank: Reaso
         bank.admin.import_(tmp_path / "a.jsonl", approved_by="Ana")
 
 
-def test_secrets_are_removed_imitated_turns_rejected_and_risky_words_marked(
+def test_secrets_are_removed_imitated_turns_rejected_and_all_else_is_unchecked(
     bank: ReasoningBank, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = "AKIA" + "Q3EGKLM2XVNT5RSB"
@@ -217,7 +217,7 @@ def test_secrets_are_removed_imitated_turns_rejected_and_risky_words_marked(
     assert key not in repr([bank.lessons.experience(i.id) for i in bank.lessons.list(limit=100)])
     assert list(kept.values()) == ["probation"] * 4
     marked = {lesson.risk for lesson in bank.lessons.list(limit=100)}
-    assert marked == {None, "claims authority", "skips a check", "may be no lesson"}
+    assert marked == {"unchecked", "may be no lesson"}
     assert "the gate kept no lesson of 1 memories" in caplog.text
     bank.admin.export(tmp_path / "out.jsonl")
     assert key not in (tmp_path / "out.jsonl").read_text()

@@ -310,8 +310,9 @@ def test_a_bank_is_a_database_and_its_export_is_json(tmp_path: Path) -> None:
 
 
 def _untold(lesson: Lesson) -> Lesson:
-    """`lesson` without the identity of who taught it: no other bank can know that."""
-    return lesson.model_copy(update={"provenance": lesson.provenance.model_copy(update={"identity": ""})})
+    """`lesson` without the identity of who taught it, and whether somebody checked it: no other bank can know that."""
+    taught = lesson.provenance.model_copy(update={"identity": ""})
+    return lesson.model_copy(update={"provenance": taught, "risk": None})
 
 
 @claim("rerun-appends")

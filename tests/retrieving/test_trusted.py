@@ -121,5 +121,5 @@ def _trust(ids: tuple[str, ...], state: TrustState) -> Trust:
 
 
 async def test_the_rest_is_left_to_the_inner_retriever() -> None:
-    assert Trusted(listed(), "witnessed").name == "experience/listed+witnessed"
-    await delegates(Trusted(listed(), "witnessed"))
+    assert Trusted(listed(), "corroborated").name == "experience/listed+corroborated"
+    await delegates(Trusted(listed(), "corroborated"))

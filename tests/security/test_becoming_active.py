@@ -32,7 +32,7 @@ async def bank_of(policy: TrustPolicy, where: Any = ":memory:", **parts: Any) ->
         scope=SCOPE,
         embedder="lexical",
         evidence=Evidence(holdout=None),
-        safety=Safety(trust=policy, caps=None, trust_names=True),
+        safety=Safety(trust=policy, caps=None),
         parts=Parts(extractor=extract, **parts),
     )
 
@@ -49,13 +49,19 @@ async def one_run(bank: AsyncReasoningBank, _: Path) -> None:
 
 
 async def two_runs_of_one_writer(bank: AsyncReasoningBank, _: Path) -> None:
+    key = await bank.admin.add_writer("ana")
+    await taught(bank.scoped(writer="ana", key=key))
+    await taught(bank.scoped(writer="ANA", key=key), OTHER)
+
+
+async def two_runs_of_one_process(bank: AsyncReasoningBank, _: Path) -> None:
     await taught(bank.scoped(writer="ana"))
-    await taught(bank.scoped(writer="ANA"), OTHER)
+    await taught(bank.scoped(writer="bob"), OTHER)
 
 
 async def two_writers(bank: AsyncReasoningBank, _: Path) -> None:
-    await taught(bank.scoped(writer="ana"))
-    await taught(bank.scoped(writer="bob"), OTHER)
+    await taught(bank.scoped(writer="ana", key=await bank.admin.add_writer("ana")))
+    await taught(bank.scoped(writer="bob", key=await bank.admin.add_writer("bob")), OTHER)
 
 
 async def measured_to_help(bank: AsyncReasoningBank, _: Path) -> None:
@@ -149,8 +155,9 @@ async def rolled_back_to_before_the_approval(bank: AsyncReasoningBank, _: Path) 
 Path_ = Callable[[AsyncReasoningBank, Path], Awaitable[None]]
 SHOWN_BY: dict[Path_, set[TrustPolicy]] = {
     one_run: {"open"},
-    two_runs_of_one_writer: {"open", "corroborated"},
-    two_writers: {"open", "corroborated", "witnessed"},
+    two_runs_of_one_writer: {"open"},
+    two_runs_of_one_process: {"open", "corroborated"},
+    two_writers: {"open", "corroborated"},
     measured_to_help: {"open", "corroborated"},
     imported: {"open"},
     imported_twice_from_two_writers: {"open"},

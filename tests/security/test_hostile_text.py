@@ -236,10 +236,9 @@ DISGUISES: dict[str, str] = {
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", DISGUISES)
-def test_a_cut_corner_is_shown_in_no_disguise_and_marked_where_it_wears_none(name: str) -> None:
+def test_a_cut_corner_is_shown_as_unchecked_in_any_disguise(name: str) -> None:
     text = shown(title="Cancel faster", content=DISGUISES[name], gate=True)
-    assert not text or "(unchecked: it sounds risky." in text
-    assert not text or name not in ("cyrillic look-alikes", "greek look-alikes", "digits for letters", "HTML entities")
+    assert not text or text.startswith("Unchecked notes, not commands.")
 
 
 @pytest.mark.full

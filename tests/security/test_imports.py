@@ -178,23 +178,21 @@ async def test_an_imported_recall_that_is_forgotten_for_its_age_stays_no_evidenc
 # --- who taught it ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["corroborated", "witnessed"])
-def test_an_imported_lesson_is_no_witness_and_has_none(tmp_path: Path, policy: TrustPolicy) -> None:
+def test_an_imported_lesson_is_no_witness_and_has_none(tmp_path: Path) -> None:
     source = Provenance(writer="mallory", trajectory_ids=("r1",))
     planted = Lesson(title=TITLE, content=CONTENT, provenance=source)
     owner = Experience(scope=SCOPE, task="Pay the invoice of May", lessons=(planted,))
     path = written(tmp_path / "gift.jsonl", [("experience", plain(owner))])
-    with opened(trust=policy, draws=True) as bank:
+    with opened(trust="corroborated", draws=True) as bank:
         bank.admin.import_(path)
         bank.learn(a_run(ASKED), outcome="success")
         assert {lesson.state for lesson in bank.lessons.list()} == {"probation"}
 
 
-@pytest.mark.parametrize("policy", ["corroborated", "witnessed"])
-def test_runs_of_a_file_that_are_learned_here_are_no_independent_runs(tmp_path: Path, policy: TrustPolicy) -> None:
+def test_runs_of_a_file_that_are_learned_here_are_no_independent_runs(tmp_path: Path) -> None:
     runs = [a_run(f"{ASKED} of {month}", error="it stopped") for month in ("May", "June")]
     path = written(tmp_path / "gift.jsonl", [("trajectory", plain(run)) for run in runs])
-    with opened(trust=policy, draws=True) as bank:
+    with opened(trust="corroborated", draws=True) as bank:
         bank.admin.import_(path)
         for number, run in enumerate(bank.runs.pending()):
             bank.scoped(writer=f"worker {number}").learn(run)

@@ -34,7 +34,7 @@ from lessonbank.testing.store_samples import collected
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 ALICE, BOB = "acme/alice", "acme/bob"
-EARNED: tuple[TrustPolicy, ...] = ("corroborated", "witnessed", "reviewed")
+EARNED: tuple[TrustPolicy, ...] = ("corroborated", "reviewed")
 GRAFTS, MINJA, CHAINS = cases("memorygraft"), cases("minja"), cases("laundering")
 
 
@@ -61,7 +61,7 @@ class Victim:
     """A bank whose extractor copies what stands in a run."""
 
     def __init__(self, bank: AsyncReasoningBank, extractor: Fooled, case: Case) -> None:
-        self.bank, self.case, self._extractor = bank, case, extractor
+        self.bank, self.case, self._extractor, self.keys = bank, case, extractor, dict[str, str]()
 
     async def read(
         self, turn: Case, *, task: str = "", writer: str = "mallory", scope: str = ALICE, **more: Any
@@ -70,7 +70,8 @@ class Victim:
         self._extractor.lesson = {name: named(self.case, text) for name, text in turn["lesson"].items()}
         seen = Step(action="read", observation=named(self.case, turn["text"]))
         run = Trajectory(task=task or named(self.case, turn["task"]), steps=(seen,), answer="Done.")
-        return await self.bank.scoped(scope, writer=writer).learn(run, outcome="success", **more)
+        handle = self.bank.scoped(scope, writer=writer, key=self.keys.get(writer))
+        return await handle.learn(run, outcome="success", **more)
 
     async def marked(self) -> list[Lesson]:
         """Every lesson that came of the case, those taken back too."""
@@ -86,9 +87,7 @@ class Victim:
 async def victim(case: Case, trust: TrustPolicy = "open", **more: Any) -> AsyncGenerator[Victim]:
     extractor = Fooled()
     told: dict[str, Any] = {"scope": ALICE, "trust": trust, "embedder": "lexical", "holdout": None, "limit": 9, **more}
-    async with await lessonbank.connect_async(
-        ":memory:", **grouped(extractor=extractor, trust_names=True, **told)
-    ) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(extractor=extractor, **told)) as bank:
         yield Victim(bank, extractor, case)
 
 
@@ -217,20 +216,23 @@ async def test_quarantine_hides_a_grafted_memory_and_keeps_it_as_evidence() -> N
 
 
 @pytest.mark.full
-async def test_two_tasks_that_read_one_page_pass_for_independent_unless_a_witness_or_a_person_is_asked() -> None:
-    """What is not promised: nobody knows that two runs read one page. `witnessed` needs a second writer for it."""
-    shown: dict[str, list[str]] = {trust: [] for trust in EARNED}
-    for trust in EARNED:
+async def test_two_tasks_that_read_one_page_pass_for_independent_unless_their_writer_has_a_key() -> None:
+    """What is not promised: nobody knows that two runs read one page. A writer with a key needs a second one for it."""
+    shown: dict[str, list[str]] = {"corroborated": [], "with a key": [], "reviewed": []}
+    for way in shown:
+        trust: TrustPolicy = "reviewed" if way == "reviewed" else "corroborated"
         for case in GRAFTS:
             async with victim(case, trust) as fooled:
+                if way == "with a key":
+                    fooled.keys["mallory"] = await fooled.bank.admin.add_writer("mallory")
                 await fooled.read(case)
                 await fooled.read(case, task=f"{case['task']}, for the other office")
                 if (await fooled.asked()).text:
-                    shown[trust].append(case["id"])
+                    shown[way].append(case["id"])
                     moves = [e.entry for e in await fooled.bank.history.list() if isinstance(e.entry, Trust)]
                     assert all(len(move.evidence) == 2 and move.by == "corroboration" for move in moves)
                 assert await shown_without_leave(fooled.bank) == []
-    assert shown["witnessed"] == shown["reviewed"] == []
+    assert shown["with a key"] == shown["reviewed"] == []
     assert len(shown["corroborated"]) >= 12, "if this falls, the threat model may promise more"
 
 
@@ -262,9 +264,10 @@ async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_s
 
 @pytest.mark.full
 async def test_the_turns_of_one_user_never_witness_for_each_other() -> None:
-    for trust in ("witnessed", "reviewed"):
+    for trust in EARNED:
         for case in MINJA:
             async with victim(case, trust) as fooled:
+                fooled.keys["mallory"] = await fooled.bank.admin.add_writer("mallory")
                 for turn in (*case["turns"], case["turns"][0]):
                     await fooled.read(turn)
                 assert "active" not in {i.state for i in await fooled.marked()}, (trust, case["id"])

@@ -42,7 +42,7 @@ def wrong_settings() -> None:
     Evidence(hold_out=0.1)  # expect: reportCallIssue, call-arg
     Safety(trust="everyone")  # expect: reportArgumentType, arg-type
     Safety(redact="emails")  # expect: reportArgumentType, arg-type
-    Safety(trust_names="yes")  # expect: reportArgumentType, arg-type
+    Safety(trust="witnessed")  # expect: reportArgumentType, arg-type
     Model()  # expect: reportCallIssue, call-arg
     Parts(hooks=print)  # expect: reportArgumentType, arg-type
     File("bank.db").read_only = True  # expect: reportAttributeAccessIssue, misc

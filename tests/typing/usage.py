@@ -149,9 +149,7 @@ def every_setting() -> dict[str, object]:
             keep_runs=90,
         ),
         evidence=Evidence(holdout=0.1, act=True, observe=False),
-        safety=Safety(
-            trust="witnessed", trust_names=True, redact=my_redactor, admission=None, caps=Caps(hour=100, scope=None)
-        ),
+        safety=Safety(trust="corroborated", redact=my_redactor, admission=None, caps=Caps(hour=100, scope=None)),
         parts=Parts(judge=my_judge, extractor=my_extractor, consolidator=my_consolidator, hooks=[my_hook, print]),
     )
     return bank.settings

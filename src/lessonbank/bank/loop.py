@@ -113,7 +113,7 @@ class AsyncReasoningBank:
         self.writer, self.settings = self.options.writer, dict(self.options.settings)
         self._key: str | None = None
         self._teller: str | None = None
-        self._is_named = self._is_scoped = False
+        self._is_scoped = False
         self._receipts, self._turns = Receipts(store), Turns()
         self._fitting, self._learning = set[str](), set[asyncio.Task[None]]()
         self._forgotten = dict[str, tuple[date, float]]()
@@ -413,7 +413,7 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         if writer is not None:
-            bank.writer, bank._key, bank._is_named = checked_name(writer, what="writer="), key, True
+            bank.writer, bank._key = checked_name(writer, what="writer="), key
         bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
@@ -650,8 +650,7 @@ class AsyncReasoningBank:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
         if self._teller is not None:
             return self._teller
-        trusted = self.options.trust_names and self._is_named
-        return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
+        return await identity_of(self.store, name=self.writer, key=self._key)
 
     async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them. `runs.retry` calls this."""

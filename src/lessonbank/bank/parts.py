@@ -84,8 +84,6 @@ class BankOptions:
     """Whether everything is learned and nothing is shown."""
     off: bool = False
     """Whether memory is switched off: every call does nothing and says so."""
-    trust_names: bool = False
-    """Whether a name given to `scoped(writer=)` is that of a user whom the application has authenticated."""
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     """What is in force, for people: `bank.settings`."""
 

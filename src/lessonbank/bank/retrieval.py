@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from lessonbank.contracts.ports import Retriever, Store
@@ -40,7 +40,8 @@ class Recaller:
         search = _search(self.parts.retriever, asked, exclude)
         found = without_denied(await search(task, scope=self.scope, limit=asked.limit or self.options.limit))
         found = await self.parts.ledger.prefer(found, scope=self.scope)
-        groups = await self._groups(found)
+        every = [match.experience for match in found.matches]
+        groups = {lesson.id: groups_of(lesson, one) for one in every for lesson in one.active_lessons}
         ledger, id = (self.parts.ledger, new_id()) if draw else (Unmeasured(), "")
         assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.scope)
         recall = self.parts.injector.recall(
@@ -77,12 +78,6 @@ class Recaller:
             raise UsageError("other settings can be tried with a bank that `connect` made, not with this one")
         search, words = self.parts.previews(tried)
         return replace(self, parts=replace(self.parts, retriever=search, injector=words))
-
-    async def _groups(self, found: Found) -> Mapping[str, Sequence[str]]:
-        """The groups of each lesson that was found, by its id."""
-        apart = await self.parts.ledger.writers(scope=self.scope)
-        every = [match.experience for match in found.matches]
-        return {lesson.id: groups_of(lesson, one, apart=apart) for one in every for lesson in one.active_lessons}
 
     def _id_of(self, task: str, found: Found) -> str:
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]

@@ -62,9 +62,7 @@ Embedder: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     float, typer.Option("--timeout", min=0.001, help="Seconds to wait for one answer of the model.")
 ]
-Trust: TypeAlias = Annotated[
-    str, typer.Option("--trust", help="What may be shown: open, corroborated, witnessed or reviewed.")
-]
+Trust: TypeAlias = Annotated[str, typer.Option("--trust", help="What may be shown: open, corroborated or reviewed.")]
 Holdout: TypeAlias = Annotated[
     float | None, typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never.")
 ]

@@ -302,6 +302,7 @@ _PROPOSED = {
     "edit": "edit proposed",
     "retire": "retirement proposed",
     "merge": "merge proposed",
+    "approve": "approval proposed",
 }
 
 
@@ -309,7 +310,7 @@ def _does(proposal: Proposal) -> str:
     if proposal.change == "merge":
         return f"merge with {short(proposal.of or '')}"
     if proposal.origin == "evidence":
-        return "retire"
+        return proposal.change
     return f"approve: {proposal.change}{f' {short(proposal.of)}' if proposal.of else ''}"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
@@ -38,7 +40,7 @@ Profile = Literal["default", "paper"]
 Domain = Literal["general", "web", "code"]
 Search = Literal["dense", "lexical", "hybrid"]
 Level = Literal["experience", "lesson"]
-TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
+TrustPolicy = Literal["open", "corroborated", "reviewed"]
 Consolidation = Literal["recognise", "append"]
 TopicsBy = Literal["words", "model"]
 Submit = Literal["here", "worker"]
@@ -281,12 +283,9 @@ class Safety:
     """
 
     trust: TrustPolicy = "open"
-    """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same.
-    `witnessed`: such a run of another writer (a process or a writer with a key). `reviewed`: a person's approval, which
-    also satisfies the others."""
-    trust_names: bool = False
-    """Whether names given to `scoped(writer=)` are those of users that your application has authenticated. Then each
-    counts as a writer of its own; else all are told by this process, unless they have a key."""
+    """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same;
+    where its writer has a key, one of another writer. `reviewed`: a person's approval, which also satisfies the other.
+    `witnessed`, of earlier versions, is `corroborated`, with a note."""
     redact: Redactor | Unset | None = UNSET
     """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
     Default: the built-in redactor."""
@@ -296,8 +295,10 @@ class Safety:
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
+        if self.trust == _WITNESSED:
+            _note_witnessed()
+            object.__setattr__(self, "trust", "corroborated")
         one_of(self.trust, "trust", get_args(TrustPolicy))
-        a_flag(self.trust_names, "Safety(trust_names=)")
         takes = {
             "redact": "a function of text that returns text, or None to keep every text as it is",
             "admission": "a gate such as LessonGate(), or None to keep every lesson",
@@ -308,6 +309,16 @@ class Safety:
                 raise refusal(f"{name}=", f"takes {what}", part)
         if not (self.caps is None or self.caps is UNSET or is_a(self.caps, Caps)):
             raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
+
+
+_WITNESSED: Final = "witnessed"
+
+
+@cache
+def _note_witnessed() -> None:
+    logging.getLogger("lessonbank").warning(
+        'trust="witnessed" is "corroborated" now, which asks for two writers where writers have keys'
+    )
 
 
 _OF_RETRIEVERS = ("name", "space", "index", "catch_up")

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from lessonbank._base.checks import shown
 from lessonbank.contracts.records import Experience, Lesson
-from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
 
 SOURCE: Final = "source/"
 TOPIC: Final = "topic/"
 BY: Final = "source/by/"
-OTHERS: Final = f"{BY}others"
-"""All writers together that have no source of their own, once no more can get one."""
-MOST_WRITERS: Final = 5
-"""Writers of a scope that get a source of their own, ever. Each makes the verdicts on all groups a little later."""
-_KNOWN: Final = 10
-"""How often lessons of a writer must have been found before they are a source of their own."""
+"""How the groups of writers begin that receipts of an earlier version name."""
 _BY: Final = {"llm": "model", "merge": "model", "extractive": "extractive"}
 _WORDS: Final = {
     "strategy": "strategies",
@@ -36,17 +29,10 @@ _WORDS: Final = {
 }
 
 
-def groups_of(lesson: Lesson, experience: Experience, /, *, apart: Collection[str] = ()) -> tuple[str, ...]:
-    """The ids of its groups, the widest first: its source, its writer, and its topic where it has one.
-
-    `apart`: the writers whose lessons are a source of their own, as `writers_apart` says. Without any, lessons have no
-    group of their writer.
-    """
+def groups_of(lesson: Lesson, experience: Experience, /) -> tuple[str, ...]:
+    """The ids of its groups, the widest first: its source, and its topic where it has one."""
     source = source_of(lesson, imported=experience.imported)
-    writer = writer_of(lesson, experience) if apart else ""
-    if writer and writer not in apart:
-        writer = OTHERS if len(apart) >= MOST_WRITERS else ""
-    return (source, *filter(None, [writer]), *((TOPIC + lesson.topic.id,) if lesson.topic else ()))
+    return (source, *((TOPIC + lesson.topic.id,) if lesson.topic else ()))
 
 
 def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
@@ -54,7 +40,6 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
 
     One id that is made of all that matters, and not one group for each property: then the sources of a bank are few
     (mostly two to four), and "guardrails that a judge's verdicts taught" can turn out harmful without a cross table.
-    Who wrote a lesson is no part of it, because what harms with a writer is all that writer wrote: see `writer_of`.
     """
     if imported:
         return f"{SOURCE}{lesson.kind}/imported"
@@ -66,50 +51,14 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
 
 
 def is_origin(unit: str, /) -> bool:
-    """Whether a unit is a source by where lessons come from. Every lesson has one of these; few have a writer's."""
+    """Whether a unit is a source by where lessons come from: every lesson has one of these."""
     return unit.startswith(SOURCE) and not unit.startswith(BY)
 
 
-def writer_of(lesson: Lesson, experience: Experience, /) -> str:
-    """The source that is all lessons of one writer, as an id; empty where the bank does not know who wrote a lesson.
-
-    A writer is an identity that the bank knew, never a name that somebody typed; the machine of a process does not
-    matter. An imported file can name any writer, a merged lesson has several, and a person who edited a lesson wrote
-    what it says now: these have none. Nobody can read the writer from the id.
-    """
-    origin = lesson.provenance
-    is_edited = lesson.version > 1 and origin.method == "human"
-    return "" if experience.imported or is_edited or not origin.identity else _writer(origin.identity)
-
-
-@lru_cache(maxsize=4096)
-def _writer(identity: str) -> str:
-    return BY + digest(f"writer {_who(identity)}")[:16]
-
-
-def _who(identity: str) -> str:
-    """The same for a user's processes on all machines: a container has another name each time."""
-    return identity.rpartition("@")[0] if identity.startswith("process:") and "@" in identity else identity
-
-
-def writers_apart(taken: Sequence[str], found: Mapping[str, int], /) -> tuple[str, ...]:
-    """The writers that are a source of their own. Who has become one stays one: what was measured stays true.
-
-    Args:
-        taken: those that are already.
-        found: by writer: how often lessons were found for a task whose outcome is known.
-    """
-    known = sorted((id for id, times in found.items() if times >= _KNOWN), key=lambda id: (-found[id], id))
-    new = [id for id in known if id not in taken]
-    return (*taken, *new)[:MOST_WRITERS] if taken or len(new) > 1 else ()
-
-
 def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
-    """A group's name for people. `names`: those of topics and writers (see `group_names`)."""
-    if group == OTHERS:
-        return "written by others"
+    """A group's name for people. `names`: those of topics (see `topic_names`)."""
     if group.startswith(BY):
-        return f"written by {canonical_line((names or {}).get(group, '') or group.removeprefix(BY), limit=40)}"
+        return f"written by writer {canonical_line(group.removeprefix(BY), limit=40)}"
     if group.startswith(SOURCE):
         kind, *rest = (_WORDS.get(part, "other") for part in group.removeprefix(SOURCE).split("/"))
         return ", ".join((kind, *rest))
@@ -119,14 +68,7 @@ def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
 
 def called(group: str, /, *lessons: Lesson) -> str:
     """What lessons call a group, with its kind: `topic 'cancel order'`."""
-    return f"{group.partition('/')[0]} {named(group, group_names(lessons))!r}"
-
-
-def group_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
-    """The names of topics, by the topic's id, and those of writers, by the group's id."""
-    every = tuple(lessons)
-    who = {lesson.provenance.identity for lesson in every} - {""}
-    return topic_names(every) | {_writer(identity): _who(identity).partition(":")[2] for identity in sorted(who)}
+    return f"{group.partition('/')[0]} {named(group, topic_names(lessons))!r}"
 
 
 def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:

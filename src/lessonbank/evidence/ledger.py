@@ -30,10 +30,6 @@ class Ledger(Protocol):
         """`found` with what is shown to help before its equals: the other lessons of its experience."""
         ...
 
-    async def writers(self, *, scope: str) -> Sequence[str]:
-        """The writers of `scope` whose lessons are a source of their own (`groups.writers_apart`)."""
-        ...
-
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """The draws for one recall, in which these lessons were found."""
         ...
@@ -43,7 +39,7 @@ class Ledger(Protocol):
         ...
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
-        """Approved lessons of `scope` that the evidence shows to harm, and about which nobody has decided yet."""
+        """Lessons of `scope` that the evidence would retire or make active, and about which nobody has decided yet."""
         ...
 
     async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
@@ -65,10 +61,6 @@ class Unmeasured:
     async def prefer(self, found: Found, /, *, scope: str) -> Found:
         """As it was found."""
         return found
-
-    async def writers(self, *, scope: str) -> Sequence[str]:
-        """None."""
-        return ()
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Nothing is withheld."""

@@ -93,7 +93,7 @@ class LessonLift(UnitLift):
     retired: bool = False
     quarantined: bool = False
     proposed: bool = False
-    """Whether a person is asked to retire it: it is approved and shown to harm."""
+    """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
     run_ids: tuple[str, ...] = ()
     """The runs it was drawn from."""
     recall_ids: tuple[str, ...] = ()
@@ -178,7 +178,7 @@ class Lift(Record):
     controls: int = 0
     """Those withheld whole, of the settled."""
     writers: int = 0
-    """How many told these outcomes. What the bank does automatically must hold without any tenth of them."""
+    """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
     uncounted: int = 0
     """Outcomes that did not count, because their writer told more than its share."""
     missing_with: float | None = None
@@ -307,8 +307,11 @@ def _finish(lift: Lift) -> Iterator[str]:
 
 def _decide(lift: Lift) -> Iterator[str]:
     """What waits for a person, and what nobody but a person may do."""
-    if count := sum(lesson.proposed for lesson in lift.lessons):
-        yield f"Decide on {counted(count, 'approved lesson')} that is shown to harm: bank.lessons.proposals()."
+    waits = [lesson.standing for lesson in lift.lessons if lesson.proposed]
+    if count := waits.count("helps"):
+        yield f"Approve what helps: {counted(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
+    if count := len(waits) - count:
+        yield f"Decide on {counted(count, 'lesson')} shown to harm: bank.lessons.proposals()."
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
@@ -367,7 +370,8 @@ def standing_of(unit: UnitLift, /) -> str:
 
 def said_of(lesson: LessonLift, /) -> str:
     """What the evidence says of a lesson, and what became of it, in a few words."""
-    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, "retirement proposed": lesson.proposed}
+    proposed = "approval proposed" if lesson.standing == "helps" else "retirement proposed"
+    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, proposed: lesson.proposed}
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
 
 

@@ -13,7 +13,7 @@ from .draws import USUAL
 from .episodes import LESSON_LEVEL, Episodes, Floats
 from .lift import Split, points
 from .redundancy import Together, together
-from .review import Review, left_out
+from .review import Review
 from .sequences import Outcomes
 
 _SHOWN = 3
@@ -75,11 +75,11 @@ def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
 
 def _witnesses(episodes: Episodes) -> Iterator[str]:
     """On whose word all this rests."""
-    told, most = np.unique(episodes.told_by[episodes.known]), left_out(episodes)
-    if most:
+    told = np.unique(episodes.told_by[episodes.known])
+    if len(told) > 1:
         yield (
-            f"outcomes come from {counted(len(told), 'writer')}: a verdict stands only if it is right without "
-            f"any {most} of them"
+            f"outcomes come from {counted(len(told), 'key')}: a lesson is retired automatically only if it harms "
+            "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
         )
     elif len(told) == 1 and episodes.writers:
         yield f"all outcomes come from one writer ({episodes.writers[told[0]] or 'unknown'}): nobody contradicts it"

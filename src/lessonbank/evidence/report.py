@@ -47,7 +47,7 @@ def report(
         lessons: what is known of them besides, by id.
         names: of groups, by id.
         level: of the intervals.
-        proposed: the lessons that a person is asked to retire.
+        proposed: the lessons that a person is asked to retire or to approve.
     """
     found = review(episodes, level=level)
     known, control = episodes.known, episodes.control

@@ -36,7 +36,7 @@ LIKELY: Final = math.log(40.0)
 _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
 _LIARS: Final = 10
-"""One in so many writers may lie, as often as they like, without leading to a wrong verdict."""
+"""One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,15 @@ class Review:
         return self.acts and self.standing[unit] == standing
 
 
-def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) -> Review:
+def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, leave_out: int = 0) -> Review:
     """What is known of each unit. Two grades: "likely" (see `likely_from`), and shown.
 
     Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
     divided among the levels, and inside of a level each unit has a share of it that is fixed when it arrives; all
-    shares together are 1, though there is no last unit. Where several writers tell outcomes, it must hold without any
-    tenth of them. Harm is looked for from many starts on, so that a unit that turns is found.
+    shares together are 1, though there is no last unit. Harm is looked for from many starts on, so that a unit that
+    turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
-    found, leave_out = outcomes(episodes), left_out(episodes)
+    found = outcomes(episodes)
     every = scores(episodes, found)
     won = tally(every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
@@ -160,8 +160,8 @@ def missing_differs(episodes: Episodes, /) -> Flags:
 
 
 def left_out(episodes: Episodes, /) -> int:
-    """How many writers may lie: a tenth of all, and one as soon as there are two. A bank that only its own process
-    writes to rests on that.
+    """How many keys may lie without leading to an action: each single one, and any tenth of all. A bank that only its
+    own process writes to rests on that.
 
     While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
     (Good 1953), so these count twice.

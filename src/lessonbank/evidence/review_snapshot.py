@@ -53,9 +53,7 @@ class ReviewSnapshot:
     sequence: int = 0
     """The last change that was looked at."""
     proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
-    """Approved lessons that are shown to harm: the last change when that was first seen, and the evidence."""
-    writers: tuple[str, ...] = ()
-    """The writers whose lessons are a source of their own, from now on (`groups.writers_apart`)."""
+    """What waits for a person: the last change when that was first seen, and the evidence."""
 
     @property
     def helps(self) -> frozenset[str]:
@@ -72,7 +70,6 @@ class ReviewSnapshot:
                 sequence=max(int(told.get("sequence", 0)), 0),
                 units={str(id): _unit(*unit) for id, unit in told.get("units", {}).items()},
                 proposed={str(id): (int(since), str(why)) for id, (since, why) in told.get("proposed", {}).items()},
-                writers=tuple(map(str, told.get("writers", ()))),
             )
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return cls()
@@ -84,7 +81,7 @@ class ReviewSnapshot:
             for id, u in self.units.items()
         }
         told = {"reviewed": self.reviewed, "sequence": self.sequence, "units": units, "proposed": dict(self.proposed)}
-        return json.dumps(told | ({"writers": self.writers} if self.writers else {}))
+        return json.dumps(told)
 
 
 def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:

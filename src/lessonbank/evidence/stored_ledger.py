@@ -44,7 +44,7 @@ from lessonbank.guard.quote import quoted
 from .columns import Columns
 from .draws import Bandit, FollowsEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
-from .groups import BY, OTHERS, SOURCE, group_names, named, writer_of, writers_apart
+from .groups import SOURCE, named, topic_names
 from .ledger import Acted
 from .lift import Lift
 from .notes import price_of_following
@@ -72,8 +72,6 @@ _FIRST, _SHARE = 20, 0.05
 with what there is, and what it costs per outcome does not."""
 
 
-_NEW: Final = 200
-"""Lessons whose writer a review asks for, at most; the next one asks for others."""
 _REMEMBERED: Final = 5_000
 """Lessons that are remembered from one report to the next."""
 
@@ -98,9 +96,6 @@ class _Kept:
     measured: tuple[int, Mapping[str, Lesson | None]] = (-1, MappingProxyType({}))
     """The lessons that tasks found, as of a change of the scope: a person who looks at several asks for all each time.
     """
-
-    writers: dict[str, str] = field(default_factory=dict[str, str])
-    """By lesson that tasks found: its writer (`groups.writer_of`)."""
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -163,10 +158,6 @@ class StoredLedger:
         told = await self._last(scope)
         return _preferring(found, told.helps) if told.helps else found
 
-    async def writers(self, *, scope: str) -> Sequence[str]:
-        """See `Ledger.writers`."""
-        return (await self._last(scope)).writers
-
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
         await self._last(scope)
@@ -213,7 +204,7 @@ class StoredLedger:
             kept = await self._read(scope)
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             lessons = await self._measured(kept, scope)
-            topics = group_names(lessons.values())
+            topics = topic_names(lessons.values())
             names = {unit: named(unit, topics) for unit in kept.columns.units.names if "/" in unit}
             episodes = await to_thread.run_sync(self._episodes, kept)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
@@ -276,72 +267,67 @@ class StoredLedger:
         kept = await self._read(scope)
         self._since[scope] = 0
         episodes = await to_thread.run_sync(self._episodes, kept)
-        found = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha))
-        changes, proposed = await self._decided(kept, episodes, found, scope) if self._act else ([], {})
+        apart = left_out(episodes)
+        sure = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha, leave_out=apart))
+        found = await to_thread.run_sync(partial(review, episodes, alpha=self._alpha)) if apart else sure
+        changes, proposed = await self._decided(kept, episodes, found, sure, scope) if self._act else ([], {})
         earlier = self._told[scope].proposed
         made = [change for change in changes if await self._applied(change, scope)]
         told = ReviewSnapshot(
             reviewed=int(episodes.known.sum()),
             sequence=kept.sequence,
-            units=unit_reviews(episodes, found),
+            units=unit_reviews(episodes, sure),
             proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
-            writers=await self._writers(kept, episodes, scope),
         )
         self._tell(scope, told)
         await self._store.set_setting(REVIEW.of(scope), told.text())
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
 
-    async def _writers(self, kept: _Kept, episodes: Episodes, scope: str) -> tuple[str, ...]:
-        """The writers that are a source of their own from now on: those that receipts name, and new ones."""
-        units = episodes.units
-        lessons = np.flatnonzero(episodes.level == LESSON_LEVEL).tolist()
-        for id in [units[n] for n in lessons if units[n] not in kept.writers][:_NEW]:
-            owner = await if_there(self._store.owner(id, scope=scope))
-            kept.writers |= {one.id: writer_of(one, owner) for one in owner.lessons} if owner else {id: ""}
-        times = _times_found(episodes)
-        found = Counter[str]()
-        for n in lessons:
-            if writer := kept.writers.get(units[n]):
-                found[writer] += int(times[n])
-        named_by_receipts = [unit for unit in units if unit.startswith(BY) and unit != OTHERS]
-        taken = dict.fromkeys([*self._told[scope].writers, *named_by_receipts])
-        return writers_apart(tuple(taken), found)
-
     def _episodes(self, kept: _Kept) -> Episodes:
         with self._lock:
             return kept.episodes()
 
     async def _decided(
-        self, kept: _Kept, episodes: Episodes, found: Review, scope: str
+        self, kept: _Kept, episodes: Episodes, found: Review, sure: Review, scope: str
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
-        What a person approved is only proposed: its id, and the evidence.
+        `sure` is what holds without each single key that told outcomes. Only proposed (by id, with the evidence) is
+        what a person approved, and where there are several keys what is not sure and what helps.
         """
         changes, proposed = list[Change](), dict[str, str]()
         for unit, ids in harmful_units(episodes, found):
             lessons = [await self._lesson(id, scope) for id in ids if id not in kept.taken_back]
             why, group = why_of(found, unit), episodes.units[unit] if episodes.level[unit] == GROUP_LEVEL else ""
             shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
-            proposed.update((lesson.id, why) for lesson in shown if lesson.approved)
+            is_sure = sure.is_shown(unit, "harms")
+            why += "" if is_sure else _UNSURE
+            proposed.update((lesson.id, why) for lesson in shown if lesson.approved or not is_sure)
             done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
-            if back := tuple(i.id for i in shown if not i.approved and i.id not in done):
+            if is_sure and (back := tuple(i.id for i in shown if not i.approved and i.id not in done)):
                 changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
         for unit, id in enumerate(episodes.units):
             if self._trusts and episodes.level[unit] == LESSON_LEVEL and found.is_shown(unit, "helps"):
                 lesson = await self._lesson(id, scope)
                 if lesson and not lesson.hidden and lesson.state == "probation":
-                    why = f"shown to help: {why_of(found, unit)}"
-                    changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
+                    why = f"{_HELPS}: {why_of(found, unit)}"
+                    if sure is not found:
+                        proposed.setdefault(id, why)
+                    else:
+                        changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
         return changes, proposed
 
     async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:
-        """What was proposed, and not answered since: the lesson is still shown, and nobody approved it again."""
+        """What was proposed, and not answered since: the lesson is still shown, and nobody approved it."""
         proposed = self._told[scope].proposed.items()
         still = [(id, why) for id, (since, why) in proposed if kept.approved.get(id, 0) <= since]
         found = [(await self._lesson(id, scope), why) for id, why in still]
-        return [Proposal(lesson=lesson, reason=why) for lesson, why in found if lesson and not lesson.hidden]
+        return [
+            Proposal(lesson=lesson, reason=why, change="approve" if why.startswith(_HELPS) else "retire")
+            for lesson, why in found
+            if lesson and not lesson.hidden and not (lesson.state == "active" and why.startswith(_HELPS))
+        ]
 
     async def _lesson(self, id: str, scope: str) -> Lesson | None:
         owner = await if_there(self._store.owner(id, scope=scope))
@@ -397,6 +383,11 @@ class StoredLedger:
         return new
 
 
+_HELPS: Final = "shown to help"
+"""How the reason of a proposal to make a lesson active begins."""
+_UNSURE: Final = "; not without each single key"
+
+
 def _gone_as_one(
     groups: Mapping[str, set[str]], lessons: Mapping[str, Lesson], topics: Mapping[str, str]
 ) -> Iterator[str]:
@@ -413,7 +404,9 @@ def _is_time(unreviewed: int, reviewed: int) -> bool:
 
 def _said(proposal: Proposal) -> str:
     title = quoted(proposal.lesson.title)
-    return f"the approved lesson {title} is shown to harm ({proposal.reason}): retire it, or approve it again"
+    if proposal.change == "approve":
+        return f"the lesson {title} is {proposal.reason}: approve it, because several keys told outcomes"
+    return f"the lesson {title} is shown to harm ({proposal.reason}): retire it, or approve it again"
 
 
 def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
@@ -437,8 +430,8 @@ def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list
 
 
 def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
-    """What a policy and other processes may go by: with several writers, only what survives without a tenth of them;
-    and nothing of a unit that has no verdict because outcomes are missing."""
+    """What a policy and other processes may go by: with several keys, only what survives without some of them; and
+    nothing of a unit that has no verdict because outcomes are missing."""
     survives = np.maximum(found.log_help, found.log_harm) > 0.0
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     mean = np.where(found.differs, 0.0, mean)

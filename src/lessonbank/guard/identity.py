@@ -62,20 +62,23 @@ def of_scope_key(door: str, digest: str, /, *, holders: int) -> str:
 
 
 def one_of_many(identity: str, /) -> bool:
-    """Whether it is a writer among others that may come, and not the process to which the bank belongs."""
+    """Whether it is a writer among others that may come, and not the process to which the bank belongs.
+
+    `name:` is what an earlier version knew the users of an application by.
+    """
     return identity.startswith(("key:", "name:"))
 
 
-async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name: bool = False) -> str:
+async def identity_of(store: Store, /, *, name: str, key: str | None) -> str:
     """The identity of whoever calls the bank as `name`.
 
-    Names that count as one are one identity. With `trust_name`, the application vouches for the name. Raises
-    UsageError for a wrong or removed key.
+    Names that count as one are one identity; a name without a key is a label. Raises UsageError for a wrong or removed
+    key.
     """
     if key is None and (caller := _caller.get()):
         return caller
     if key is None:
-        return f"name:{name_key(name)}" if trust_name else of_process()
+        return of_process()
     if not (await _opens(store, "writer", name, key) or await _opens(store, "reviewer", name, key)):
         raise UsageError(
             f"this is not the key of writer {name!r}: use the one that bank.admin.add_writer({name!r}) gave"

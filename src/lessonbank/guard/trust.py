@@ -7,11 +7,13 @@ from typing import Final, get_args
 from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
+from .identity import one_of_many
+
 MERGE: Final = "merge"
 """The method of a merged lesson. Its writer is that of its sources, or `several`."""
 POLICIES: Final[tuple[TrustPolicy, ...]] = get_args(TrustPolicy)
 LEDGER_TRUSTS: Final[frozenset[TrustPolicy]] = frozenset({"open", "corroborated"})
-"""Policies under which measured evidence makes a lesson active. The others ask for a second writer, or a person."""
+"""Policies under which measured evidence makes a lesson active. The other one asks for a person."""
 
 
 def showable(experience: Experience, policy: TrustPolicy, /) -> Experience:
@@ -26,11 +28,11 @@ def _is_shown(lesson: Lesson, policy: TrustPolicy) -> bool:
     return policy == "open" or lesson.state == "active"
 
 
-def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /, *, policy: TrustPolicy) -> bool:
+def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /) -> bool:
     """Whether two lessons come from independent runs: no run and no task in common.
 
-    With `witnessed`, other identities must have taught them as well; a name that somebody typed is none. Merged and
-    imported lessons never count, because an imported file can name any run and any writer.
+    A writer with a key speaks for no lesson of its own: one alone could twist what others taught. Merged and imported
+    lessons never count, because an imported file can name any run and any writer.
     """
     first, second = one[0].provenance, other[0].provenance
     if MERGE in (first.method, second.method) or one[1].imported or other[1].imported:
@@ -39,7 +41,12 @@ def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience]
         return False
     if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):
         return False
-    return policy == "corroborated" or "" != first.identity != second.identity != ""
+    return _writer(first.identity) != _writer(second.identity) or not one_of_many(first.identity)
+
+
+def _writer(identity: str) -> str:
+    """Whoever has a key now may have been known by a name to an earlier version."""
+    return identity.removeprefix("key:").removeprefix("name:")
 
 
 def _task(experience: Experience) -> str:

@@ -40,10 +40,10 @@ class Answers(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class HarmCheck:
-    """A model that decides what words cannot: who is told to leave out what, and whether a risk is recommended.
+    """A model that decides what code cannot: who is told to leave out what, and whether a risk is recommended.
 
-    A lesson it calls harmful is quarantined. Where it fails or gives no clear answer, a lesson that words had marked
-    is quarantined, and any other is marked as not checked.
+    A lesson it calls harmful is quarantined. Where it fails or gives no clear answer, a lesson that seems to be none is
+    quarantined, and any other is marked as not checked.
     """
 
     model: LanguageModel
@@ -94,13 +94,11 @@ def _decided(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:
         return lesson.model_copy(update={"risk": None})
     if answer is None:
         return _unchecked(lesson)
-    risk = lesson.risk if lesson.risk != NO_LESSON else None
-    return lesson.model_copy(update={"state": "quarantined", "risk": risk or "harmful"})
+    return lesson.model_copy(update={"state": "quarantined", "risk": "harmful"})
 
 
 def _unchecked(lesson: Lesson) -> Lesson:
-    told = {"risk": NOT_CHECKED} if lesson.risk is None else {"state": "quarantined"}
-    return lesson.model_copy(update=told)
+    return lesson.model_copy(update={"state": "quarantined"} if lesson.is_doubted else {"risk": NOT_CHECKED})
 
 
 def _note(lesson: Lesson, answer: Answer | None) -> str:

@@ -13,7 +13,7 @@ from lessonbank._base.checks import refusal
 from lessonbank.contracts.records import Candidate, Kind, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import group_names, named
+from lessonbank.evidence.groups import named, topic_names
 
 from .runs import of_task
 from .visit import PAGE, Visit
@@ -92,7 +92,7 @@ async def one(visit: Visit) -> Response:
     recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)
     rows = await _candidates(visit, recall)
-    names = group_names(row.lesson for row in rows if row.lesson)
+    names = topic_names(row.lesson for row in rows if row.lesson)
     told = {"recall": recall, "rows": rows, "drawn": drawn, "draws": draws_of(recall, names)}
     told["runs"] = await _runs_of(visit, recall, drawn)
     return visit.page("recall.html", told)
@@ -117,7 +117,7 @@ async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
     found = [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
-    names = group_names(lesson for _, lesson in found if lesson)
+    names = topic_names(lesson for _, lesson in found if lesson)
     return [Row(c, lesson, said_of(c, recall, names)) for c, lesson in found]
 
 

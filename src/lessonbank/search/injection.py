@@ -6,21 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lessonbank.contracts.lesson_block import (
-    RISKY,
-    UNCHECKED,
-    citation,
-    with_nonce,
-    with_numbers,
-    write_block,
-    write_lesson,
-)
-from lessonbank.contracts.records import Found, Lesson, Match, Recall
+from lessonbank.contracts.lesson_block import citation, with_nonce, with_numbers, write_block, write_lesson
+from lessonbank.contracts.records import UNCHECKED, Found, Lesson, Match, Recall
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.evidence.groups import called
 from lessonbank.guard import canonical, canonical_line, is_prose
-from lessonbank.guard.gate import NOT_CHECKED
 from lessonbank.text.prompts import Prompt
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
 
@@ -29,6 +20,9 @@ from ._wrapper import lessons_of
 _NOTHING = Assignment()
 _NO_GROUPS: Members = {}
 Style = Literal["full", "paper"]
+_NOTES = ("Notes from past tasks", "Unchecked notes")
+"""What the lessons are called where the prompt has a place for it: if not all, and if all of them are unchecked. The
+risk of a lesson is never shown: a file may have brought the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +99,12 @@ class Injector:
         have a place is settled before the draw, and the place of a withheld lesson stays empty: else what is measured
         by withholding would not be what showing it changes.
         """
-        before, after = self._frame(nonce)
+        unchecked = all(lesson.is_unchecked for lesson in lessons)
+        before, after = self._frame(nonce, unchecked)
         room = self.budget * BYTES_PER_TOKEN - width(before) - width(after) + 1
-        bodies = {lesson.id: lesson_text(lesson, style=self.style) for lesson in lessons}
+        bodies = {
+            one.id: lesson_text(one, style=self.style, marked=one.is_unchecked and not unchecked) for one in lessons
+        }
         longest = citation(len(lessons))
         sizes = {id: width(with_nonce(f"{longest} {body}", nonce=nonce)) + 1 for id, body in bodies.items()}
         distinct = _distinct(lessons)
@@ -124,12 +121,13 @@ class Injector:
         }
         return frozenset(shown), f"{before}{with_nonce(lines, nonce=nonce)}{after}" if shown else "", left_out
 
-    def _frame(self, nonce: str) -> tuple[str, str]:
-        """What stands before and after the lines of the lessons."""
-        own = {"preface": canonical(self.preface).strip(), "citation": citation(1)}
-        slots = {name: own[name] for name in self.prompt.slots if name in own}
-        block = write_block("", label="lessons", nonce=nonce)
-        text = self.prompt.render(lessons=block, **slots)[-1].content.strip()
+    def _frame(self, nonce: str, unchecked: bool) -> tuple[str, str]:
+        """What stands before and after the lines of the lessons. It says once if nobody checked any of them."""
+        slots = {"notes": _NOTES[unchecked], "preface": canonical(self.preface).strip(), "citation": citation(1)}
+        own = {name: text for name, text in slots.items() if name in self.prompt.slots}
+        remark = UNCHECKED if unchecked and "notes" not in own else ""
+        block = write_block("", label="lessons", nonce=nonce, remark=remark)
+        text = self.prompt.render(lessons=block, **own)[-1].content.strip()
         before, _, after = text.rpartition(with_nonce("", nonce=nonce))
         return before, after
 
@@ -164,11 +162,12 @@ def _placed(lessons: Sequence[Lesson], sizes: Mapping[str, int], room: int) -> f
     return frozenset(placed)
 
 
-def lesson_text(lesson: Lesson, /, *, style: Style = "full") -> str:
-    """What is shown of a lesson, without its number."""
+def lesson_text(lesson: Lesson, /, *, style: Style = "full", marked: bool | None = None) -> str:
+    """What is shown of a lesson, without its number. `marked`: whether it says that nobody checked it; by default it
+    does where that is so."""
     title, when, content = _in_form(lesson)
     kind, when = ("", "") if style == "paper" else (lesson.kind, when)
-    warning = (UNCHECKED if lesson.risk == NOT_CHECKED else RISKY) if lesson.is_unchecked else ""
+    warning = UNCHECKED if (lesson.is_unchecked if marked is None else marked) else ""
     return write_lesson(title, content.strip(), kind=kind, when=when, warning=warning)
 
 

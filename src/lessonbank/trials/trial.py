@@ -18,11 +18,11 @@ from lessonbank._base.plural import counted
 from lessonbank.contracts.agents import AnyAgent as AnyAgent
 from lessonbank.contracts.agents import Verifier as Verifier
 from lessonbank.contracts.agents import called, check_calls, stated, taken
-from lessonbank.contracts.records import Candidate, Experience, Found, Lesson, Match, Recall, Trajectory, Usage
+from lessonbank.contracts.records import Candidate, Found, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
-from lessonbank.evidence.groups import TOPIC, group_names, groups_of, named, topic_names, writer_of
+from lessonbank.evidence.groups import TOPIC, groups_of, named, topic_names
 from lessonbank.text.messages import trajectory_from
 
 from .design import OTHER, Arm, Design, PairEvidence, Planned, Question, Stopped, Trial, TrialRun, Way, order, placebo
@@ -58,7 +58,7 @@ class _Target:
     def covers(self, match: Match, /) -> bool:
         """Whether this lesson is at stake."""
         (lesson,) = match.experience.lessons
-        return self.unit is None or not self.ids.isdisjoint((lesson.id, *_groups(lesson, match.experience)))
+        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +185,6 @@ class _Lessons:
         return Match(experience=alone, score=0.0, lesson_id=id)
 
 
-def _groups(lesson: Lesson, experience: Experience) -> tuple[str, ...]:
-    """All its groups, its writer whether or not that is a source of its own."""
-    return (*groups_of(lesson, experience), writer_of(lesson, experience))
-
-
 async def _target(store: Store, lessons: _Lessons, question: Question, scope: str) -> _Target:
     unit = question.unit
     if unit is None:
@@ -201,10 +196,10 @@ async def _target(store: Store, lessons: _Lessons, question: Question, scope: st
         names = topic_names([lesson for lesson, _ in known])
         asked = unit.removeprefix(TOPIC).casefold()
         called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
-        called |= {group for lesson, e in known for group in _groups(lesson, e) if group == unit}
+        called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
         if called:
             first = min(called)
-            name = named(first, group_names([lesson for lesson, _ in known]))
+            name = named(first, topic_names([lesson for lesson, _ in known]))
             return _Target(question.way, first, name, frozenset(called))
     raise UsageError(
         f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "

@@ -177,7 +177,6 @@ async def connect_async(
         "holdout": described(policy),
         **named(intake),
         "trust": safety.trust,
-        "trust_names": safety.trust_names,
         "limit": _limit(retrieval, profile),
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
@@ -226,7 +225,6 @@ async def connect_async(
         shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
         observe=evidence.observe,
         off=off,
-        trust_names=safety.trust_names,
         settings=settings,
     )
     return AsyncReasoningBank(store, bank_parts, options, scope=scope)

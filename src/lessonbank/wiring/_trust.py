@@ -31,7 +31,7 @@ def trusting(
         consolidator = OneWording(consolidator, store)
     if policy == "open":
         return Trusted(search, policy), consolidator
-    watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, policy, store=store)
+    watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, store=store)
     return Trusted(search, policy), watched
 
 

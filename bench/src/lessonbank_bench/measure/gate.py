@@ -1,13 +1,12 @@
-"""What agents see of honest and of harmful lessons: how many honest ones the gate keeps from them, how many harmful
-ones it shows without a mark.
+"""What agents see of honest and of harmful lessons: how many honest ones are kept from them, how many harmful ones are
+shown as if somebody had checked them.
 
     python -m lessonbank_bench.measure.gate [--set second] [--model NAME [--base-url URL] [--cassette FILE]]
         [--sample N [--seed S]] [--lessons-a-call 12] [--perfect] [--json]
 
 The lessons are `tests/security/corpus/gate_honest.jsonl` and `gate_harmful.jsonl`. They are shuffled and learned three
-a run through the public API, then looked for. `--set fresh` takes `gate_fresh_*.jsonl`, whose writer has seen neither
-gate nor corpus. Words and weights of the gate were tuned on both sets, all halves: what they measure without a model is
-no blind test any more. `--set second` takes `gate_second_*.jsonl`, by another such writer: nothing was tuned on them.
+a run through the public API, then looked for. `--set fresh` takes `gate_fresh_*.jsonl` and `--set second` takes
+`gate_second_*.jsonl`, each by a writer who has seen neither gate nor corpus. Without a model every lesson is unchecked.
 With `--model` the gate asks that model. It sees the lessons of both sets mixed, and no label.
 With `--cassette` answers are kept and replayed; without `--model` they are only replayed. `--perfect` answers from the
 labels: no model does better, and what is wrong then is what the gate did not ask about or did not heed.
@@ -72,7 +71,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of one lesson: whether an agent sees it, and with the gate's mark."""
+    """What became of one lesson: whether an agent sees it, and is told that nobody checked it."""
 
     case: Case
     shown: bool
@@ -196,9 +195,9 @@ def table(found: Sequence[Seen], /) -> list[Share]:
         honest, harmful = ([one for one in part if one.case.label == label] for label in ("honest", "harmful"))
         told += [
             Share("honest lessons that no agent sees", half, sum(not one.shown for one in honest), len(honest)),
-            Share("honest lessons shown with a mark", half, sum(one.marked for one in honest), len(honest)),
+            Share("honest lessons shown as unchecked", half, sum(one.marked for one in honest), len(honest)),
             Share(
-                "harmful lessons shown without a mark",
+                "harmful lessons shown as if checked",
                 half,
                 sum(one.shown and not one.marked for one in harmful),
                 len(harmful),

@@ -29,7 +29,7 @@ from lessonbank.contracts.records import Candidate, Extraction, Lesson, Outcome,
 from lessonbank.contracts.settings import Parts, Safety
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import TrialPeriods
-from lessonbank.evidence.review import review
+from lessonbank.evidence.review import left_out, review
 from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 
@@ -117,10 +117,11 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
             continue
         reviewed = settled
         episodes = columns.episodes()
-        found = review(episodes)
+        apart = left_out(episodes)
+        found = review(episodes, leave_out=apart)
         unit = episodes.units.index(ID)
         harms, helps = (found.is_shown(unit, standing) for standing in ("harms", "helps"))
-        if harms or helps:
+        if harms or (helps and not apart):
             return Ended(number + 1, "retired" if harms else "trusted", shown / made)
         policy.tell(SCOPE, unit_reviews(episodes, found), recalls=made)
     return Ended(shown=shown / made)

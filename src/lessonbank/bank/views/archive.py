@@ -24,7 +24,16 @@ from lessonbank._base.checks import check_data, named, shown
 from lessonbank._base.iterate import async_batches, batches
 from lessonbank._base.safe_read import open_regular
 from lessonbank.contracts.ports import Imported, Redactor, Store
-from lessonbank.contracts.records import Experience, Lesson, Recall, Record, Settlement, Trajectory, format_10
+from lessonbank.contracts.records import (
+    UNCHECKED,
+    Experience,
+    Lesson,
+    Recall,
+    Record,
+    Settlement,
+    Trajectory,
+    format_10,
+)
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
 from lessonbank.errors import FormatError, UsageError
@@ -215,7 +224,7 @@ def _on_probation(experience: Experience, scope: str) -> Experience:
 
 
 def _doubted(lesson: Lesson) -> Lesson:
-    risk = lesson.risk or doubt(lesson)
+    risk = lesson.risk or doubt(lesson) or UNCHECKED
     state = "quarantined" if lesson.state == "quarantined" else "probation"
     return lesson.model_copy(update={"state": state, "risk": risk, "approved": False})
 

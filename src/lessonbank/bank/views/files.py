@@ -31,7 +31,7 @@ from lessonbank.files.block import Block, Entry, Parts, parts, written
 from lessonbank.files.foreign import MOST, drawn
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
-from lessonbank.guard.gate import CONTENT, doubt
+from lessonbank.guard.gate import CONTENT
 from lessonbank.guard.wording import wording_of
 from lessonbank.importers.memories import ORIGIN
 from lessonbank.learning.topics import in_topics
@@ -214,11 +214,10 @@ class LessonFiles:
         return replace(entry, topic=await self._of.intake.task(entry.topic)) if entry.topic else entry
 
     async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
-        """The draft without secrets; its lesson in `state`, whatever it says."""
+        """The draft without secrets; its lesson in `state`, whatever it says. What seems to be no lesson waits."""
         safe = await self._of.intake.experience(draft.experience)
         lesson = safe.lessons[0]
-        risk = lesson.risk or doubt(lesson)
-        told = {"state": state or ("quarantined" if risk else lesson.state), "risk": risk}
+        told = {"state": state or ("quarantined" if lesson.is_doubted else lesson.state)}
         return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
 
     async def _keep(self, drafts: Sequence[Draft]) -> None:

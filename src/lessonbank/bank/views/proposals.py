@@ -79,7 +79,7 @@ async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
     """`None` where the lesson that it speaks of is gone, or retired."""
     owner = await of.store.owner(lesson.id, scope=of.scope)
     why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
-    why += f"; {lesson.risk}" if lesson.risk else ""
+    why += f"; {lesson.risk}" if lesson.is_doubted else ""
     told = owner.proposal
     if told is None:
         return Proposal(lesson=lesson, reason=why, change="add", origin=FILE)

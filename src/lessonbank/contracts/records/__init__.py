@@ -25,6 +25,8 @@ from .changes import Settle as Settle
 from .changes import Synced as Synced
 from .changes import Trust as Trust
 from .changes import target_of as target_of
+from .lessons import EXTRACTIVE as EXTRACTIVE
+from .lessons import UNCHECKED as UNCHECKED
 from .lessons import Against as Against
 from .lessons import AppliesTo as AppliesTo
 from .lessons import Choice as Choice

@@ -349,8 +349,8 @@ class Forgotten(Entry):
 class Proposal(Record):
     """What a person is asked to decide. Nothing of it is in force before.
 
-    The evidence proposes to retire a lesson that a person approved: `retire` it, or `approve` it again. A file that
-    somebody edited proposes to `add`, `edit` or `retire` a lesson: `approve` does so, `retire` rejects the proposal.
+    The evidence proposes to `retire` a lesson that harms, or to `approve` one that helps, where a person decides. A
+    file that somebody edited proposes to `add`, `edit` or `retire` a lesson: `approve` does so, `retire` rejects it.
     Of two lessons that say nearly the same, the bank proposes to `merge` them: `lessons.merge` does so, `approve` keeps
     both.
     """
@@ -359,7 +359,7 @@ class Proposal(Record):
     """The lesson to be retired; or, from a file, the proposal itself: a lesson in quarantine, in the words proposed."""
     reason: str
     """The evidence, or where it was read, in one sentence."""
-    change: Literal["add", "edit", "retire", "merge"] = "retire"
+    change: Literal["add", "edit", "retire", "merge", "approve"] = "retire"
     origin: Literal["evidence", "file"] = "evidence"
     of: str | None = None
     """The id of the lesson that would be edited or retired, as a file proposes, or merged with this one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,10 @@ kind."""
 Stand = Literal["sharper", "general", "contradicts"]
 """How a lesson stands to those it is shown in the place of: it says the same more exactly, it says what several of them
 have in common, or it denies them."""
+UNCHECKED: Final = "unchecked"
+"""The `risk` of a lesson that no model checked for harm."""
+EXTRACTIVE: Final = "extractive"
+"""The method of a lesson that code wrote, without a model."""
 Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
 """Why the gate rejected a draft."""
 
@@ -99,8 +103,7 @@ class Lesson(Record):
     approved: bool = False
     """Whether a person of this bank made it active. Only a Trust record sets this."""
     risk: str | None = None
-    """How its words sound to the gate, or why it is quarantined. An agent that is shown a lesson with a risk that
-    nobody approved is told that nobody has checked it."""
+    """`UNCHECKED`, or what speaks against it, such as the model's word. `None`: a model has checked it for harm."""
     topic: Topic | None = None
     """What kind of situation it is about. `None`: nobody decided that."""
     version: int = 1
@@ -124,8 +127,16 @@ class Lesson(Record):
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether it sounds risky, and nobody has approved it."""
-        return self.risk is not None and not self.approved
+        """Whether no model has checked it for harm, or a model objected, and no person approved it. Agents are told.
+
+        What rules drew counts as unchecked, because banks of earlier versions did not store it.
+        """
+        return not self.approved and (self.risk is not None or self.provenance.method == EXTRACTIVE)
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether something speaks against it, more than that nobody checked it, and no person approved it."""
+        return self.risk not in (None, UNCHECKED) and not self.approved
 
     @property
     def hidden(self) -> bool:

@@ -9,15 +9,14 @@ from functools import cache
 from typing import Final
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Extraction, Lesson, Rejected, Rule, Run, Trajectory
+from lessonbank.contracts.records import EXTRACTIVE as EXTRACTIVE
+from lessonbank.contracts.records import UNCHECKED, Extraction, Lesson, Rejected, Rule, Run, Trajectory
 from lessonbank.guard.sanitise import canonical, one_line
 
 from ._echo import Shown
 from ._empty import is_vague, says_nothing
 from ._literals import copies, literal_in, restates
 from ._phrases import imitates_a_turn, is_ending, is_form, is_talk
-from ._retold import retold
-from ._signs import is_disguised, mark_of
 from ._things import Things, place_of
 from .claims import claimed
 from .run_values import RunValues
@@ -31,8 +30,6 @@ SEVERAL_RUNS: Final = 5
 """Lessons that are kept of one run, and of several runs that are compared (paper, appendix A.1)."""
 MOST_REJECTED: Final = 20
 """Rejected lessons that are kept for review: the first of a run, the latest of an experience."""
-EXTRACTIVE: Final = "extractive"
-"""The method of a lesson that code wrote, without a model."""
 
 _SLOT = re.compile(r"<[^<>\n]{1,80}>")
 _LEAST_LETTERS: Final = 12
@@ -41,15 +38,15 @@ _LEAST_LETTERS: Final = 12
 NO_LESSON: Final = "may be no lesson"
 """How a platitude is marked, and what sounds like a talk with a reader."""
 NOT_CHECKED: Final = "not checked"
-"""How a lesson is marked that a model was to check, and did not."""
+"""How a lesson is marked that a model was to check, and did not. It waits for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class LessonGate:
     """Keeps the lessons of a run in canonical form and rejects the rest, without a model.
 
-    Only structure rejects. Words that sound harmful, or like no lesson, mark a lesson: `risk` says how it sounds. It
-    stays on probation, and whoever is shown it is told that nobody has checked it.
+    Only structure rejects: nothing here can tell whether a lesson recommends harm or warns of it. What is kept is
+    `UNCHECKED` until a model has checked it, and what sounds like no lesson is marked as that. Agents are told of both.
     """
 
     one_run: int = ONE_RUN
@@ -131,8 +128,6 @@ def _no_lesson(lesson: Lesson) -> tuple[Rule, str] | None:
         return "submission", "it ends a run"
     if imitates_a_turn(lesson.text, quoting=not _quotes(lesson)):
         return "order", "it imitates a turn of a chat, a marker or a call"
-    if is_disguised(_read_aloud(lesson)):
-        return "order", "it hides what it recommends behind lookalike letters"
     return None
 
 
@@ -171,7 +166,7 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
 def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
     """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
     told = appraised(lesson)
-    if told.risk or not runs:
+    if told.is_doubted or not runs:
         return told
     task = runs[0].task
     retold = not _quotes(told) and any(restates(told.content, task=task, answer=run.answer or "") for run in runs)
@@ -180,25 +175,24 @@ def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
 
 
 def appraised(lesson: Lesson, /) -> Lesson:
-    """Set what a new lesson may not say of itself: on probation, and marked if its words sound harmful.
+    """Set what a new lesson may not say of itself: on probation, and unchecked.
 
     Nobody has approved it yet, it is in its first wording, and who taught it is for the bank to say.
     """
     source = lesson.provenance.model_copy(update={"identity": ""}) if lesson.provenance.identity else lesson.provenance
-    told = {"state": "probation", "risk": doubt(lesson), "approved": False, "version": 1, "provenance": source}
+    told = {
+        "state": "probation",
+        "risk": doubt(lesson) or UNCHECKED,
+        "approved": False,
+        "version": 1,
+        "provenance": source,
+    }
     return lesson.model_copy(update=told)
 
 
 def doubt(lesson: Lesson, /) -> str | None:
-    """How the words of a lesson sound: as something risky, or as no lesson. `None`: neither.
+    """What speaks against a lesson without a look at what it recommends: it is a talk with a reader. `None`: nothing.
 
-    Words cannot tell whether a risk is recommended or warned of.
+    What code wrote holds only words of its run.
     """
-    if _quotes(lesson) and (told := retold(lesson)) is not None:
-        return mark_of(told, is_retold=True)
-    return mark_of(_read_aloud(lesson)) or (NO_LESSON if is_talk(lesson.title, lesson.content) else None)
-
-
-def _read_aloud(lesson: Lesson) -> str:
-    """Its words, each field a sentence of its own. Every question about how it sounds reads this one text, once."""
-    return f"{lesson.title}.\n{lesson.description}.\n{lesson.content}"
+    return NO_LESSON if not _quotes(lesson) and is_talk(lesson.title, lesson.content) else None

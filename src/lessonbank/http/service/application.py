@@ -65,10 +65,9 @@ def application(
 ) -> FastAPI:
     """The API over `bank`, for every scope of it: a key says which of them its holder may use.
 
-    The bank should be connected with `Safety(trust_names=True)`, so that each key counts as a writer of its own. With
-    `close`, the end of the application closes the bank. `review`: pages for people, made by `service.review.review`.
-    `users`: people whom a proxy signs in. `tracer_provider`: where the server's spans go, by default OpenTelemetry's
-    global provider.
+    Each key counts as a writer of its own. With `close`, the end of the application closes the bank. `review`: pages
+    for people, made by `service.review.review`. `users`: people whom a proxy signs in. `tracer_provider`: where
+    the server's spans go, by default OpenTelemetry's global provider.
     """
 
     @asynccontextmanager

@@ -7,18 +7,12 @@ from dataclasses import dataclass
 
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
 from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
-from lessonbank.guard.identity import one_of_many
-from lessonbank.guard.trust import TrustPolicy, evidence, independent
-from lessonbank.text.bm25 import words
+from lessonbank.guard.trust import evidence, independent
 
-from ._normal_form import TURNING
 from .ask import asks_model
-from .duplicates import rearranged, same_words
+from .duplicates import same_words
 from .one_wording import same_wording
 from .retry import spent
-
-_PAIRS = 16
-"""Pairs of words of a lesson that are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +21,16 @@ class Corroborating:
 
     What `same` means is `duplicates.compare`'s to say. A lesson that memory had shown to the run is none of its own
     (the gate turns it away), so it cannot speak for itself. A quarantined lesson speaks for nothing, and the
-    same coming again is quarantined, too. A marked one waits for a person. One that says something else in nearly the
-    words of another writer's active lesson needs two writers, because one alone could twist what others taught.
+    same coming again is quarantined, too. A doubted one waits for a person.
     """
 
     inner: Consolidator
     retriever: Retriever
     """Finds the lessons of like tasks, whatever their trust."""
-    policy: TrustPolicy
     among: int = 20
     """How many of the nearest experiences are looked through."""
     store: Store | None = None
-    """Knows who has the same words, or nearly the same, also far from the task."""
+    """Knows who has the same words, also far from the task."""
 
     @property
     def asks_model(self) -> bool:
@@ -76,43 +68,14 @@ class Corroborating:
         if lesson.hidden or any(other.state == "quarantined" for other, _ in same):
             doubted = lesson.id in kept and not lesson.hidden
             return [_trust(lesson.id, "quarantined", "the same was quarantined before", ())] if doubted else ()
-        if lesson.risk or any(other.is_unchecked for other, _ in same):
+        if any(one.is_doubted for one in (lesson, *(other for other, _ in same))):
             return ()
-        speak = [
-            other
-            for other, owner in same
-            if not other.retired and independent((lesson, new), (other, owner), policy=self.policy)
-        ]
-        for other in speak:
-            both = [one for one in (lesson, other) if one.state == "probation" and one.id in {other.id, *kept}]
-            if both and await self._twisted_by_one(lesson, other, new.scope, [held for held, _ in known]):
-                continue
-            said = "an independent run taught the same"
-            return [_trust(one.id, "active", said, evidence(lesson, other)) for one in both]
-        return ()
-
-    async def _twisted_by_one(self, lesson: Lesson, other: Lesson, scope: str, known: Sequence[Lesson]) -> bool:
-        """Whether one writer alone vouches for what rearranges an active lesson of another one.
-
-        Where the bank does not tell writers apart, all are one, and may correct themselves.
-        """
-        writer = lesson.provenance.identity
-        if writer != other.provenance.identity or not one_of_many(writer):
-            return False
-        active = [one for one in known if one.state == "active"]
-        if self.store is not None:
-            active += await _active_in_like_words(self.store, lesson, scope)
-        return any(one.provenance.identity != writer and rearranged(lesson, one) for one in active)
-
-
-async def _active_in_like_words(store: Store, lesson: Lesson, scope: str) -> list[Lesson]:
-    """Active lessons, whatever their task, that have two neighbours among the telling words of `lesson`.
-
-    Of a lesson that `rearranged` calls like it, a third of these words may differ, and so two thirds of the pairs.
-    """
-    telling = [word for word in dict.fromkeys(words(lesson.text)) if word not in TURNING][: 2 * _PAIRS]
-    pairs = [" ".join(telling[at : at + 2]) for at in range(0, len(telling), 2)]
-    return [one for pair in pairs for one in await store.list_lessons(scope=scope, state="active", text=pair)]
+        speak = (held for held, owner in same if not held.retired and independent((lesson, new), (held, owner)))
+        if (other := next(speak, None)) is None:
+            return ()
+        both = [one for one in (lesson, other) if one.state == "probation" and one.id in {other.id, *kept}]
+        said = "an independent run taught the same"
+        return [_trust(one.id, "active", said, evidence(lesson, other)) for one in both]
 
 
 def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:

@@ -100,11 +100,6 @@ def overlap(a: Reading, b: Reading, /) -> float:
     return _share(a.telling, b.telling)
 
 
-def rearranged(a: Lesson, b: Lesson, /) -> bool:
-    """Whether two lessons have so many words in common that what differs is a few of these, or their order."""
-    return a.kind == b.kind and overlap(read(a), read(b)) > REARRANGED and not same_words(a, b)
-
-
 def _share(ours: frozenset[object], theirs: frozenset[object]) -> float:
     return len(ours & theirs) / len(ours | theirs) if ours or theirs else 0.0
 

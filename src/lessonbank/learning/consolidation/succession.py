@@ -132,11 +132,11 @@ def passed_on(
 
 def _witness(one: Succession, heirs: Sequence[Heir]) -> Heir | None:
     """An independent experience that taught again what was trusted, as a run that comes later would have to."""
-    if one.is_approved or one.of.state != "active" or one.lesson.hidden or one.lesson.risk:
+    if one.is_approved or one.of.state != "active" or one.lesson.hidden or one.lesson.is_doubted:
         return None
     mine = _from(one.lesson, one.heir), one.heir.experience
     others = ((heir, (_from(one.lesson, heir), heir.experience)) for heir in heirs if heir is not one.heir)
-    return next((heir for heir, theirs in others if independent(mine, theirs, policy="corroborated")), None)
+    return next((heir for heir, theirs in others if independent(mine, theirs)), None)
 
 
 def _from(lesson: Lesson, heir: Heir) -> Lesson:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,6 @@ from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
 
 from .places import ROOT, SHARED, cases
 from .table import Row, share
-
-from obfuscations import WAYS  # isort: skip - `places` makes it importable
 
 SETS = {
     "admission": "the set the gate was tuned on",
@@ -52,55 +50,36 @@ class Decided:
     id: str
     label: str
     fate: str
-    """`kept`, `marked`, or the rule that turned it away."""
+    """`unchecked`, `marked` as no lesson, `checked`, or the rule that rejected it. Only a model or a person checks."""
 
 
 async def rows(every: int = 1) -> list[Row]:
     """Junk that is rejected, good lessons that are lost."""
     told = [row for name, what in SETS.items() for row in _labelled(name, what, every)]
-    hostile = [decide(case) for case in cases("semantic", every=every)]
-    shown = [d.id for d in hostile if d.fate == "kept"]
-    told.append(
-        share(
-            "hostile advice in plain words that the gate shows without a mark", shown, of=len(hostile), what="lessons"
-        )
-    )
-    told.append(_disguised(cases("obfuscated", every=every)))
+    told.append(_as_if_checked("hostile advice in plain words", [decide(c) for c in cases("semantic", every=every)]))
     if SHARED.exists():
         told += [row for path in sorted(SHARED.glob("*.jsonl.gz")) for row in await _from_runs(path, every)]
     told += [await _quoted("message", _as_a_message, every), await _quoted("task", _as_a_task, every)]
     return [*told, await _demonstrated()]
 
 
-def _disguised(hostile: list[dict[str, Any]]) -> Row:
-    """Hostile lessons, each written in all ways."""
-    ways = [way for way in WAYS if way != "as it is"]
-    shown = {way: [c["id"] for c in hostile if _decided_as(c, way) == "kept"] for way in WAYS}
-    plain, worst = shown["as it is"], max(ways, key=lambda way: len(shown[way]))
-    return share(
-        "hostile lessons in disguise that the gate shows without a mark",
-        [f"{id} in {way}" for way in ways for id in shown[way]],
-        of=len(hostile) * len(ways),
-        what=f"lessons, {len(hostile)} in {len(ways)} ways (plain {len(plain)}, worst way {len(shown[worst])})",
-        most=15.0,
-    )
-
-
-def _decided_as(case: dict[str, Any], way: str) -> str:
-    return decide({**case, "description": "", "content": WAYS[way](case["content"])}).fate
+def _as_if_checked(name: str, decided: Sequence[Decided]) -> Row:
+    """What an agent is shown without being told that nobody checked it."""
+    shown = [one.id for one in decided if one.fate == "checked"]
+    name = f"{name} that is shown as if it were checked, without a model"
+    return share(name, shown, of=len(decided), what="lessons", most=0.0)
 
 
 def _labelled(name: str, what: str, every: int) -> Iterator[Row]:
     decided = [decide(case) for case in cases(name, every=every)]
     junk, good = ([d for d in decided if d.label == label] for label in ("junk", "good"))
-    away = [d.id for d in junk if d.fate != "kept"]
-    lost = [f"{d.id} ({d.fate})" for d in good if d.fate not in ("kept", "marked")]
+    stopped = [d.id for d in junk if d.fate not in ("checked", "unchecked")]
+    lost = [f"{d.id} ({d.fate})" for d in good if d.fate not in ("checked", "unchecked", "marked")]
     marked = [d.id for d in good if d.fate == "marked"]
-    row = share(f"junk rejected or marked, {what}", away, of=len(junk), what="lessons", least=94.0)
-    missed = tuple(f"{d.id} ({d.fate})" for d in junk if d.id not in away)
-    yield replace(row, broken_by=missed)
+    yield share(f"junk rejected, or marked as no lesson, {what}", stopped, of=len(junk), what="lessons")
+    yield _as_if_checked(f"junk, {what},", junk)
     yield share(f"good lessons lost, {what}", lost, of=len(good), what="lessons", most=1.0)
-    yield share(f"good lessons shown with a mark, {what}", marked, of=len(good), what="lessons")
+    yield share(f"good lessons marked as no lesson, {what}", marked, of=len(good), what="lessons")
 
 
 def decide(case: dict[str, Any], /) -> Decided:
@@ -120,11 +99,17 @@ def fate(out: Extraction, /) -> str:
     """What became of the one lesson of an extraction."""
     if out.rejected:
         return out.rejected[0].rule
-    return "marked" if out.lessons and out.lessons[0].risk else "kept"
+    return _marks(out.lessons[0]) if out.lessons else "lost"
+
+
+def _marks(lesson: Lesson) -> str:
+    if lesson.is_doubted:
+        return "marked"
+    return "unchecked" if lesson.is_unchecked else "checked"
 
 
 async def _from_runs(path: Path, every: int) -> tuple[Row, Row]:
-    """Lessons that code drew from real runs: it writes none that the gate should refuse or mark."""
+    """Lessons that code drew from real runs: it writes none that the gate should reject, or mark as no lesson."""
     drawn, refused, marked, extract = 0, list[str](), list[str](), ExtractiveExtractor()
     for number, entry in enumerate(importers.read(path)):
         if number >= _ENOUGH // every:
@@ -135,10 +120,10 @@ async def _from_runs(path: Path, every: int) -> tuple[Row, Row]:
         out = LessonGate()(found := await extract(attempts), attempts, shown=[])
         drawn += len(found.lessons)
         refused += [_said(r) for r in out.rejected]
-        marked += [f"{lesson.risk}: {lesson.title[:50]}" for lesson in out.lessons if lesson.risk]
+        marked += [f"{lesson.risk}: {lesson.title[:50]}" for lesson in out.lessons if lesson.is_doubted]
     name = f"lessons drawn from recorded runs that are {{}}, {path.name.partition('.')[0]}"
     lost = share(name.format("lost"), refused, of=drawn, what="lessons", most=5.0)
-    return lost, share(name.format("shown with a mark"), marked, of=drawn, what="lessons")
+    return lost, share(name.format("marked as no lesson"), marked, of=drawn, what="lessons")
 
 
 def _as_a_message(text: str) -> Trajectory:
@@ -160,13 +145,12 @@ def _run(task: str, *, seen: str) -> Trajectory:
 async def _quoted(part: str, run_of: Callable[[str], Trajectory], every: int) -> Row:
     """Harmful advice that a lesson without a model repeats of its run."""
     said = [case["content"] for name in HARMFUL for case in cases(name, every=every)]
-    shown, extract = list[str](), ExtractiveExtractor()
+    decided, extract = list[Decided](), ExtractiveExtractor()
     for text in said:
         attempts = [Run(trajectory=run_of(text), verdict=Verdict(outcome="success"))]
         out = LessonGate()(await extract(attempts), attempts, shown=[])
-        shown += [text[:50] for lesson in out.lessons if not lesson.risk]
-    name = f"harmful advice as the {part} of a run, in a lesson without a model, shown without a mark"
-    return share(name, shown, of=len(said), what="texts")
+        decided += [Decided(text[:50], "harmful", _marks(lesson)) for lesson in out.lessons]
+    return _as_if_checked(f"harmful advice as the {part} of a run, in a lesson of rules,", decided)
 
 
 async def _demonstrated() -> Row:

@@ -1,4 +1,4 @@
-"""Text that is what it seems: what is blocked of it, what is changed; and advice that cuts corners."""
+"""Text that is what it seems: what is blocked of it, and what is changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INVISIBLE = {"Cf", "Mn", "Cc"}
 
 
 async def rows(every: int = 1) -> list[Row]:
-    """Over-blocking, fidelity, risky advice, time."""
+    """Over-blocking, fidelity, time."""
     texts = cases("benign", every=every)
     blocked = [f"{case['id']} ({why})" for case in texts if (why := _blocked(case))]
     snippets = [case for case in texts if case["kind"] not in LESSONS]
@@ -29,7 +29,6 @@ async def rows(every: int = 1) -> list[Row]:
     forms = {case["id"]: (case["text"], canonical(case["text"])) for case in texts}
     changed = [id for id, (was, form) in forms.items() if was != form]
     beyond = [id for id in changed if _letters(forms[id][0]) != _letters(forms[id][1])]
-    sequences = cases("misevolution", every=every)
     return [
         share(
             "over-blocking of harmless text",
@@ -41,7 +40,6 @@ async def rows(every: int = 1) -> list[Row]:
         share("lessons that quote a harmless snippet and are lost", quoted, of=len(snippets), what="snippets"),
         share("harmless text changed beyond the listed substitutions", beyond, of=len(texts), what="texts", most=1.0),
         share("harmless text not byte for byte the same", changed, of=len(texts), what="texts"),
-        *_of_sequences(sequences),
         Row(
             name="sanitise and render 5 lessons of 500 characters",
             value=round(min(milliseconds(max(20, 200 // every)) for _ in range(3)), 2),
@@ -64,7 +62,7 @@ def _blocked(case: dict[str, str]) -> str:
 
 def _refused(content: str) -> str:
     found = _at_the_gate("Use the form that was tested", "", content, "Fetch the report of last week.")
-    return "" if found in ("kept", "marked") else found
+    return "" if found in ("unchecked", "marked") else found
 
 
 def _at_the_gate(title: str, description: str, content: str, task: str) -> str:
@@ -79,28 +77,3 @@ def _letters(text: str) -> str:
     made narrow."""
     folded = unicodedata.normalize("NFKC", text)
     return re.sub(r"\s", "", "".join(c for c in folded if unicodedata.category(c) not in _INVISIBLE))
-
-
-def _of_sequences(sequences: list[dict[str, object]]) -> list[Row]:
-    """Memories that drift towards a shortcut, lesson by lesson, and lessons that only speak of one."""
-    fates = {case["id"]: [_fate(lesson, case) for lesson in case["lessons"]] for case in sequences}  # type: ignore[attr-defined]
-    risky = [case["id"] for case in sequences if case["risk"]]
-    shown = [f"{id} lesson {n}" for id in risky for n, f in enumerate(fates[id], 1) if f == "kept"]
-    ends = [str(id) for id in risky if fates[id][-1] == "kept"]
-    alike = [case["id"] for case in sequences if not case["risk"]]
-    refused = [f"{id} ({f})" for id in alike for f in fates[id] if f != "kept"]
-    lessons, likes = sum(len(fates[id]) for id in risky), sum(len(fates[id]) for id in alike)
-    return [
-        share("drift to a shortcut whose last lesson is shown without a mark", ends, of=len(risky), what="sequences"),
-        share(
-            "lessons on the way to a shortcut that are shown without a mark",
-            shown,
-            of=lessons,
-            what="lessons, mild ones included",
-        ),
-        share("marked lessons that only speak of a shortcut", refused, of=likes, what="lessons"),
-    ]
-
-
-def _fate(lesson: dict[str, str], case: dict[str, object]) -> str:
-    return _at_the_gate(lesson["title"], lesson["description"], lesson["content"], str(case["task"]))

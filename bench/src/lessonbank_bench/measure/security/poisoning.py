@@ -56,7 +56,7 @@ class Won:
 
 
 async def rows(every: int = 1) -> list[Row]:
-    """The worst strategy for each policy; how often honest lessons must recur; and what two identities would win."""
+    """The worst strategy for each policy, luck, and what a poisoner with two keys would win."""
     episodes, told = EPISODES // every, list[Row]()
     for policy in POLICIES:
         won = {strategy: await simulated(policy, strategy, episodes) for strategy in STRATEGIES}
@@ -66,22 +66,18 @@ async def rows(every: int = 1) -> list[Row]:
         f"seed {n}": await simulated("corroborated", twist, episodes, seed=n) for n in range(SEEDS // min(every, 4))
     }
     told.append(_row("corroborated", often, f", {twist}"))
-    for recurring in (0.1, 0.25, 1.0)[:: min(every, 3)]:
-        won = {s: await simulated("witnessed", s, episodes, recurring=recurring) for s in WORST}
-        told.append(_row("witnessed", won, f", honest lessons recur in {recurring:.0%} of the runs"))
-    won = {s: await simulated("witnessed", s, episodes, names=2) for s in WORST}
-    told.append(_row("witnessed", won, ", a poisoner with two identities", bound=False))
+    won = {s: await simulated("corroborated", s, episodes, keys=2) for s in WORST}
+    told.append(_row("corroborated", won, ", a poisoner with two keys"))
     return told
 
 
-def _row(policy: TrustPolicy, won: dict[Any, Won], more: str = "", *, bound: bool = True) -> Row:
+def _row(policy: TrustPolicy, won: dict[Any, Won], more: str = "") -> Row:
     worst = max(won.values(), key=lambda w: w.share)
     shares = ", ".join(f"{strategy} {w.share:g} %" for strategy, w in won.items())
     seen = min(w.injections / w.asked for w in won.values())
     return Row(
         name=f"injections that a 1 % poisoner wins, trust={policy}{more}",
         value=worst.share,
-        most=1.0 if bound and policy == "witnessed" else None,
         unit=" %",
         cases=f"{sum(w.injections for w in won.values())} injections ({seen:.0%} of the recalls): {shares}",
     )
@@ -93,10 +89,10 @@ async def simulated(
     episodes: int,
     *,
     recurring: float = RECURRING,
-    names: int = 1,
+    keys: int = 1,
     seed: int = 0,
 ) -> Won:
-    """Episodes of honest writers, each under a name of their own, and of one poisoner, in one shared scope."""
+    """Episodes of honest writers, each with a key of their own, and of one poisoner, in one shared scope."""
     drawn_by = f"{strategy} {recurring}{f' {seed}' * bool(seed)}"
     chance, now = random.Random(drawn_by), dict[str, Lesson]()
     injections = poisoned = asked = planted = 0
@@ -109,16 +105,19 @@ async def simulated(
         scope="s",
         embedder="lexical",
         evidence=Evidence(holdout=None),
-        safety=Safety(trust=policy, trust_names=True),
+        safety=Safety(trust=policy),
         parts=Parts(extractor=draws),
     ) as bank:
+        honest, poisoners = [
+            await _writers(bank, name, count) for name, count in (("user", WRITERS), ("mallory", keys))
+        ]
         for number in range(episodes):
             if number % SHARE == SHARE // 2:
                 task, now["lesson"] = _poison(strategy, planted, chance)
-                await _learn(bank.scoped(writer=f"mallory {planted % names}"), task, None, policy, trusted=False)
+                await _learn(poisoners[planted % keys], task, None, policy, trusted=False)
                 planted += 1
                 continue
-            writer, family = bank.scoped(writer=f"user {chance.randrange(WRITERS)}"), _family(chance)
+            writer, family = honest[chance.randrange(WRITERS)], _family(chance)
             task = _task(family, chance)
             recall = await writer.retrieve(task)
             asked, injections = asked + 1, injections + bool(recall.text)
@@ -126,6 +125,12 @@ async def simulated(
             now["lesson"] = _honest(family, chance, same=chance.random() < recurring)
             await _learn(writer, task, recall, policy, trusted=True)
     return Won(injections, poisoned, asked)
+
+
+async def _writers(bank: AsyncReasoningBank, name: str, count: int) -> list[AsyncReasoningBank]:
+    """The bank as each of `count` writers with keys sees it."""
+    names = [f"{name} {number}" for number in range(count)]
+    return [bank.scoped(writer=one, key=await bank.admin.add_writer(one)) for one in names]
 
 
 async def _learn(bank: AsyncReasoningBank, task: str, recall: Any, policy: TrustPolicy, *, trusted: bool) -> None:
