@@ -93,6 +93,8 @@ LOST = {
     "names of scopes": "UPDATE scopes SET name = 'z' || name",
     "a run cut off": "UPDATE trajectories SET record = substr(record, 1, 20)",
     "ids of runs": "UPDATE trajectories SET id = 'x' || number",
+    "a record without its checksum": "UPDATE experiences SET record_sum = NULL WHERE record IS NOT NULL",
+    "a record out of nothing": "UPDATE experiences SET record = 'x' WHERE record IS NULL",
     "a receipt cut off": "UPDATE recalls SET record = substr(record, 1, 20)",
     "ids of receipts": "UPDATE recalls SET id = 'x' || number",
     "receipts": "DELETE FROM recalls",

@@ -261,9 +261,9 @@ def entries_of(bank: Path) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = {}
     with closing(sqlite3.connect(bank)) as raw:
         for id, blob in raw.execute(
-            "SELECT i.id, j.entry FROM lessons i JOIN json_each(j.whole) w ON w.value = i.experience JOIN journal j"
-            " UNION ALL SELECT i.id, e.record FROM lessons i JOIN experiences e ON e.number = i.experience"
-            " WHERE e.record IS NOT NULL"
+            "SELECT i.id, CAST(j.entry AS BLOB) FROM lessons i JOIN json_each(j.whole) w ON w.value = i.experience"
+            " JOIN journal j UNION ALL SELECT i.id, CAST(e.record AS BLOB) FROM lessons i"
+            " JOIN experiences e ON e.number = i.experience WHERE e.record IS NOT NULL"
         ):
             found.setdefault(id, []).append(blob)
     return found

@@ -14,8 +14,8 @@ from lessonbank.stores._texts import checked
 
 
 def stored(column: str, /) -> str:
-    """SQL that selects a record's checksum and text as one value, which `checked` reads. Null where there is none."""
-    return f"CAST({column}_sum || ' ' || {column} AS BLOB)"
+    """SQL that selects a record's checksum and text as one value for `checked`. Null where there is no text."""
+    return f"CAST(coalesce({column}_sum, '') || ' ' || {column} AS BLOB)"
 
 
 VECTORS: Final = ("SELECT sum, space, key, vector FROM fresh", "SELECT sum, space, keys, vectors FROM blocks")

@@ -68,6 +68,7 @@ _FAULTS: Final = {
         "SELECT count(*) FROM scopes s WHERE (s.documents, s.words) <>"
         " (SELECT count(*), coalesce(sum(words), 0) FROM experiences e WHERE e.scope = s.number)"
     ),
+    "experiences have half a record": "SELECT count(*) FROM experiences WHERE (record IS NULL) <> (record_sum IS NULL)",
     "vectors do not fit their space": (
         "SELECT (SELECT count(*) FROM fresh f LEFT JOIN spaces s ON s.number = f.space"
         " WHERE length(f.vector) IS NOT 4 + 2 * s.dimensions)"
