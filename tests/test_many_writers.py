@@ -1,4 +1,4 @@
-"""What the bank does on its evidence survives the lies of any key, and of a tenth of them; a person decides the rest."""
+"""What the bank does on its evidence survives the lies of any key and of a tenth of them; a person decides the rest."""
 
 from __future__ import annotations
 
