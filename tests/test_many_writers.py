@@ -1,4 +1,4 @@
-"""What the bank does on its evidence survives the lies of any key; what helps, a person decides."""
+"""What the bank does on its evidence survives the lies of any key and of a tenth of them; a person decides the rest."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def played(bank: AsyncReasoningBank, identity: str, *, effect: int, n: int
 
 
 async def reviewed(bank: AsyncReasoningBank) -> Any:
-    return await bank.parts.ledger.settled(scope=T)
+    return await bank._ledger.settled(scope=T)
 
 
 @pytest.mark.anyio
