@@ -8,8 +8,9 @@ from itertools import chain
 from typing import Final
 
 from lessonbank.contracts.records import Experience, Json, Recall, Trajectory
+from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.contracts.records.repeats import repeats_of
-from lessonbank.stores._listing import attempts_of, listed, tags
+from lessonbank.stores._listing import listed, tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.text.bm25 import words

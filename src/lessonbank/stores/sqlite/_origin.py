@@ -114,7 +114,7 @@ class Origin:
                 self._written, self._count = written, count
             log = stat_of(self._log)  # the look took a while, in which it may have come or gone
         self._most_in_log = _most_in(log)
-        return identity_of(log)
+        return (log.st_dev, log.st_ino) if log else None
 
     def check_view(self, user_version: int, /) -> None:
         """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
