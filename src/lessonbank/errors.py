@@ -2,6 +2,7 @@
 
 LessonbankError
 ├─ UsageError                fix the call
+│  ├─ NotSupported           the store of this bank cannot do this
 │  ├─ NotAllowed             the bank has reviewers, or the server's key is not for this call
 │  ├─ Unauthenticated        a server knows no such key, or it has ended
 │  ├─ TooLarge               a server takes no request of this size
@@ -72,6 +73,12 @@ class NotAllowed(UsageError):  # noqa: N818
     """The bank has reviewers and the call no key of one, or the key of a server is not for it. Nothing was changed."""
 
     code = "not_allowed"
+
+
+class NotSupported(UsageError):  # noqa: N818
+    """The store of this bank cannot do this. Nothing was changed."""
+
+    code = "not_supported"
 
 
 class Unauthenticated(UsageError):  # noqa: N818

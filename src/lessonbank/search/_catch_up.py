@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import time
-from typing import ClassVar, Final, Protocol, cast, runtime_checkable
+from typing import ClassVar, Final
 
 from lessonbank._base.aio import briefly
 from lessonbank.contracts.ports import Embedder, Store, Vectors
@@ -24,17 +25,6 @@ _REQUESTS: Final = 64
 
 Texts = Sequence[tuple[str, str]]
 """Id and text of each."""
-
-
-@runtime_checkable
-class OneLook(Protocol):
-    """A store that tells with one look at its file what is nearest, or that something has no vector yet."""
-
-    async def nearest_unless_missing(
-        self, vector: Vectors, /, *, scope: str, space: str, limit: int, lessons: bool = False
-    ) -> Sequence[Match] | None:
-        """As `Store.nearest`; `None` where `Store.unindexed` would name something."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +54,14 @@ class VectorSearch:
             SpaceMismatch: the space holds vectors of another dimension.
         """
         vector = await self._asked(task, scope)
-        if one_look := _one_look(self.store):
-            found = await one_look.nearest_unless_missing(
-                vector, scope=scope, space=self.space, limit=limit, lessons=self.of_lessons
-            )
-            if found is not None:
-                return found, ()
+        search = partial(
+            self.store.nearest, vector, scope=scope, space=self.space, limit=limit, lessons=self.of_lessons
+        )
+        found = await search()
+        if found.is_complete:
+            return found.matches, ()
         notes = await self._embed_missing(scope)
-        return await self.store.nearest(vector, scope=scope, space=self.space, limit=limit), notes
+        return (await search()).matches, notes
 
     async def _asked(self, task: str, scope: str) -> Vectors:
         self._queries.check(scope)
@@ -180,11 +170,6 @@ class VectorSearch:
         return (
             f"{count} {what} cannot be found, because the embedder refuses their text: `lessonbank doctor` names them",
         )
-
-
-def _one_look(store: Store) -> OneLook | None:
-    # As `isinstance` says it, which takes ten times as long, and is asked with every retrieval.
-    return cast("OneLook", store) if hasattr(store, "nearest_unless_missing") else None
 
 
 @dataclass(frozen=True, slots=True)

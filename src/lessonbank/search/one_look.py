@@ -30,7 +30,7 @@ def one_look() -> Generator[None]:
 
 
 async def by_words(store: Store, task: str, /, *, scope: str, limit: int) -> Sequence[Match]:
-    """What `Store.search` finds; within `one_look`, what it found before, if that was enough."""
+    """What `Index.search` finds; within `one_look`, what it found before, if that was enough."""
     look = _LOOK.get()
     if look is None:
         return await store.search(task, scope=scope, limit=limit)

@@ -16,34 +16,33 @@ from lessonbank.contracts.records import (
     Counts,
     Erasure,
     Experience,
-    Forgotten,
     JournalEntry,
-    Json,
-    Kind,
     Lesson,
-    LessonState,
-    Outcome,
-    Queue,
-    Recall,
+    QueueStatus,
     Run,
-    RunStatus,
     Settle,
     Settlement,
-    Trajectory,
 )
 from lessonbank.guard import check_scope
 
 from ._changes import check_settlement, lone_rollback
 from ._entries import Batch
-from ._erasure import check_erasures
+from ._erasure import checked_erasures
 from ._importing import import_records
-from ._listing import Asked, wanted_states
-from ._records import encodable, loaded
+from ._records import encodable
 from ._streams import Connections, streamed
-from ._texts import checked, records_with_sums
+from ._texts import records_with_sums
 
 if TYPE_CHECKING:
-    from lessonbank.contracts.ports import Imported, Vectors
+    from lessonbank.contracts.ports import (
+        ExperienceKey,
+        Imported,
+        LessonFilter,
+        RecallFilter,
+        RunFilter,
+        SavedRecall,
+        Vectors,
+    )
 
     from ._copying import Row, Table
 
@@ -54,7 +53,7 @@ D = TypeVar("D", bound=Connections)
 
 
 class StoreCalls(Generic[D]):
-    """One half of a store; see `Store` for what it promises.
+    """One half of a store; see `Records`, `Index`, `Queue` and `Care` for what it promises.
 
     The other half says how work is done: `work` is called with a connection before its `arguments`, in a thread.
     """
@@ -89,11 +88,6 @@ class StoreCalls(Generic[D]):
         """Have nothing left on disk of what was erased."""
         raise NotImplementedError
 
-    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
-        """See `Store.pending`."""
-        where, bound = check_scope(scope), None if limit is None else max(limit, 0)
-        return await self._find(where, self._lists.pending, where, bound, after)
-
     async def claim(
         self,
         *,
@@ -104,52 +98,32 @@ class StoreCalls(Generic[D]):
         exclusive: bool = False,
         anyway: bool = False,
     ) -> Sequence[Claim]:
-        """See `Store.claim`."""
+        """See `Queue.claim`."""
         where, by = None if scope is None else check_scope(scope), encodable(worker)
         take = partial(self._queues.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
         return await self._change(where, take, where, shared=True)
 
     async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:
-        """See `Store.extend`."""
+        """See `Queue.extend`."""
         where, longer = check_scope(scope), partial(self._queues.extend, worker=encodable(worker), seconds=seconds)
         return await self._change(where, longer, where, tuple(ids), shared=True)
 
     async def release(
         self, id: str, /, *, scope: str, worker: str, error: str | None = None, wait: float | None = 0.0
     ) -> bool:
-        """See `Store.release`."""
+        """See `Queue.release`."""
         where, why = check_scope(scope), None if error is None else encodable(error)
         give = partial(self._queues.release, worker=encodable(worker), error=why, wait=wait)
         return await self._change(where, give, where, id, shared=True)
 
-    async def queue(self, *, scope: str | None = None) -> Queue:
-        """See `Store.queue`."""
+    async def queue(self, *, scope: str | None = None) -> QueueStatus:
+        """See `Queue.queue`."""
         where = None if scope is None else check_scope(scope)
         return await self._find(where, self._queues.queue, where)
 
-    async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
-        """See `Store.trajectory`."""
-        return await self._find(where := check_scope(scope), self._reads.trajectory, where, id)
-
-    async def get_run(self, id: str, /, *, scope: str) -> Run:
-        """See `Store.get_run`."""
-        return await self._find(where := check_scope(scope), self._lists.run, where, id)
-
-    async def list_runs(
-        self,
-        *,
-        scope: str,
-        outcome: Outcome | None = None,
-        status: RunStatus | None = None,
-        text: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-        before: datetime | None = None,
-        limit: int = 50,
-        after: str | None = None,
-    ) -> Sequence[Run]:
-        """See `Store.list_runs`."""
-        asked = Asked(check_scope(scope), text, metadata, before, limit, after)
-        return await self._find(asked.scope, partial(self._lists.runs, outcome=outcome, status=status), asked)
+    async def runs(self, wanted: RunFilter, /, *, scope: str) -> Sequence[Run]:
+        """See `Records.runs`."""
+        return await self._find(where := check_scope(scope), self._lists.runs, where, wanted)
 
     async def apply(
         self,
@@ -165,7 +139,7 @@ class StoreCalls(Generic[D]):
         unchanged: Sequence[Experience] = (),
         one_wording: bool = False,
     ) -> Sequence[JournalEntry]:
-        """See `Store.apply`."""
+        """See `Records.apply`."""
         where = check_scope(scope)
         check_settlement(settlement, scope=where)
         if not (changes or vectors or settlement):
@@ -196,7 +170,7 @@ class StoreCalls(Generic[D]):
         approved_by: str | None = None,
         one_wording: bool = False,
     ) -> int:
-        """See `Store.import_records`. One transaction: other writers wait, readers do not."""
+        """See `Care.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
         told = portions, where, encodable(writer), by, one_wording
 
@@ -205,106 +179,39 @@ class StoreCalls(Generic[D]):
 
         return await self._change(where, write)
 
-    async def get(self, id: str, /, *, scope: str) -> Experience:
-        """See `Store.get`."""
-        return await self._find(where := check_scope(scope), self._reads.experience, where, id)
+    async def experiences(self, by: ExperienceKey, values: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """See `Records.experiences`."""
+        return await self._find(where := check_scope(scope), self._reads.experiences, where, by, tuple(values))
 
-    async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
-        """See `Store.owner`."""
-        return await self._find(where := check_scope(scope), self._reads.owner, where, lesson_id)
-
-    async def owners(self, lesson_ids: Collection[str], /, *, scope: str) -> Sequence[Experience]:
-        """See `Store.owners`."""
-        return await self._find(where := check_scope(scope), self._reads.owners, where, tuple(lesson_ids))
-
-    async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
-        """See `Store.repeating`."""
-        return await self._find(where := check_scope(scope), self._reads.repeating, where, (lesson_id,))
-
-    async def list_lessons(
-        self,
-        *,
-        scope: str,
-        state: LessonState | None = None,
-        kind: Kind | None = None,
-        writer: str | None = None,
-        topics: Collection[str] | None = None,
-        text: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-        recall: str | None = None,
-        retired: bool = False,
-        limit: int = 50,
-        after: str | None = None,
-    ) -> Sequence[Lesson]:
-        """See `Store.list_lessons`."""
-        asked = Asked(check_scope(scope), text, metadata, None, limit, after, recall)
-        states = wanted_states(state, retired=retired)
-        listed = partial(self._lists.lessons, states=states, kind=kind, writer=writer, topics=topics)
-        return await self._find(asked.scope, listed, asked)
+    async def lessons(self, wanted: LessonFilter, /, *, scope: str) -> Sequence[Lesson]:
+        """See `Records.lessons`."""
+        return await self._find(where := check_scope(scope), self._lists.lessons, where, wanted)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
-        """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
+        """See `Records.scan`. The snapshot is taken when the first experience is asked for."""
         where, read = check_scope(scope), self._reads.experience_of
         return self._stream(where, self._reads.SCAN, (where,), lambda row: read(*row))
 
-    async def recall(self, id: str, /, *, scope: str) -> Recall:
-        """See `Store.recall`."""
-        return await self._find(where := check_scope(scope), self._reads.recall, where, id)
+    async def recalls(self, wanted: RecallFilter, /, *, scope: str) -> Sequence[SavedRecall]:
+        """See `Records.recalls`."""
+        return await self._find(where := check_scope(scope), self._lists.recalls, where, wanted)
 
-    async def list_recalls(
-        self,
-        *,
-        scope: str,
-        text: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-        lesson: str | None = None,
-        settled: bool | None = None,
-        before: datetime | None = None,
-        limit: int = 50,
-        after: str | None = None,
-    ) -> Sequence[Recall]:
-        """See `Store.list_recalls`."""
-        asked = Asked(check_scope(scope), text, metadata, before, limit, after)
-        return await self._find(asked.scope, partial(self._lists.recalls, lesson=lesson, settled=settled), asked)
+    async def count(self, *, scope: str | None = None) -> Mapping[str, Counts]:
+        """See `Records.count`."""
+        where = None if scope is None else check_scope(scope)
+        return await self._find(where, self._reads.count, where)
 
-    def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
-        """See `Store.receipts`. One snapshot, taken when the first is asked for."""
-        where = check_scope(scope)
-        return self._stream(where, self._reads.RECEIPTS, (where, settled), lambda row: loaded(Recall, checked(row[0])))
+    async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:
+        """See `Records.settings`."""
+        return await self._find("", self._reads.settings, encodable(prefix), exact)
 
-    async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
-        """See `Store.settlement`."""
-        return await self._find(where := check_scope(scope), self._reads.settlement, where, recall_id)
-
-    async def counts(self, *, scope: str) -> Counts:
-        """See `Store.counts`."""
-        return await self._find(where := check_scope(scope), self._reads.counts, where)
-
-    async def scopes(self) -> Sequence[str]:
-        """See `Store.scopes`."""
-        return await self._find(None, self._reads.scopes)
-
-    async def settings(self, prefix: str, /) -> Mapping[str, str]:
-        """See `Store.settings`."""
-        return await self._find("", self._reads.settings, encodable(prefix))
-
-    async def set_setting(self, key: str, value: str | None, /) -> None:
-        """See `Store.set_setting`."""
+    async def put_setting(self, key: str, value: str | None, /) -> None:
+        """See `Records.put_setting`."""
         await self._change("", self._writes.set_setting, encodable(key), value and encodable(value), shared=True)
 
-    async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """See `Store.purge`. All that is left is written again: a file needs as much room again meanwhile."""
-        where, by, why = check_scope(scope), encodable(writer), encodable(reason)
-        if what == "scope":
-            told = await self._change(where, self._erases.purge_scope, where, by, why)
-        else:
-            (told,) = await self._change(where, self._erases.purge, where, [(what, encodable(id))], by, why)
-        await self._sweep(where)
-        return told
-
-    async def purge_many(
+    async def purge(
         self,
-        these: Sequence[tuple[Erasure, str]],
+        what: Sequence[tuple[Erasure, str]] | datetime,
         /,
         *,
         scope: str,
@@ -313,27 +220,24 @@ class StoreCalls(Generic[D]):
         changes: Sequence[Change] = (),
         unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
-        """See `Store.purge_many`."""
+        """See `Records.purge`. All that is left is written again: a file needs as much room again meanwhile."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
-        erased = [(what, encodable(id)) for what, id in check_erasures(these)]
-        if not erased:
+        erasures = checked_erasures(what, changes)
+        if not erasures:
             return []
         batch = Batch(where, by, records_with_sums(changes), {}, None, (), tuple(unchanged))
 
         def write(connection: Any) -> Sequence[JournalEntry]:
+            if isinstance(erasures, datetime):
+                return self._erases.forget_old(connection, where, erasures, by)
+            if erasures == [("scope", "")]:
+                return [self._erases.purge_scope(connection, where, by, why)]
             if batch.entries:
                 self._writes.apply(connection, batch)
-            return self._erases.purge(connection, where, erased, by, why)
+            return self._erases.purge(connection, where, erasures, by, why)
 
         told = await self._change(where, write)
-        await self._sweep(where)
-        return told
-
-    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
-        """See `Store.forget`."""
-        where = check_scope(scope)
-        told: Forgotten = await self._change(where, self._erases.forget_old, where, before, encodable(writer))
-        if told.runs or told.recalls:
+        if told:
             await self._sweep(where)
         return told
 
@@ -350,7 +254,7 @@ class StoreCalls(Generic[D]):
         await self._change(where := check_scope(scope), self._copies.finish_copy, where)
 
     async def close(self) -> None:
-        """See `Store.close`. Waits for calls under way."""
+        """See `Records.close`. Waits for calls under way."""
         await to_thread.run_sync(self._database.close)
 
     def _stream(

@@ -76,7 +76,7 @@ class Draft:
         """Make one change.
 
         Raises:
-            NotFound, Conflict: it does not fit; see `Store.apply`.
+            NotFound, Conflict: it does not fit; see `Records.apply`.
             UsageError: it carries an experience of another scope.
         """
         self.touched.append({})

@@ -88,7 +88,7 @@ class Batch:
     space: str | None = None
     unlearned: Sequence[str] = ()
     unchanged: Sequence[Experience] = ()
-    """What the entries were decided upon, see `Store.apply`."""
+    """What the entries were decided upon, see `Records.apply`."""
     one_wording: bool = False
 
     @property

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from lessonbank.contracts.records import (
     Add,
+    Change,
     Counts,
     Edit,
     Erased,
@@ -201,11 +203,17 @@ def forgotten(recall: Recall, salt: str, /) -> Recall:
 _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
 
 
-def check_erasures(these: Sequence[tuple[Erasure, str]], /) -> Sequence[tuple[Erasure, str]]:
-    """Each of these once. Raises UsageError for a scope, which goes alone."""
-    if any(what == "scope" for what, _ in these):
+def checked_erasures(
+    what: Sequence[tuple[Erasure, str]] | datetime, changes: Sequence[Change], /
+) -> Sequence[tuple[Erasure, str]] | datetime:
+    """What is to be erased, each once; a scope without an id. Raises UsageError for a scope that does not go alone."""
+    if isinstance(what, datetime) or [kind for kind, _ in what] == ["scope"]:
+        if changes:
+            raise UsageError("a scope, or what is older than a moment, is erased without changes: leave changes= out")
+        return what if isinstance(what, datetime) else [("scope", "")]
+    if any(kind == "scope" for kind, _ in what):
         raise UsageError("a whole scope cannot be purged together with single records: purge the scope alone")
-    return list(dict.fromkeys(these))
+    return list(dict.fromkeys(what))
 
 
 def not_gone(these: Iterable[tuple[Erasure, str]], /) -> Iterator[Erasing]:

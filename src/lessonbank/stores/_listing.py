@@ -6,21 +6,21 @@ import json
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, SavedRecall
 from lessonbank.contracts.records import (
     NOT_JUDGED,
     Experience,
     Json,
     Lesson,
     LessonState,
-    Outcome,
     Recall,
     Run,
     RunStatus,
+    Settle,
     Submission,
     Trajectory,
     Verdict,
@@ -30,7 +30,8 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.wording import wording_of
 from lessonbank.text.bm25 import words
 
-from ._records import encodable, microseconds
+from ._entries import entry_of
+from ._records import encodable, loaded, microseconds
 from ._texts import checked
 
 T = TypeVar("T")
@@ -58,11 +59,10 @@ def wanted_states(state: LessonState | None, *, retired: bool) -> tuple[LessonSt
     return (state,)
 
 
-def checked_limit(limit: int, /) -> int:
-    """`limit` itself. Raises UsageError."""
+def check_limit(limit: int, /) -> None:
+    """Refuse a list of nothing. Raises UsageError."""
     if limit < 1:
         raise UsageError(f"limit is a number of records, 1 or more; got {limit!r}")
-    return limit
 
 
 @dataclass(slots=True)
@@ -151,29 +151,20 @@ def may_hold(record: bytes, asked: frozenset[str], /) -> bool:
     return all(word in said for word in asked)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What every list can be asked for."""
+def tags_wanted(wanted: RunFilter | LessonFilter | RecallFilter, /) -> frozenset[bytes]:
+    """What a record has to be found by."""
+    asked = tags(wanted.metadata) if wanted.metadata else frozenset[bytes]()
+    recall = wanted.recall if isinstance(wanted, LessonFilter) else None
+    return asked if recall is None else asked | {recall_tag(recall)}
 
-    scope: str
-    text: str | None = None
-    metadata: Mapping[str, Json] | None = None
-    before: datetime | None = None
-    limit: int = 50
-    after: str | None = None
-    recall: str | None = None
 
-    @property
-    def tags(self) -> frozenset[bytes]:
-        """What a record has to be found by."""
-        asked = tags(self.metadata) if self.metadata else frozenset[bytes]()
-        return asked if self.recall is None else asked | {recall_tag(self.recall)}
-
-    def first(self, found: Iterator[T], texts: Callable[[T], Iterable[str]], /) -> list[T]:
-        """The first records that hold every word."""
-        words = asked_words(self.text)
-        fitting = (one for one in found if holds(texts(one), words)) if words else found
-        return list(islice(fitting, checked_limit(self.limit)))
+def first_fitting(
+    wanted: RunFilter | LessonFilter | RecallFilter, found: Iterator[T], texts: Callable[[T], Iterable[str]], /
+) -> list[T]:
+    """The first records that hold every word that is asked for, as many as the filter wants."""
+    words = asked_words(wanted.text)
+    fitting = (one for one in found if holds(texts(one), words)) if words else found
+    return list(islice(fitting, wanted.limit))
 
 
 def run_texts(run: Trajectory, /) -> Iterator[str]:
@@ -187,28 +178,23 @@ def run_texts(run: Trajectory, /) -> Iterator[str]:
         yield from (seen.text for seen in step.observations)
 
 
-def recall_texts(recall: Recall, /) -> tuple[str, str]:
-    """What a recall is searched in."""
-    return recall.task, recall.text
+def saved_recall(record: bytes, settled_by: bytes | None, /) -> SavedRecall:
+    """A stored record, and the stored journal entry that settled it, if that is asked for."""
+    recall, held = loaded(Recall, checked(record)), settled_by and entry_of(checked(settled_by))
+    return SavedRecall(recall, held.settlement if isinstance(held, Settle) else None)
+
+
+def saved_recalls(wanted: RecallFilter, rows: Iterable[tuple[bytes, bytes | None]], /) -> list[SavedRecall]:
+    """The recalls that fit; a row is what `saved_recall` takes."""
+    fitting = (row for row in rows if wanted.settled is None or says_outcome(row[1]) == wanted.settled)
+    found = (saved_recall(record, entry if wanted.settlements else None) for record, entry in fitting)
+    return first_fitting(wanted, found, lambda one: (one.recall.task, one.recall.text))
 
 
 def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
     """What a lesson is found by: state, time, kind, writer, wording."""
     found = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
     return *found, wording_of(lesson)
-
-
-def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
-    """Id of each run, whether this experience leaves it pending, and the outcome of its first attempt.
-
-    It is pending without a verdict, or where the whole experience is.
-    """
-    found: dict[str, tuple[bool, Outcome]] = {}
-    for attempt in experience.attempts:
-        outcome = attempt.verdict.outcome
-        waiting, first = found.get(attempt.trajectory_id, (experience.pending, outcome))
-        found[attempt.trajectory_id] = waiting or outcome == "unknown", first
-    return [(id, *told) for id, told in found.items()]
 
 
 def run_of(

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
+from lessonbank._base.surrogates import encodable as encodable
 from lessonbank.contracts.records import Record
 from lessonbank.errors import StoreDamaged, UsageError
 
 R = TypeVar("R", bound=Record)
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def encodable(text: str, /) -> str:
-    """`text` with every lone surrogate replaced by U+FFFD; text without one is returned as it is."""
-    if text.isascii():
-        return text
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def dumped(record: R, /) -> tuple[R, str]:

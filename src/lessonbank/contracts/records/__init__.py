@@ -48,7 +48,7 @@ from .lessons import Stand as Stand
 from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
 from .queue import Claim as Claim
-from .queue import Queue as Queue
+from .queue import QueueStatus as QueueStatus
 from .queue import Spending as Spending
 from .recalls import Candidate as Candidate
 from .recalls import GroupDraw as GroupDraw

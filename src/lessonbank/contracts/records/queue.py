@@ -28,7 +28,7 @@ class Claim(Record):
     """How often it was taken before. One that ends its worker each time is seen by this."""
 
 
-class Queue(Record):
+class QueueStatus(Record):
     """How many runs wait to be learned, and for how long. It names no scope and holds no contents."""
 
     waiting: int = 0
@@ -39,9 +39,9 @@ class Queue(Record):
     oldest: datetime | None = None
     """When the oldest of those that wait, or are claimed, was kept."""
 
-    def __add__(self, other: Queue, /) -> Queue:
+    def __add__(self, other: QueueStatus, /) -> QueueStatus:
         """Both together."""
-        return Queue(
+        return QueueStatus(
             waiting=self.waiting + other.waiting,
             claimed=self.claimed + other.claimed,
             failed=self.failed + other.failed,

@@ -12,6 +12,7 @@ import psycopg
 from anyio import to_thread
 from psycopg.conninfo import conninfo_to_dict
 
+from lessonbank.contracts.ports import Health, Nearest
 from lessonbank.contracts.records import Experience, JournalEntry, Match, Recall, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.errors import StoreUnavailable, UsageError
@@ -37,10 +38,9 @@ from . import (
     _write,
 )
 from ._database import EVERY, Connection, Database, finished, prepared, said, translated
-from ._rows import experience_of
 
 if TYPE_CHECKING:
-    from lessonbank.contracts.ports import Vectors
+    from lessonbank.contracts.ports import ExperienceKey, Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ _PATIENCE: Final = 10
 
 
 class PostgresStore(StoreCalls[Database]):
-    """Keeps everything in the schema `lessonbank` of one database; see `Store` for what it promises.
+    """Keeps everything in the schema `lessonbank` of one database; see the ports for what it promises.
 
     All work is done in threads, so that it runs in any event loop, and after `fork`. No session keeps anything between
     two transactions: a pooler may stand before the server.
@@ -77,8 +77,10 @@ class PostgresStore(StoreCalls[Database]):
         await to_thread.run_sync(partial(_prepare, url, read_only=read_only, partitions=partitions))
         return cls(Database(url, read_only=read_only))
 
-    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
-        """See `Store.keep`."""
+    async def save_runs(
+        self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND
+    ) -> Sequence[str]:
+        """See `Records.save_runs`."""
         where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
         keep = partial(_write.keep, scope=where, runs=runs, wait=wait)
@@ -88,51 +90,40 @@ class PostgresStore(StoreCalls[Database]):
             await result(self._database.write(note, scope=where, lock="shared"))
         return new
 
-    async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
-        """See `Store.learned`."""
-        where, ids = check_scope(scope), tuple(trajectory_ids)
-        asked = self._database.ask(_read.LEARNED, where, list(map(encodable, ids)), scope=where)
-        return _read.learned_of(ids, await result(asked))
-
-    async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
-        """See `Store.holding`."""
+    async def experiences(self, by: ExperienceKey, values: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """See `Records.experiences`. One question and one answer."""
         where = check_scope(scope)
-        told = {"scope": where, "ids": list(map(encodable, trajectory_ids))}
-        return _read.newest(await result(self._database.ask(_read.HOLDING, told, scope=where)))
-
-    async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
-        """See `Store.worded`."""
-        where = check_scope(scope)
-        found = await result(
-            self._database.ask(_read.WORDED, {"scope": where, "wordings": list(wordings)}, scope=where)
-        )
-        return [experience_of(record) for _, record in sorted(found)]
+        told = {"scope": where, "values": list(map(encodable, values))}
+        return _read.oldest_first(await result(self._database.ask(_read.looked_up(by), told, scope=where)))
 
     async def nearest(
-        self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
-    ) -> Sequence[Match]:
-        """See `Store.nearest`."""
-        row, where = unit(vector, what="the query"), check_scope(scope)
-        find = partial(_vectors.nearest, scope=where, space=encodable(space), limit=limit, exclude=tuple(exclude))
-        return await self._find(where, find, row)
-
-    async def nearest_unless_missing(
-        self, vector: Vectors, /, *, scope: str, space: str, limit: int, lessons: bool = False
-    ) -> Sequence[Match] | None:
-        """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: in one transaction."""
+        self,
+        vector: Vectors,
+        /,
+        *,
+        scope: str,
+        space: str,
+        limit: int,
+        exclude: Collection[str] = (),
+        lessons: bool = False,
+    ) -> Nearest:
+        """See `Index.nearest`. In one transaction."""
         row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
+        near = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=tuple(exclude))
 
-        def find(connection: Connection) -> tuple[Sequence[Match] | None, int | None]:
+        def find(connection: Connection) -> tuple[Nearest, int | None]:
+            matches = near(connection, row)
+            if not limit:
+                return Nearest(), None
             missing, upto = _vectors.unindexed(connection, scope=where, space=name, limit=1, lessons=lessons)
-            found = None if missing else _vectors.nearest(connection, row, scope=where, space=name, limit=limit)
-            return found, upto
+            return Nearest(matches, not missing), upto
 
         found, upto = await self._find(where, find)
         await self._note(where, name, upto, lessons=lessons)
         return found
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
-        """See `Store.search`."""
+        """See `Index.search`."""
         where = check_scope(scope)
         find = partial(_words.search, query=query, scope=where, limit=limit, exclude=tuple(exclude))
         return await self._find(where, find)
@@ -140,7 +131,7 @@ class PostgresStore(StoreCalls[Database]):
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[tuple[str, str]]:
-        """See `Store.unindexed`."""
+        """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
         find = partial(_vectors.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
         found, upto = await self._find(where, find)
@@ -151,19 +142,15 @@ class PostgresStore(StoreCalls[Database]):
         if upto is not None and not self._database.read_only:
             await self._change(scope, partial(_vectors.note_checked, scope=scope, space=space, lessons=lessons))
 
-    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
-        """See `Store.index`."""
+    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
+        """See `Index.index`."""
         where, placed, name = check_scope(scope), dict(vectors), encodable(space)
         self._database.check_open()
-        if placed:
-            await self._change(where, partial(_vectors.place, numbers={}), where, placed, name)
+        if placed or replace:
+            await self._change(where, partial(_vectors.index, replace=replace), where, placed, name)
 
-    async def drop_index(self, *, scope: str, space: str) -> None:
-        """See `Store.drop_index`."""
-        await self._change(where := check_scope(scope), _vectors.drop, where, encodable(space))
-
-    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
-        """See `Store.record`."""
+    async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
+        """See `Records.save_recall`."""
         plain, where = recall.model_copy(update={"lessons": ()}), check_scope(recall.scope)
         keep = _write.take_back if returned else _write.record
         kept = await result(
@@ -181,18 +168,19 @@ class PostgresStore(StoreCalls[Database]):
         kinds: Collection[str] | None = None,
         naming: Collection[str] | None = None,
     ) -> AsyncIterator[JournalEntry]:
-        """See `Store.journal`."""
+        """See `Records.journal`."""
         where, first = check_scope(scope), min(max(since, 0), 1 << 62)
         values = where, first, sorted(kinds) if kinds is not None else None
         return self._stream(where, _read.JOURNAL, values, partial(_read.journal_entry, where, naming=naming))
 
-    async def setting(self, key: str, /) -> str | None:
-        """See `Store.setting`."""
-        return await result(self._database.look(lambda connection: _read.setting(connection, encodable(key))))
+    async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:
+        """See `Records.settings`."""
+        key = encodable(prefix)
+        return await result(self._database.look(lambda connection: _read.settings(connection, key, exact)))
 
     async def rebuild(self) -> None:
-        """See `Store.rebuild`. Each scope in a transaction of its own; then every table is written anew."""
-        for scope in await self.scopes():
+        """See `Care.rebuild`. Each scope in a transaction of its own; then every table is written anew."""
+        for scope in await self._find(None, _read.scopes):
             await self._change(scope, _rebuild.rebuild, scope)
         written_anew = [f"VACUUM (FULL) lessonbank.{table}" for table in _purge.TABLES]
         await result(self._database.call(self._database.outside, *written_anew))
@@ -204,17 +192,16 @@ class PostgresStore(StoreCalls[Database]):
         await result(self._database.call(self._database.outside, *lacking))
         return lacking
 
-    async def verify(self, *, records: bool = True) -> Sequence[str]:
-        """See `Store.verify`. Looks at every scope; with `records`, checks that what follows from them does."""
+    async def verify(self, *, tables: bool = True, records: bool = True) -> Health:
+        """See `Care.verify`. Looks at every scope; with `records`, checks that what follows from them does."""
+        storage = await self._find(None, _health.storage)
+        if not tables:
+            return Health(storage=storage)
         found = list(await self._find(None, _health.missing_indexes))
-        for scope in await self.scopes():
+        for scope in await self._find(None, _read.scopes):
             problems = _rebuild.problems if records else _rebuild.problems_outside
             found.extend(await self._find(scope, problems, scope))
-        return found
-
-    async def storage(self) -> Mapping[str, str]:
-        """See `Store.storage`."""
-        return await self._find(None, _health.storage)
+        return Health(found, storage)
 
     async def backup(self, path: Path, /) -> None:
         """A server has its own: raises UsageError."""

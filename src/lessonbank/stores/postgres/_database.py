@@ -340,6 +340,11 @@ def _begin(connection: Connection, scope: str, lock: Lock, *, waits: bool = True
     return ask(connection, _SCOPE + ("" if waits else _BRIEFLY) + _LOCKS[lock], {"scope": scope})
 
 
+def enter_scope(connection: Connection, scope: str, /) -> None:
+    """Let a transaction that knows every scope look at the rows of one."""
+    do(connection, _SCOPE, {"scope": scope})
+
+
 def prepared(connection: Connection, /) -> None:
     """Have a new connection give binary results and take every text."""
     connection.cursor_factory = _BinaryCursor

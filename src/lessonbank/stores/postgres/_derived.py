@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lessonbank.contracts.records import Experience, Lesson
-from lessonbank.stores._listing import attempts_of, listed
+from lessonbank.contracts.records.attempts import attempts_of
+from lessonbank.stores._listing import listed
 
 from ._database import Connection, do, many, rows
 from ._rows import VISIBLE

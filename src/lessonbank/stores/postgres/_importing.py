@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._entries import Batch
@@ -12,8 +13,9 @@ from lessonbank.stores._records import encodable
 from lessonbank.stores._texts import Kept
 
 from ._database import Connection, row
+from ._listing import recalls
 from ._present import Present, foreseen_of
-from ._read import recall, repeating, settlement
+from ._read import experiences
 from ._rows import make_scope
 from ._write import apply, keep, record
 
@@ -38,8 +40,10 @@ class Receiver:
 
     def made_recall(self, id: str, /) -> bool:
         """See `Before.made_recall`."""
-        there = self._has("recalls", "id = %s AND number < %s", id, self._last)
-        return there and not recall(self._connection, self._scope, id).imported
+        if not self._has("recalls", "id = %s AND number < %s", id, self._last):
+            return False
+        (one,) = recalls(self._connection, self._scope, RecallFilter(ids=(id,)))
+        return not one.recall.imported
 
     def has_lesson(self, id: str, /) -> bool:
         """See `Before.has_lesson`."""
@@ -59,7 +63,8 @@ class Receiver:
 
     def is_settled(self, recall_id: str, /) -> bool:
         """See `Receiver.is_settled`."""
-        return settlement(self._connection, self._scope, recall_id) is not None
+        sql = "SELECT 1 FROM lessonbank.recalls WHERE scope = %s AND id = %s AND settled IS NOT NULL"
+        return row(self._connection, sql, self._scope, encodable(recall_id)) is not None
 
     def present(self, new: Sequence[Experience] = (), /) -> View:
         """See `Receiver.present`."""
@@ -67,7 +72,7 @@ class Receiver:
 
     def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
         """See `Receiver.repeating`."""
-        return repeating(self._connection, self._scope, lesson_ids) if lesson_ids else []
+        return experiences(self._connection, self._scope, "repeats", lesson_ids) if lesson_ids else []
 
     def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""

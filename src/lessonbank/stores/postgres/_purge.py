@@ -136,14 +136,12 @@ def _past(connection: Connection, scope: str, probes: Sequence[Erasing]) -> _Pas
     return _Past(entries, dict(experiences), dict(recalls))
 
 
-def forget_old(connection: Connection, scope: str, before: datetime, writer: str, /) -> Forgotten:
+def forget_old(connection: Connection, scope: str, before: datetime, writer: str, /) -> list[JournalEntry]:
     """Erase old runs and recalls, but for the evidence."""
     end = microseconds(before)
     runs = do(connection, "DELETE FROM lessonbank.trajectories WHERE scope = %s AND kept_at < %s", scope, end)
     told = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
-    if told.runs or told.recalls:
-        _append(connection, scope, writer, told)
-    return told
+    return [_append(connection, scope, writer, told)] if told.runs or told.recalls else []
 
 
 def _forget_recalls(connection: Connection, scope: str, end: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from lessonbank.contracts.records import Claim, Queue, Trajectory
+from lessonbank.contracts.records import Claim, QueueStatus, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
@@ -41,7 +41,7 @@ def claim(
     exclusive: bool,
     anyway: bool,
 ) -> list[Claim]:
-    """See `Store.claim`. Whoever wants a scope alone waits until others have said what they take."""
+    """See `Queue.claim`. Whoever wants a scope alone waits until others have said what they take."""
     at = microseconds(now())
     rows(connection, _ALONE if exclusive else _SHARED)
     ready = f"NOT {_HELD}" if anyway else "t.due <= %(at)s"
@@ -56,7 +56,7 @@ def claim(
 
 
 def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worker: str, seconds: float) -> set[str]:
-    """See `Store.extend`."""
+    """See `Queue.extend`."""
     found = rows(
         connection,
         "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s::text[]) AND worker = %s"
@@ -73,7 +73,7 @@ def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worke
 def release(
     connection: Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
 ) -> bool:
-    """See `Store.release`."""
+    """See `Queue.release`."""
     why = error or "" if wait is None else error
     asked = {
         "scope": scope,
@@ -99,8 +99,8 @@ def release(
     return done == 1
 
 
-def queue(connection: Connection, scope: str | None, /) -> Queue:
-    """See `Store.queue`."""
+def queue(connection: Connection, scope: str | None, /) -> QueueStatus:
+    """See `Queue.queue`."""
     found = row(
         connection,
         f"SELECT count(*), count(*) FILTER (WHERE {_HELD}), count(*) FILTER (WHERE {FAILED}),"
@@ -110,4 +110,4 @@ def queue(connection: Connection, scope: str | None, /) -> Queue:
     )
     every, claimed, failed, oldest = found or (0, 0, 0, None)
     since = None if oldest is None else moment(oldest)
-    return Queue(waiting=every - claimed - failed, claimed=claimed, failed=failed, oldest=since)
+    return QueueStatus(waiting=every - claimed - failed, claimed=claimed, failed=failed, oldest=since)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from lessonbank.contracts.records import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
-from lessonbank.errors import NotFound
+from lessonbank.contracts.ports import ExperienceKey
+from lessonbank.contracts.records import Counts, Experience, JournalEntry
 from lessonbank.stores._entries import entry_of, may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, loaded, moment
+from lessonbank.stores._records import encodable, moment
 from lessonbank.stores._texts import checked
 
-from ._database import Connection, row, rows, stored
-from ._rows import experience_of, experiences_at
+from ._database import Connection, enter_scope, row, rows, stored
+from ._rows import experience_of
 
 SCAN: Final = (
     f"SELECT {stored('record')} FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
     " ORDER BY scope, created_at, number"
-)
-RECEIPTS: Final = (
-    f"SELECT {stored('record')} FROM lessonbank.recalls WHERE scope = %s"
-    " AND coalesce((settled IS NOT NULL) = %s, true) ORDER BY scope, created_at, number"
 )
 FAILED: Final = "(t.due IS NULL AND t.error IS NOT NULL)"
 """Which of the runs that nothing was learned from are given up."""
@@ -37,83 +33,36 @@ LEARNED: Final = (
     "SELECT DISTINCT trajectory FROM lessonbank.attempts WHERE scope = %s AND NOT waiting AND trajectory = ANY(%s)"
 )
 """Which of these runs an experience has settled."""
-HOLDING: Final = (
-    f"SELECT created_at, number, {stored('record')} FROM lessonbank.experiences WHERE scope = %(scope)s"
-    " AND number = ANY(ARRAY(SELECT experience FROM lessonbank.attempts WHERE scope = %(scope)s"
-    " AND trajectory = ANY(%(ids)s)))"
-)
-"""The experiences that these runs belong to. An array, and no join: so the planner knows that they are few."""
-WORDED: Final = (
-    f"SELECT number, {stored('record')} FROM lessonbank.experiences WHERE scope = %(scope)s AND number = ANY(ARRAY("
-    "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND wording = ANY(%(wordings)s)))"
-)
-"""The experiences with a lesson of one of these wordings."""
+_LOOKUPS: Final[Mapping[ExperienceKey, str]] = {
+    "lesson": "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND id = ANY(%(values)s)",
+    "run": "SELECT experience FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = ANY(%(values)s)",
+    "wording": "SELECT experience FROM lessonbank.lessons WHERE scope = %(scope)s AND wording = ANY(%(values)s)",
+    "repeats": "SELECT experience FROM lessonbank.repeats WHERE scope = %(scope)s AND lesson = ANY(%(values)s)",
+}
 
 
-def newest(found: Iterable[tuple[int, int, bytes]], /) -> Experience | None:
-    """Of the rows of `HOLDING` the newest."""
-    best = max(found, key=lambda one: one[:2], default=None)
-    return None if best is None else experience_of(best[2])
+def looked_up(by: ExperienceKey, /) -> str:
+    """The statement that finds experiences by `values`. An array, and no join: the planner knows that they are few."""
+    found = f"number = ANY(ARRAY({_LOOKUPS[by]}))" if by != "id" else "NOT gone AND id = ANY(%(values)s)"
+    columns = f"created_at, number, {stored('record')}"
+    return f"SELECT {columns} FROM lessonbank.experiences WHERE scope = %(scope)s AND {found}"
 
 
-def holding(connection: Connection, scope: str, ids: Collection[str], /) -> Experience | None:
-    """The newest experience that one of the runs belongs to."""
-    return newest(rows(connection, HOLDING, {"scope": scope, "ids": list(map(encodable, ids))}))
+def oldest_first(found: Iterable[tuple[int, int, bytes]], /) -> list[Experience]:
+    """The experiences of such rows."""
+    return [experience_of(record) for *_, record in sorted(found, key=lambda one: one[:2])]
+
+
+def experiences(connection: Connection, scope: str, by: ExperienceKey, values: Iterable[str], /) -> list[Experience]:
+    """See `Records.experiences`."""
+    asked = {"scope": scope, "values": list(map(encodable, values))}
+    return oldest_first(rows(connection, looked_up(by), asked))
 
 
 def learned_of(ids: Collection[str], found: Iterable[tuple[str]], /) -> set[str]:
     """Those of the ids that `LEARNED` has found."""
     settled = {id for (id,) in found}
     return {id for id in ids if encodable(id) in settled}
-
-
-def trajectory(connection: Connection, scope: str, id: str, /) -> Trajectory:
-    """One kept run. Raises NotFound."""
-    sql = f"SELECT {stored('record')} FROM lessonbank.trajectories WHERE scope = %s AND id = %s"
-    return loaded(Trajectory, checked(_found(connection, sql, scope, id, "trajectory")))
-
-
-def experience(connection: Connection, scope: str, id: str, /) -> Experience:
-    """One experience. Raises NotFound."""
-    sql = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND id = %s AND NOT gone"
-    return _at(connection, scope, _found(connection, sql, scope, id, "experience"))
-
-
-def owner(connection: Connection, scope: str, lesson_id: str, /) -> Experience:
-    """The experience of a lesson. Raises NotFound."""
-    sql = "SELECT experience FROM lessonbank.lessons WHERE scope = %s AND id = %s"
-    return _at(connection, scope, _found(connection, sql, scope, lesson_id, "lesson"))
-
-
-def owners(connection: Connection, scope: str, lesson_ids: Collection[str], /) -> list[Experience]:
-    """The experiences of lessons, oldest first."""
-    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
-    return _all(connection, scope, rows(connection, sql, scope, list(map(encodable, lesson_ids))))
-
-
-def repeating(connection: Connection, scope: str, lesson_ids: Collection[str], /) -> list[Experience]:
-    """The experiences that taught one of these lessons again, oldest first."""
-    sql = "SELECT DISTINCT experience FROM lessonbank.repeats WHERE scope = %s AND lesson = ANY(%s)"
-    return _all(connection, scope, rows(connection, sql, scope, list(map(encodable, lesson_ids))))
-
-
-def recall(connection: Connection, scope: str, id: str, /) -> Recall:
-    """A receipt. Raises NotFound."""
-    sql = f"SELECT {stored('record')} FROM lessonbank.recalls WHERE scope = %s AND id = %s"
-    return loaded(Recall, checked(_found(connection, sql, scope, id, "recall")))
-
-
-def settlement(connection: Connection, scope: str, recall_id: str, /) -> Settlement | None:
-    """The latest settlement of a recall."""
-    found = row(
-        connection,
-        f"SELECT {stored('j.entry')} FROM lessonbank.recalls r JOIN lessonbank.journal j ON j.scope = r.scope"
-        " AND j.sequence = r.settled WHERE r.scope = %s AND r.id = %s",
-        scope,
-        encodable(recall_id),
-    )
-    held = entry_of(checked(found[0])) if found else None
-    return held.settlement if isinstance(held, Settle) else None
 
 
 def counts(connection: Connection, scope: str, /) -> Counts:
@@ -139,14 +88,28 @@ def scopes(connection: Connection, /) -> list[str]:
     return [name for (name,) in rows(connection, "SELECT scope FROM lessonbank.scopes ORDER BY scope")]
 
 
+def count(connection: Connection, scope: str | None, /) -> dict[str, Counts]:
+    """See `Records.count`. Row security shows one scope at a time, so that each is entered."""
+    if scope is not None:
+        return {scope: counts(connection, scope)}
+    found = dict[str, Counts]()
+    for name in scopes(connection):
+        enter_scope(connection, name)
+        found[name] = counts(connection, name)
+    return found
+
+
 def setting(connection: Connection, key: str, /) -> str | None:
     """A choice kept with the bank."""
     found = row(connection, "SELECT value FROM lessonbank.settings WHERE key = %s", key)
     return found[0] if found else None
 
 
-def settings(connection: Connection, prefix: str, /) -> dict[str, str]:
-    """The choices whose name begins with `prefix`."""
+def settings(connection: Connection, prefix: str, exact: bool, /) -> dict[str, str]:
+    """The choices whose name begins with `prefix`, or is just this."""
+    if exact:
+        value = setting(connection, prefix)
+        return {} if value is None else {prefix: value}
     sql = "SELECT key, value FROM lessonbank.settings WHERE starts_with(key, %s) ORDER BY key"
     return dict(rows(connection, sql, prefix))
 
@@ -158,18 +121,3 @@ def journal_entry(scope: str, found: Sequence[Any], /, *, naming: Collection[str
     if not may_name(text, naming):
         return None
     return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
-
-
-def _all(connection: Connection, scope: str, numbers: Sequence[tuple[int]]) -> list[Experience]:
-    return list(experiences_at(connection, scope, sorted(number for (number,) in numbers)).values())
-
-
-def _at(connection: Connection, scope: str, number: int) -> Experience:
-    return experiences_at(connection, scope, [number])[number]
-
-
-def _found(connection: Connection, sql: str, scope: str, id: str, kind: str) -> Any:
-    found = row(connection, sql, scope, encodable(id))
-    if found is None:
-        raise NotFound(f"no {kind} {id!r} in this scope")
-    return found[0]

@@ -86,6 +86,14 @@ def place(
     many(connection, _PLACE, named)
 
 
+def index(connection: Connection, scope: str, vectors: Mapping[str, Vectors], space: str, /, *, replace: bool) -> None:
+    """Set vectors by id; `replace`: in place of all that the space held."""
+    if replace:
+        drop(connection, scope, space)
+    if vectors:
+        place(connection, scope, vectors, space, numbers={})
+
+
 _PLACE: Final = (
     "INSERT INTO lessonbank.vectors (scope, space, experience, place, shown, unit)"
     " SELECT e.scope, %(space)s, e.number, %(place)s, CASE WHEN %(place)s = 0 THEN e.shown ELSE EXISTS"

@@ -35,7 +35,7 @@ def keep(
     wait: float = IN_HAND,
     together: bool = True,
 ) -> Callable[[], list[str]]:
-    """Insert trajectories by id; what tells the ids that were new. `together`: see `Store.keep`."""
+    """Insert trajectories by id; what tells the ids that were new. `together`: see `Records.save_runs`."""
     add_scope(connection, scope)
     at, held = microseconds(now()), records_with_sums(runs)
     leader = held[0][0].id if together and len(held) > 1 else None
@@ -93,7 +93,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     connection is in pipeline mode.
 
     Raises:
-        NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
+        NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
     asked = asked_scope(connection, batch.scope)
     present = Present(connection, batch.scope, foreseen=foreseen(batch))

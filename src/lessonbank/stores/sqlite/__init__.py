@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from anyio import to_thread
 
-from lessonbank.contracts.records import Experience, JournalEntry, Match, Recall, Trajectory
+from lessonbank.contracts.ports import Health, Nearest
+from lessonbank.contracts.records import JournalEntry, Match, Recall, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
@@ -50,7 +51,7 @@ R = TypeVar("R")
 
 
 class SqliteStore(StoreCalls[Database | InMemory]):
-    """Keeps everything in one file, or in memory; see `Store` for what it promises, `open` for how to get one.
+    """Keeps everything in one file, or in memory; see the ports for what it promises, `open` for how to get one.
 
     All work on the file is done in threads, one that writes and a few that read, so that a long write never keeps a
     read waiting, nor anything the event loop. Works in any thread or event loop, and after `fork`.
@@ -85,42 +86,32 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         """A new bank in memory; `open(":memory:")` makes it without holding up the event loop for a millisecond."""
         return cls(InMemory())
 
-    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
-        """See `Store.keep`."""
+    async def save_runs(
+        self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND
+    ) -> Sequence[str]:
+        """See `Records.save_runs`."""
         where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
         return await self._change(where, partial(_write.keep, wait=wait), where, runs) if runs else []
 
-    async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
-        """See `Store.learned`."""
-        return await self._find(where := check_scope(scope), _read.learned, where, tuple(trajectory_ids))
-
-    async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
-        """See `Store.holding`."""
-        return await self._find(where := check_scope(scope), _read.holding, where, tuple(trajectory_ids))
-
-    async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
-        """See `Store.worded`."""
-        return await self._find(where := check_scope(scope), _read.worded, where, tuple(wordings))
-
     async def nearest(
-        self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
-    ) -> Sequence[Match]:
-        """See `Store.nearest`."""
-        where, name = check_scope(scope), encodable(space)
-        find = partial(_vector_search.nearest, scope=where, space=name, limit=limit, exclude=exclude)
-        return await self._rank(where, find, vector)
-
-    async def nearest_unless_missing(
-        self, vector: Vectors, /, *, scope: str, space: str, limit: int, lessons: bool = False
-    ) -> Sequence[Match] | None:
-        """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: with one look at the file."""
-        where, name, look = check_scope(scope), encodable(space), _vector_search.nearest_unless_missing
-        find = partial(look, scope=where, space=name, limit=limit, lessons=lessons)
-        return await self._rank(where, find, vector)
+        self,
+        vector: Vectors,
+        /,
+        *,
+        scope: str,
+        space: str,
+        limit: int,
+        exclude: Collection[str] = (),
+        lessons: bool = False,
+    ) -> Nearest:
+        """See `Index.nearest`. One look at the file tells what is nearest, and whether anything has no vector."""
+        row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
+        find = partial(_vector_search.nearest, scope=where, space=name, limit=limit, exclude=exclude, lessons=lessons)
+        return await self._find(where, find, self._matrices, row)
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
-        """See `Store.search`."""
+        """See `Index.search`."""
         where = check_scope(scope)
         find = partial(_word_search.search, query=query, scope=where, limit=limit, exclude=exclude)
         return await self._find(where, find)
@@ -128,21 +119,17 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[tuple[str, str]]:
-        """See `Store.unindexed`."""
+        """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
         find = partial(_vector_search.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
         return await self._find(where, find, self._matrices)
 
-    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
-        """See `Store.index`."""
-        await self._change(where := check_scope(scope), _write.index, where, dict(vectors), encodable(space))
+    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
+        """See `Index.index`."""
+        await self._change(where := check_scope(scope), _write.index, where, dict(vectors), encodable(space), replace)
 
-    async def drop_index(self, *, scope: str, space: str) -> None:
-        """See `Store.drop_index`."""
-        await self._change(where := check_scope(scope), _write.drop_index, where, encodable(space))
-
-    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
-        """See `Store.record`."""
+    async def save_recall(self, recall: Recall, /, *, returned: bool = False) -> bool:
+        """See `Records.save_recall`."""
         where, plain = check_scope(recall.scope), recall.model_copy(update={"lessons": ()})
         if returned:
             return await self._change(where, _write.take_back, plain)
@@ -157,40 +144,35 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         kinds: Collection[str] | None = None,
         naming: Collection[str] | None = None,
     ) -> AsyncIterator[JournalEntry]:
-        """See `Store.journal`."""
+        """See `Records.journal`."""
         where, first = check_scope(scope), min(max(since, 0), 1 << 32)
         values = where, first, json.dumps(sorted(kinds)) if kinds is not None else None
         return self._stream(where, _read.JOURNAL, values, partial(_read.journal_entry, where, naming=naming))
 
-    async def setting(self, key: str, /) -> str | None:
-        """See `Store.setting`."""
-        return await self._find("", _read.setting, encodable(key))
-
     async def rebuild(self) -> None:
-        """See `Store.rebuild`. Also finishes a purge that was interrupted."""
+        """See `Care.rebuild`. Also finishes a purge that was interrupted."""
         # A rebuild mends damaged vectors, which keep every other change out.
         await result(self._database.write(_rebuild.rebuild, at_once=True))
         if await self._find(None, _rebuild.unfinished):
             await self._sweep()
 
-    async def verify(self, *, records: bool = True) -> Sequence[str]:
-        """See `Store.verify`. Reads the whole file; with `records`, checks that what follows from them does."""
-        found = await self._find(None, _verify.problems if records else _verify.problems_outside)
-        if found and found[0].startswith(_verify.SQLITE_SAYS):
-            self._database.damaged(found[0])
-        return found
-
-    async def storage(self) -> Mapping[str, str]:
-        """See `Store.storage`."""
+    async def verify(self, *, tables: bool = True, records: bool = True) -> Health:
+        """See `Care.verify`. Reads the whole file; with `records`, checks that what follows from them does."""
         self._database.check_open()
         copies = await to_thread.run_sync(copies_of, self._database.path)
-        return {"SQLite": sqlite3.sqlite_version} | {
+        storage = {"SQLite": sqlite3.sqlite_version} | {
             f"before format {format + 1}": f"{copy.name}: delete it when you need no way back; purges do not reach it"
             for format, copy in copies.items()
         }
+        if not tables:
+            return Health(storage=storage)
+        found = await self._find(None, _verify.problems if records else _verify.problems_outside)
+        if found and found[0].startswith(_verify.SQLITE_SAYS):
+            self._database.damaged(found[0])
+        return Health(found, storage)
 
     async def backup(self, path: Path, /) -> None:
-        """See `Store.backup`."""
+        """See `Care.backup`."""
         await self._find(None, _backup.backup, path)
 
     def _find(self, scope: str | None, work: Callable[..., T], /, *arguments: Any) -> Awaitable[T]:
@@ -212,11 +194,6 @@ class SqliteStore(StoreCalls[Database | InMemory]):
             lambda: result(self._database.checkpoint()), self._database.path, patience=self._database.patience
         )
         await self._change(scope, _purge.finished, mark)
-
-    async def _rank(self, scope: str, find: Callable[..., T], vector: Vectors) -> T:
-        """What is found with a matrix."""
-        row = unit(vector, what="the query")
-        return await self._find(scope, partial(find, matrices=self._matrices, query=row))
 
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:

@@ -8,7 +8,8 @@ from itertools import chain
 from typing import Final
 
 from lessonbank.contracts.records import Experience, Recall, Trajectory
-from lessonbank.stores._listing import attempts_of, listed, tags_of
+from lessonbank.contracts.records.attempts import attempts_of
+from lessonbank.stores._listing import listed, tags_of
 from lessonbank.stores._records import loaded
 from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words

@@ -6,13 +6,15 @@ import sqlite3
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._records import encodable
 from lessonbank.stores._texts import Kept
 
 from ._journal import Batch
-from ._read import recall, repeating, settlement
+from ._listing import recalls
+from ._read import experiences
 from ._rows import find_scope, make_scope
 from ._write import Present, apply, keep, record
 
@@ -41,8 +43,10 @@ class Receiver:
 
     def made_recall(self, id: str, /) -> bool:
         """See `Before.made_recall`."""
-        there = self._has("recalls", "id = ? AND number <= ?", id)
-        return there and not recall(self._connection, self._name, id).imported
+        if not self._has("recalls", "id = ? AND number <= ?", id):
+            return False
+        (one,) = recalls(self._connection, self._name, RecallFilter(ids=(id,)))
+        return not one.recall.imported
 
     def has_lesson(self, id: str, /) -> bool:
         """See `Before.has_lesson`."""
@@ -63,7 +67,8 @@ class Receiver:
 
     def is_settled(self, recall_id: str, /) -> bool:
         """See `Receiver.is_settled`."""
-        return settlement(self._connection, self._name, recall_id) is not None
+        sql = "SELECT 1 FROM settlements WHERE scope = ? AND recall = ?"
+        return self._connection.execute(sql, (self._scope, encodable(recall_id))).fetchone() is not None
 
     def present(self, new: Sequence[Experience] = (), /) -> View:
         """See `Receiver.present`."""
@@ -71,7 +76,7 @@ class Receiver:
 
     def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
         """See `Receiver.repeating`."""
-        return repeating(self._connection, self._name, lesson_ids)
+        return experiences(self._connection, self._name, "repeats", lesson_ids)
 
     def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""

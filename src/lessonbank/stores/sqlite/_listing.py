@@ -9,18 +9,22 @@ from heapq import merge
 from typing import Final
 
 from lessonbank._base.iterate import batches
-from lessonbank.contracts.records import Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
+from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, SavedRecall
+from lessonbank.contracts.records import Kind, Lesson, LessonState, Run, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
-    Asked,
     Where,
     asked_words,
+    check_limit,
+    first_fitting,
     no_such,
-    recall_texts,
     run_of,
     run_texts,
-    says_outcome,
+    saved_recall,
+    saved_recalls,
     state_of,
+    tags_wanted,
+    wanted_states,
 )
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._texts import checked
@@ -28,8 +32,8 @@ from lessonbank.stores._texts import checked
 from ._checks import stored
 from ._derived import EXPERIENCE, RECALL, RUN, TAIL
 from ._lesson_words import INDEXED, asking
-from ._read import FAILED, PENDING, holding, trajectory
-from ._rows import AMONG, ScopeRow, among, find_scope, lessons_of, stored_at
+from ._read import FAILED, experiences
+from ._rows import AMONG, AMONG_IDS, OF_SCOPE, ScopeRow, among, among_ids, find_scope, lessons_of, stored_at
 
 _FEW: Final = 2 * TAIL
 """Experiences with some metadata or words whose lessons are looked at one by one."""
@@ -38,46 +42,39 @@ _SEARCHED: Final = 256
 """Lessons whose records are fetched at once: many, where most are passed over."""
 
 
-def lessons(
-    connection: sqlite3.Connection,
-    asked: Asked,
-    /,
-    *,
-    states: Sequence[LessonState],
-    kind: Kind | None,
-    writer: str | None,
-    topics: Collection[str] | None = None,
-) -> list[Lesson]:
-    """See `Store.list_lessons`. Each state has its own run of the index: they are merged as they are read."""
-    scope, row = find_scope(connection, asked.scope), None
-    where = Where()
-    if asked.after is not None:
+def lessons(connection: sqlite3.Connection, scope_name: str, wanted: LessonFilter, /) -> list[Lesson]:
+    """See `Records.lessons`. Each state has its own run of the index: they are merged as they are read."""
+    check_limit(wanted.limit)
+    states = wanted_states(wanted.state, retired=wanted.retired)
+    scope, row = find_scope(connection, scope_name), None
+    where, writer = Where(), None if wanted.writer is None else encodable(wanted.writer)
+    if wanted.after is not None:
         last = "SELECT created_at, experience, place FROM lessons WHERE scope = ? AND id = ?"
-        row = _known(connection, last, scope, asked.after, kind="lesson")
+        row = _known(connection, last, scope, wanted.after, kind="lesson")
         where.add("(created_at, experience, place) < (?, ?, ?)", *row)
-    if kind is not None:
-        where.add("kind = ?", kind)
+    if wanted.kind is not None:
+        where.add("kind = ?", wanted.kind)
     if writer is not None:
-        where.add("writer = ?", encodable(writer))
-    words = asked_words(asked.text)
-    few = _few(connection, scope, asked.tags, words)
+        where.add("writer = ?", writer)
+    words, found_by = asked_words(wanted.text), tags_wanted(wanted)
+    few = _few(connection, scope, found_by, words)
     if few is None:
-        _add_tags(where, "experience", EXPERIENCE, asked.tags)
+        _add_tags(where, "experience", EXPERIENCE, found_by)
         if words:
             where.add(f"experience IN (SELECT number FROM ({INDEXED}))", asking(scope.number, words))
         rows = [_of_state(connection, scope, state, where) for state in states]
         places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
     else:
-        wanted = _Wanted(frozenset(states), kind, None if writer is None else encodable(writer), row)
-        places = iter(sorted(_places(connection, few, words, wanted), reverse=True))
+        those = _Those(frozenset(states), wanted.kind, writer, row)
+        places = iter(sorted(_places(connection, few, words, those), reverse=True))
     found = _lessons(connection, places, words)
-    if topics is not None:
+    if (topics := wanted.topics) is not None:
         found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
-    return asked.first(found, lambda lesson: (lesson.text,))
+    return first_fitting(wanted, found, lambda lesson: (lesson.text,))
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Those:
     """Which lessons of a few experiences are listed."""
 
     states: Collection[LessonState]
@@ -121,12 +118,12 @@ def _few(
 
 
 def _places(
-    connection: sqlite3.Connection, numbers: Collection[int], words: frozenset[str], wanted: _Wanted
+    connection: sqlite3.Connection, numbers: Collection[int], words: frozenset[str], those: _Those
 ) -> Iterator[tuple[int, int, int]]:
     for number, kept in stored_at(connection, numbers).items():
         for place, lesson in enumerate(lessons_of(kept, words), 1):
             at = microseconds(lesson.created_at), number, place
-            if wanted.takes(lesson, at):
+            if those.takes(lesson, at):
                 yield at
 
 
@@ -160,41 +157,44 @@ def _lessons(
                 yield lessons[place - 1]
 
 
-def runs(
-    connection: sqlite3.Connection, asked: Asked, /, *, outcome: Outcome | None, status: RunStatus | None
-) -> list[Run]:
-    """See `Store.list_runs`."""
-    scope = find_scope(connection, asked.scope)
-    where = _paged(connection, scope, asked, table="trajectories", column="kept_at", kind="run")
-    _add_tags(where, "number", RUN, asked.tags)
-    if outcome is not None:
-        where.add(f"coalesce({_OUTCOME}, 'unknown') = ?", outcome)
+def runs(connection: sqlite3.Connection, scope_name: str, wanted: RunFilter, /) -> list[Run]:
+    """See `Records.runs`."""
+    if wanted.ids is not None:
+        return _runs_of(connection, scope_name, wanted.ids)
+    check_limit(wanted.limit)
+    scope, status = find_scope(connection, scope_name), wanted.status
+    # What is not learned has an index of its own, in which the order of saving is that of the numbers.
+    order = ("number",) if status not in (None, "learned") else ("kept_at", "number")
+    where = _paged(connection, scope, wanted, table="trajectories", order=order, kind="run")
+    _add_tags(where, "number", RUN, tags_wanted(wanted))
+    if wanted.before is not None:
+        where.add("kept_at < ?", microseconds(wanted.before))
+    if wanted.outcome is not None:
+        where.add(f"coalesce({_OUTCOME}, 'unknown') = ?", wanted.outcome)
     if status is not None:
-        where.add("pending = ?", status != "learned")
+        where.add("pending = 0" if status == "learned" else "pending = 1")
     if status in ("pending", "unfinished", "failed"):
         among = "IN" if status == "unfinished" else "NOT IN"
         where.add(f"number {among} (SELECT record FROM tags WHERE kind = ? AND tag = ?)", RUN, UNFINISHED_TAG)
     if status in ("pending", "failed"):
         where.add(f"({FAILED}) = ?", status == "failed")
-    sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
+    sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {where}{_in_order(wanted, order)}"
     rows = connection.execute(sql, where.values)
     kept = ((standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows)
-    found = asked.first(kept, lambda row: run_texts(row[1]))
-    return [_run(connection, asked.scope, run, *standing) for standing, run in found]
+    found = first_fitting(wanted, kept, lambda row: run_texts(row[1]))
+    return [_run(connection, scope_name, run, *standing) for standing, run in found]
+
+
+def _runs_of(connection: sqlite3.Connection, scope: str, ids: Iterable[str]) -> list[Run]:
+    sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {OF_SCOPE} AND id {AMONG_IDS}"
+    rows = connection.execute(sql, (scope, among_ids(map(encodable, ids)))).fetchall()
+    return [_run(connection, scope, loaded(Trajectory, checked(blob)), *standing) for *standing, blob in rows]
 
 
 _OUTCOME = (
     "(SELECT a.outcome FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.scope = t.scope"
     " AND a.trajectory = t.id ORDER BY e.created_at DESC, e.number DESC LIMIT 1)"
 )
-
-
-def run(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Run:
-    """One kept run, as it is listed. Raises NotFound."""
-    kept = trajectory(connection, scope_name, id)
-    scope = find_scope(connection, scope_name)
-    sql = f"SELECT {_STANDING} FROM trajectories t WHERE scope = ? AND id = ?"
-    return _run(connection, scope_name, kept, *connection.execute(sql, (scope.number, kept.id)).fetchone())
 
 
 _STANDING = f"pending, {FAILED}, tries, error"
@@ -204,60 +204,58 @@ _STANDING = f"pending, {FAILED}, tries, error"
 def _run(
     connection: sqlite3.Connection, scope: str, run: Trajectory, waits: int, failed: int, tries: int, error: str | None
 ) -> Run:
-    holder = holding(connection, scope, [run.id])
-    return run_of(run, holder, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
+    held = experiences(connection, scope, "run", [run.id])
+    return run_of(run, held[-1] if held else None, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
 
 
-def recalls(
-    connection: sqlite3.Connection, asked: Asked, /, *, lesson: str | None, settled: bool | None
-) -> list[Recall]:
-    """See `Store.list_recalls`."""
-    scope = find_scope(connection, asked.scope)
-    where = _paged(connection, scope, asked, table="recalls", column="created_at", kind="recall")
-    _add_tags(where, "number", RECALL, asked.tags)
-    if lesson is not None:
-        where.add(
-            "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)", scope.number, encodable(lesson)
-        )
-    entry = "NULL"
-    if settled is not None:
-        entry = (
-            f"(SELECT {stored('j.entry')} FROM settlements s JOIN journal j ON j.number = s.entry"
-            " WHERE s.scope = r.scope AND s.recall = r.id)"
-        )
-    sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
-    rows = connection.execute(sql, where.values)
-    found = (blob for blob, told in rows if settled is None or says_outcome(told) == settled)
-    return asked.first((loaded(Recall, checked(blob)) for blob in found), recall_texts)
+def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilter, /) -> list[SavedRecall]:
+    """See `Records.recalls`."""
+    if wanted.ids is not None:
+        entry = _SETTLED_BY if wanted.settlements else "NULL"
+        sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {OF_SCOPE} AND id {AMONG_IDS}"
+        values = scope_name, among_ids(map(encodable, wanted.ids))
+        return [saved_recall(*row) for row in connection.execute(sql, values)]
+    check_limit(wanted.limit)
+    scope, order = find_scope(connection, scope_name), ("created_at", "number")
+    where = _paged(connection, scope, wanted, table="recalls", order=order, kind="recall")
+    _add_tags(where, "number", RECALL, tags_wanted(wanted))
+    if wanted.before is not None:
+        where.add("created_at < ?", microseconds(wanted.before))
+    if wanted.lesson is not None:
+        shown = "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)"
+        where.add(shown, scope.number, encodable(wanted.lesson))
+    entry = _SETTLED_BY if wanted.settlements or wanted.settled is not None else "NULL"
+    sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {where}{_in_order(wanted, order)}"
+    return saved_recalls(wanted, connection.execute(sql, where.values))
 
 
-def pending(
-    connection: sqlite3.Connection, scope_name: str, limit: int | None, after: str | None, /
-) -> list[Trajectory]:
-    """Trajectories that wait, oldest first; at most `limit`. Raises NotFound."""
-    scope, last = find_scope(connection, scope_name), 0
-    if after is not None:
-        sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
-        (last,) = _known(connection, sql, scope, after, kind="run")
-    rows = connection.execute(
-        f"SELECT {stored('record')} FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3"
-        " ORDER BY number LIMIT ?4",
-        (scope.number, UNFINISHED_TAG, last, -1 if limit is None else limit),
-    )
-    return [loaded(Trajectory, checked(blob)) for (blob,) in rows]
+_SETTLED_BY: Final = (
+    f"(SELECT {stored('j.entry')} FROM settlements s JOIN journal j ON j.number = s.entry"
+    " WHERE s.scope = r.scope AND s.recall = r.id)"
+)
 
 
 def _paged(
-    connection: sqlite3.Connection, scope: ScopeRow, asked: Asked, *, table: str, column: str, kind: str
+    connection: sqlite3.Connection,
+    scope: ScopeRow,
+    wanted: RunFilter | RecallFilter,
+    *,
+    table: str,
+    order: Sequence[str],
+    kind: str,
 ) -> Where:
     where = Where()
     where.add("scope = ?", scope.number)
-    if asked.before is not None:
-        where.add(f"{column} < ?", microseconds(asked.before))
-    if asked.after is not None:
-        last = f"SELECT {column}, number FROM {table} WHERE scope = ? AND id = ?"
-        where.add(f"({column}, number) < (?, ?)", *_known(connection, last, scope, asked.after, kind=kind))
+    if wanted.after is not None:
+        columns, places = ", ".join(order), ", ".join("?" * len(order))
+        last = f"SELECT {columns} FROM {table} WHERE scope = ? AND id = ?"
+        row = _known(connection, last, scope, wanted.after, kind=kind)
+        where.add(f"({columns}) {'>' if wanted.oldest_first else '<'} ({places})", *row)
     return where
+
+
+def _in_order(wanted: RunFilter | RecallFilter, order: Sequence[str]) -> str:
+    return " ORDER BY " + ", ".join(f"{column}{'' if wanted.oldest_first else ' DESC'}" for column in order)
 
 
 def _add_tags(where: Where, column: str, kind: int, tags: Iterable[bytes]) -> None:

@@ -33,12 +33,19 @@ class Slot:
     """Nothing but `lacking` that the journal wrote up to this entry lacks a vector; -1 where that is not known."""
     lacking: Sequence[int] = ()
     """Keys that did lack one then."""
+    of_lessons: bool = False
+    """Whether `checked` and `lacking` speak of lessons, and not of tasks."""
     bytes: int = 0
     """Of the matrix, when it was last looked at."""
 
     def start_afresh(self) -> None:
         """Forget everything: the space is empty, or its past has changed."""
         self.matrix, self.epoch, self.checked, self.lacking = Matrix(1), -1, -1, ()
+
+    def look_for(self, *, lessons: bool) -> None:
+        """Forget what is known to lack a vector where it is of the other kind."""
+        if self.of_lessons != lessons:
+            self.of_lessons, self.checked, self.lacking = lessons, -1, ()
 
 
 class Matrices:

@@ -179,16 +179,17 @@ def _experiences(
     }
 
 
-def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writer: str, /) -> Forgotten:
+def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writer: str, /) -> list[JournalEntry]:
     """Erase old runs and recalls, but for the evidence."""
     scope, end = find_scope(connection, name), microseconds(before)
     old = "DELETE FROM trajectories WHERE scope = ? AND kept_at < ?"
     runs = connection.execute(old, (scope.number, end)).rowcount
     told = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
-    if told.runs or told.recalls:
-        _append(connection, name, writer, told)
-        _leave_bytes(connection)
-    return told
+    if not (told.runs or told.recalls):
+        return []
+    entry = _append(connection, name, writer, told)
+    _leave_bytes(connection)
+    return [entry]
 
 
 def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -> int:

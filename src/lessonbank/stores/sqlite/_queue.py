@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Collection
 from typing import Final
 
-from lessonbank.contracts.records import Claim, Queue, Trajectory
+from lessonbank.contracts.records import Claim, QueueStatus, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
@@ -37,7 +37,7 @@ def claim(
     exclusive: bool,
     anyway: bool,
 ) -> list[Claim]:
-    """See `Store.claim`."""
+    """See `Queue.claim`."""
     at = microseconds(now())
     ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else " AND t.due <= ?3 ORDER BY t.due, t.number"
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
@@ -54,7 +54,7 @@ def claim(
 def extend(
     connection: sqlite3.Connection, scope: str, ids: Collection[str], /, *, worker: str, seconds: float
 ) -> set[str]:
-    """See `Store.extend`."""
+    """See `Queue.extend`."""
     rows = connection.execute(
         f"UPDATE trajectories SET due = ? WHERE scope = ? AND id {AMONG_IDS} AND worker = ? AND pending = 1"
         " RETURNING id",
@@ -72,7 +72,7 @@ def extend(
 def release(
     connection: sqlite3.Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
 ) -> bool:
-    """See `Store.release`."""
+    """See `Queue.release`."""
     due = None if wait is None else later(microseconds(now()), wait)
     why = error or "" if wait is None else error
     number, which = find_scope(connection, scope).number, encodable(id)
@@ -90,15 +90,15 @@ def release(
     return done.rowcount == 1
 
 
-def queue(connection: sqlite3.Connection, scope: str | None, /) -> Queue:
-    """See `Store.queue`."""
+def queue(connection: sqlite3.Connection, scope: str | None, /) -> QueueStatus:
+    """See `Queue.queue`."""
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
     every, claimed, failed, oldest = connection.execute(
         f"SELECT count(*), total({_HELD}), total({FAILED}), min(CASE WHEN {FAILED} THEN NULL ELSE t.kept_at END)"
         f" FROM trajectories t WHERE {UNSETTLED}{one}",
         (scope, UNFINISHED_TAG, microseconds(now())),
     ).fetchone()
-    return Queue(
+    return QueueStatus(
         waiting=every - int(claimed) - int(failed),
         claimed=int(claimed),
         failed=int(failed),

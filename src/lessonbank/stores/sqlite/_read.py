@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from lessonbank._base.iterate import batches
-from lessonbank.contracts.records import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
-from lessonbank.errors import NotFound, StoreDamaged
+from lessonbank.contracts.ports import ExperienceKey
+from lessonbank.contracts.records import Counts, Experience, JournalEntry
+from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, loaded, moment
+from lessonbank.stores._records import encodable, moment
 from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
@@ -26,11 +26,6 @@ SCAN: Final = (
     f"SELECT {stored('e.record')}, {stored('j.entry')} FROM (SELECT number FROM experiences WHERE scope ="
     " (SELECT number FROM scopes WHERE name = ?) ORDER BY created_at, number LIMIT -1) o"
     " CROSS JOIN experiences e ON e.number = o.number LEFT JOIN journal j ON j.number = e.entry"
-)
-RECEIPTS: Final = (
-    f"SELECT {stored('r.record')} FROM recalls r WHERE r.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    " AND (?2 IS NULL OR ?2 = EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id))"
-    " ORDER BY r.created_at, r.number"
 )
 FAILED: Final = "t.due IS NULL AND t.error IS NOT NULL"
 """Which of the runs that nothing was learned from are given up."""
@@ -47,91 +42,29 @@ JOURNAL: Final = (
 )
 
 
-def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> set[str]:
-    """Those of the ids that an experience has settled."""
+_EXPERIENCES: Final[Mapping[ExperienceKey, str]] = {
+    "id": f"SELECT number FROM experiences WHERE {OF_SCOPE} AND id {AMONG_IDS}",
+    "lesson": f"SELECT experience FROM lessons WHERE {OF_SCOPE} AND id {AMONG_IDS}",
+    "run": f"SELECT experience FROM attempts WHERE {OF_SCOPE} AND trajectory {AMONG_IDS}",
+    "wording": (
+        f"SELECT experience FROM lessons INDEXED BY lessons_by_wording WHERE {OF_SCOPE} AND wording {AMONG_IDS}"
+    ),
+    "repeats": (
+        f"SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience WHERE e.{OF_SCOPE}"
+        f" AND r.lesson {AMONG_IDS}"
+    ),
+}
+
+
+def experiences(
+    connection: sqlite3.Connection, scope_name: str, by: ExperienceKey, values: Iterable[str], /
+) -> list[Experience]:
+    """See `Records.experiences`."""
     rows = connection.execute(
-        f"SELECT DISTINCT trajectory FROM attempts WHERE {OF_SCOPE} AND waiting = 0 AND trajectory {AMONG_IDS}",
-        (scope_name, among_ids(map(encodable, ids))),
-    )
-    settled = {id for (id,) in rows}
-    return {id for id in ids if encodable(id) in settled}
-
-
-def holding(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> Experience | None:
-    """The newest experience that one of the runs belongs to."""
-    row = connection.execute(
-        f"SELECT e.number FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.{OF_SCOPE}"
-        f" AND a.trajectory {AMONG_IDS} ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
-        (scope_name, among_ids(map(encodable, ids))),
-    ).fetchone()
-    return experience_at(connection, row[0]) if row else None
-
-
-def trajectory(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Trajectory:
-    """One kept run. Raises NotFound."""
-    sql = f"SELECT {stored('record')} FROM trajectories WHERE {OF_SCOPE} AND id = ?"
-    return loaded(Trajectory, checked(_found(connection, sql, scope_name, id, "trajectory")))
-
-
-def experience(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Experience:
-    """One experience. Raises NotFound."""
-    sql = f"SELECT number FROM experiences WHERE {OF_SCOPE} AND id = ?"
-    return experience_at(connection, _found(connection, sql, scope_name, id, "experience"))
-
-
-def owner(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) -> Experience:
-    """The experience of a lesson. Raises NotFound."""
-    sql = f"SELECT experience FROM lessons WHERE {OF_SCOPE} AND id = ?"
-    return experience_at(connection, _found(connection, sql, scope_name, lesson_id, "lesson"))
-
-
-def owners(connection: sqlite3.Connection, scope_name: str, lesson_ids: Collection[str], /) -> list[Experience]:
-    """The experiences of lessons, oldest first."""
-    rows = connection.execute(
-        f"SELECT DISTINCT experience FROM lessons WHERE {OF_SCOPE} AND id {AMONG_IDS} ORDER BY experience",
-        (scope_name, among_ids(map(encodable, lesson_ids))),
+        f"SELECT number FROM experiences WHERE number IN ({_EXPERIENCES[by]}) ORDER BY created_at, number",
+        (scope_name, among_ids(map(encodable, values))),
     ).fetchall()
     return [experience_at(connection, number) for (number,) in rows]
-
-
-def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection[str], /) -> list[Experience]:
-    """The experiences with a lesson of one of these wordings, oldest first."""
-    rows = connection.execute(
-        "SELECT DISTINCT experience FROM lessons INDEXED BY lessons_by_wording"
-        f" WHERE {OF_SCOPE} AND wording {AMONG_IDS} ORDER BY experience",
-        (scope_name, among_ids(wordings)),
-    ).fetchall()
-    return [experience_at(connection, number) for (number,) in rows]
-
-
-def repeating(connection: sqlite3.Connection, scope_name: str, lesson_ids: Sequence[str], /) -> list[Experience]:
-    """The experiences that taught one of these lessons again, oldest first."""
-    found = set[int]()
-    sql = (
-        "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
-        f" WHERE e.{OF_SCOPE} AND r.lesson {AMONG_IDS}"
-    )
-    for some in batches(lesson_ids):
-        values = scope_name, among_ids(map(encodable, some))
-        found.update(number for (number,) in connection.execute(sql, values))
-    return [experience_at(connection, number) for number in sorted(found)]
-
-
-def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
-    """A receipt. Raises NotFound."""
-    sql = f"SELECT {stored('record')} FROM recalls WHERE {OF_SCOPE} AND id = ?"
-    return loaded(Recall, checked(_found(connection, sql, scope_name, id, "recall")))
-
-
-def settlement(connection: sqlite3.Connection, scope_name: str, recall_id: str, /) -> Settlement | None:
-    """The latest settlement of a recall."""
-    row = connection.execute(
-        f"SELECT {stored('j.entry')} FROM settlements s JOIN journal j ON j.number = s.entry"
-        f" WHERE s.{OF_SCOPE} AND s.recall = ?",
-        (scope_name, encodable(recall_id)),
-    ).fetchone()
-    held = entry_of(checked(row[0])) if row else None
-    return held.settlement if isinstance(held, Settle) else None
 
 
 def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
@@ -167,6 +100,26 @@ def scopes(connection: sqlite3.Connection, /) -> list[str]:
     return sorted(name for (name,) in connection.execute("SELECT name FROM scopes"))
 
 
+def count(connection: sqlite3.Connection, scope_name: str | None, /) -> dict[str, Counts]:
+    """See `Records.count`."""
+    if scope_name is not None:
+        return {scope_name: counts(connection, scope_name)}
+    rows = connection.execute(_COUNT_ALL, (None, UNFINISHED_TAG)).fetchall()
+    return {name: Counts(**dict(zip(Counts.model_fields, found, strict=True))) for name, *found in sorted(rows)}
+
+
+_COUNT_ALL: Final = (
+    "SELECT s.name, s.documents, coalesce(l.every, 0), coalesce(l.retired, 0), coalesce(l.quarantined, 0),"
+    " coalesce(t.every, 0), coalesce(t.pending, 0), coalesce(r.every, 0), coalesce(d.every, 0), s.sequence"
+    " FROM scopes s LEFT JOIN (SELECT scope, count(*) AS every, total(state = 'retired') AS retired,"
+    "  total(state = 'quarantined') AS quarantined FROM lessons GROUP BY scope) l ON l.scope = s.number"
+    f" LEFT JOIN (SELECT scope, count(*) AS every, total({PENDING}) AS pending FROM trajectories t GROUP BY scope) t"
+    "  ON t.scope = s.number"
+    " LEFT JOIN (SELECT scope, count(*) AS every FROM recalls GROUP BY scope) r ON r.scope = s.number"
+    " LEFT JOIN (SELECT scope, count(*) AS every FROM settlements GROUP BY scope) d ON d.scope = s.number"
+)
+
+
 def setting(connection: sqlite3.Connection, key: str, /) -> str | None:
     """A choice kept with the file. Raises StoreDamaged."""
     row = connection.execute("SELECT value, sum FROM settings WHERE key = ?", (key,)).fetchone()
@@ -175,8 +128,11 @@ def setting(connection: sqlite3.Connection, key: str, /) -> str | None:
     return row[0] if row else None
 
 
-def settings(connection: sqlite3.Connection, prefix: str, /) -> dict[str, str]:
-    """The choices whose name begins with `prefix`."""
+def settings(connection: sqlite3.Connection, prefix: str, exact: bool, /) -> dict[str, str]:
+    """The choices whose name begins with `prefix`; or the one with just this name, which is checked."""
+    if exact:
+        value = setting(connection, prefix)
+        return {} if value is None else {prefix: value}
     where = "substr(key, 1, length(?)) = ?"
     return dict(connection.execute(f"SELECT key, value FROM settings WHERE {where} ORDER BY key", (prefix, prefix)))
 
@@ -188,10 +144,3 @@ def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] 
     if not may_name(text, naming):
         return None
     return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
-
-
-def _found(connection: sqlite3.Connection, sql: str, scope_name: str, id: str, kind: str) -> Any:
-    row = connection.execute(sql, (scope_name, encodable(id))).fetchone()
-    if row is None:
-        raise NotFound(f"no {kind} {id!r} in this scope")
-    return row[0]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from lessonbank.contracts.ports import Nearest
 from lessonbank.contracts.records import Experience, Match
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._matrix import Matrix, MatrixSnapshot, ranked
@@ -44,16 +45,17 @@ _LOADING_CACHE: Final = 128
 
 def nearest(
     connection: sqlite3.Connection,
-    /,
     matrices: Matrices,
     query: Vectors,
+    /,
     *,
     scope: str,
     space: str,
     limit: int,
     exclude: Collection[str],
-) -> list[Match]:
-    """The closest active rows by cosine; `query` is a unit row. With a limit of 0 no matrix is loaded.
+    lessons: bool,
+) -> Nearest:
+    """See `Index.nearest`; `query` is a unit row. With a limit of 0 no matrix is loaded.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
@@ -62,12 +64,15 @@ def nearest(
         there = find_space(connection, find_scope(connection, scope), space)
         if there is not None:
             check_dimensions(query, space=space, dimensions=there.dimensions)
-        return []
+        return Nearest()
     with matrices.slot(scope, space) as slot:
         here, there = _brought_up(connection, slot, scope, space)
         snapshot = _snapshot(slot, query, there, space)
-    left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
-    return _matches(connection, here, snapshot, query, limit=limit, exclude=left_out.values()) if snapshot else []
+        is_complete = not _missing(connection, slot, here, there, limit=1, lessons=lessons)
+    if snapshot is None:
+        return Nearest([], is_complete)
+    left_out = numbers_of(connection, here, map(encodable, exclude)).values() if exclude else ()
+    return Nearest(_matches(connection, here, snapshot, query, limit=limit, exclude=left_out), is_complete)
 
 
 def unindexed(
@@ -78,30 +83,6 @@ def unindexed(
         here, there = _brought_up(connection, slot, scope, space)
         missing = _missing(connection, slot, here, there, limit=limit, lessons=lessons)
     return list(_named(connection, missing))
-
-
-def nearest_unless_missing(
-    connection: sqlite3.Connection,
-    /,
-    matrices: Matrices,
-    query: Vectors,
-    *,
-    scope: str,
-    space: str,
-    limit: int,
-    lessons: bool,
-) -> list[Match] | None:
-    """What `nearest` finds; `None` where something has no vector yet, so that there is something to be done first.
-
-    Raises:
-        SpaceMismatch: the query has another dimension than the space.
-    """
-    with matrices.slot(scope, space) as slot:
-        here, there = _brought_up(connection, slot, scope, space)
-        if _missing(connection, slot, here, there, limit=1, lessons=lessons):
-            return None
-        snapshot = _snapshot(slot, query, there, space)
-    return _matches(connection, here, snapshot, query, limit=limit) if snapshot else []
 
 
 def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: str) -> tuple[ScopeRow, SpaceRow | None]:
@@ -129,7 +110,7 @@ def _matches(
     query: Vectors,
     *,
     limit: int,
-    exclude: Collection[int] = (),
+    exclude: Collection[int],
 ) -> list[Match]:
     found = snapshot.nearest(query, limit=limit, exclude=exclude)
     best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
@@ -141,6 +122,7 @@ def _missing(
     connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow | None, *, limit: int, lessons: bool
 ) -> list[int]:
     """Keys without a row in the slot, which is up to date."""
+    slot.look_for(lessons=lessons)
     if slot.checked == scope.sequence and not slot.lacking:
         return []
     numbers = None

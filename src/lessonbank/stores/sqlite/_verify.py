@@ -10,10 +10,11 @@ from itertools import chain, groupby
 from typing import Any, Final
 
 from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import readable_entry
-from lessonbank.stores._listing import attempts_of, listed, tags_of
+from lessonbank.stores._listing import listed, tags_of
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._texts import checked
 from lessonbank.stores._vectors import keys_from_blob

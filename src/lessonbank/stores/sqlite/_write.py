@@ -128,7 +128,7 @@ def keep(
     wait: float = IN_HAND,
     together: bool = True,
 ) -> list[str]:
-    """Insert trajectories by id; the ids that were new. `together`: see `Store.keep`."""
+    """Insert trajectories by id; the ids that were new. `together`: see `Records.save_runs`."""
     scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
     at, new = microseconds(now()), list[str]()
     leader = held[0][0].id if together and len(held) > 1 else None
@@ -170,7 +170,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     """Make the changes, place the vectors, settle the recall, write the journal.
 
     Raises:
-        NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
+        NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
     scope = make_scope(connection, batch.scope)
     changes = batch.changes
@@ -194,17 +194,15 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
     return journal(connection, scope, batch, touched=touched, grown=grown)
 
 
-def index(connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, /) -> None:
-    """Set vectors of existing experiences or lessons."""
-    if vectors:
-        place(connection, find_scope(connection, scope_name), vectors, space_name, numbers={})
-
-
-def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str, /) -> None:
-    """Forget the vectors of a space, and how many numbers they had."""
-    space = find_space(connection, find_scope(connection, scope_name), space_name)
-    if space is not None:
+def index(
+    connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, replace: bool, /
+) -> None:
+    """Set vectors of existing experiences or lessons; `replace`: in place of all that the space held."""
+    scope = find_scope(connection, scope_name)
+    if replace and (space := find_space(connection, scope, space_name)) is not None:
         drop(connection, space.number)
+    if vectors:
+        place(connection, scope, vectors, space_name, numbers={})
 
 
 def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Collection, Sequence
 
+from lessonbank.contracts.ports import ExperienceKey, RecallFilter, RunFilter, SavedRecall
+from lessonbank.contracts.records import Experience, Run
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import NotFound
 
@@ -11,24 +13,22 @@ from . import SqliteStore
 
 
 class SwitchedOffStore(SqliteStore):
-    """Holds nothing. See `Store` for what its calls promise."""
+    """Holds nothing. Whoever names one record is told why it is not there."""
 
-    async def get(self, id: str, /, *, scope: str) -> NoReturn:
-        """Raise NotFound."""
-        raise NotFound(OFF)
+    async def experiences(self, by: ExperienceKey, values: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """None. Raises NotFound (one id)."""
+        if by in ("id", "lesson") and len(values) == 1:
+            raise NotFound(OFF)
+        return ()
 
-    async def owner(self, lesson_id: str, /, *, scope: str) -> NoReturn:
-        """Raise NotFound."""
-        raise NotFound(OFF)
+    async def runs(self, wanted: RunFilter, /, *, scope: str) -> Sequence[Run]:
+        """None. Raises NotFound (ids)."""
+        if wanted.ids:
+            raise NotFound(OFF)
+        return ()
 
-    async def trajectory(self, id: str, /, *, scope: str) -> NoReturn:
-        """Raise NotFound."""
-        raise NotFound(OFF)
-
-    async def recall(self, id: str, /, *, scope: str) -> NoReturn:
-        """Raise NotFound."""
-        raise NotFound(OFF)
-
-    async def get_run(self, id: str, /, *, scope: str) -> NoReturn:
-        """Raise NotFound."""
-        raise NotFound(OFF)
+    async def recalls(self, wanted: RecallFilter, /, *, scope: str) -> Sequence[SavedRecall]:
+        """None. Raises NotFound (ids)."""
+        if wanted.ids and not wanted.settlements:
+            raise NotFound(OFF)
+        return ()

@@ -1,0 +1,196 @@
+"""What several rooms ask of a store, in terms of its ports: no store writes these plain functions itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from datetime import datetime
+from typing import Final, TypeVar, cast
+
+from lessonbank._base.surrogates import encodable
+from lessonbank.errors import NotFound, NotSupported
+
+from .ports import Care, Index, Queue, RecallFilter, Records, RunFilter
+from .records import (
+    Counts,
+    Erasure,
+    Experience,
+    Forgotten,
+    JournalEntry,
+    Recall,
+    Run,
+    Settlement,
+    Trajectory,
+)
+from .records.attempts import attempts_of
+
+T = TypeVar("T")
+
+_PAGE: Final = 200
+"""Records that are read at a time where all are wanted."""
+
+
+def queue_of(store: Records, /) -> Queue:
+    """The queue of a store.
+
+    Raises:
+        NotSupported: the store has none, so that no run of it waits for a worker.
+    """
+    return cast("Queue", _with(store, Queue, "has no queue for runs: learn from each run in the call that brings it"))
+
+
+def care_of(store: Records, /) -> Care:
+    """What the owner of a store can do with it.
+
+    Raises:
+        NotSupported: the store cannot be imported to, checked, rebuilt or copied.
+    """
+    return cast("Care", _with(store, Care, "has no import, verify, rebuild or backup: use the tools of its database"))
+
+
+def _with(store: object, port: type, what: str) -> object:
+    if any(not hasattr(store, name) for name in calls_of(port)):
+        raise NotSupported(f"the store {type(store).__name__!r} {what}")
+    return store
+
+
+def calls_of(port: type, /) -> list[str]:
+    """The names of what a port declares itself."""
+    return [name for name in vars(port) if not name.startswith("_")]
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+async def get_run(store: Records, id: str, /, *, scope: str) -> Run:
+    """One saved run, with its verdict and status. Raises NotFound."""
+    return _the_one(await store.runs(RunFilter(ids=(id,)), scope=scope), "run", id)
+
+
+async def get_trajectory(store: Records, id: str, /, *, scope: str) -> Trajectory:
+    """One saved run as it was handed in. Raises NotFound."""
+    return (await get_run(store, id, scope=scope)).trajectory
+
+
+async def pending_runs(
+    store: Records, /, *, scope: str, limit: int | None = None, after: str | None = None
+) -> Sequence[Trajectory]:
+    """Saved runs that still wait for a verdict or for extraction, oldest first; all of them without a `limit`.
+
+    A run whose metadata say `"unfinished": true` is not among them, nor one that workers gave up. `after` is the id of
+    the last one of the page before. Raises NotFound (`after`).
+    """
+    found, left = list[Trajectory](), limit
+    while left is None or left > 0:
+        size = _PAGE if left is None else min(left, _PAGE)
+        wanted = RunFilter(status="pending", oldest_first=True, limit=size, after=after)
+        page = await store.runs(wanted, scope=scope)
+        found += [run.trajectory for run in page]
+        if len(page) < size:
+            break
+        after, left = page[-1].trajectory.id, None if left is None else left - size
+    return found
+
+
+async def settled_runs(store: Records, ids: Collection[str], /, *, scope: str) -> Collection[str]:
+    """Those of the runs that belong to an experience already and are not pending."""
+    return settled_in(await store.experiences("run", ids, scope=scope), ids) if ids else ()
+
+
+def settled_in(experiences: Sequence[Experience], ids: Collection[str], /) -> set[str]:
+    """Those of the runs that one of these experiences settles: it holds an attempt at them that does not wait."""
+    settled = {id for one in experiences for id, waits, _ in attempts_of(one) if not waits}
+    return {id for id in ids if encodable(id) in settled}
+
+
+# --- experiences -----------------------------------------------------------------------------------------------------
+
+
+async def get_experience(store: Records, id: str, /, *, scope: str) -> Experience:
+    """One experience, its lessons (retired ones included) in order. Raises NotFound."""
+    return _the_one(await store.experiences("id", (id,), scope=scope), "experience", id)
+
+
+async def experience_of_lesson(store: Records, lesson_id: str, /, *, scope: str) -> Experience:
+    """The experience that a lesson belongs to. Raises NotFound."""
+    return _the_one(await store.experiences("lesson", (lesson_id,), scope=scope), "lesson", lesson_id)
+
+
+async def experience_of_runs(store: Records, ids: Collection[str], /, *, scope: str) -> Experience | None:
+    """The newest experience that one of the runs belongs to."""
+    found = await store.experiences("run", ids, scope=scope)
+    return found[-1] if found else None
+
+
+# --- recalls ---------------------------------------------------------------------------------------------------------
+
+
+async def get_recall(store: Records, id: str, /, *, scope: str) -> Recall:
+    """A saved recall, without its lessons. Raises NotFound."""
+    found = await store.recalls(RecallFilter(ids=(id,)), scope=scope)
+    return _the_one(found, "recall", id).recall
+
+
+async def list_recalls(store: Records, wanted: RecallFilter, /, *, scope: str) -> list[Recall]:
+    """Saved recalls, as `Records.recalls` lists them, without what settled them. Raises UsageError, NotFound."""
+    return [one.recall for one in await store.recalls(wanted, scope=scope)]
+
+
+async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall]:
+    """Every saved recall of the scope, without lessons, oldest first.
+
+    It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may end it early.
+    """
+    after = None
+    while page := await list_recalls(store, RecallFilter(oldest_first=True, limit=_PAGE, after=after), scope=scope):
+        for recall in page:
+            yield recall
+        if len(page) < _PAGE:
+            return
+        after = page[-1].id
+
+
+async def settlement_of(store: Records, recall_id: str, /, *, scope: str) -> Settlement | None:
+    """The latest settlement of a recall."""
+    found = await store.recalls(RecallFilter(ids=(recall_id,), settlements=True), scope=scope)
+    return found[0].settlement if found else None
+
+
+# --- the bank --------------------------------------------------------------------------------------------------------
+
+
+async def count_records(store: Records, /, *, scope: str) -> Counts:
+    """How much the scope holds."""
+    return (await store.count(scope=scope))[scope]
+
+
+async def list_scopes(store: Records, /) -> Sequence[str]:
+    """Every scope that holds anything, sorted. For the owner of the store, never for an agent."""
+    return list(await store.count())
+
+
+async def get_setting(store: Records, key: str, /) -> str | None:
+    """A choice kept with the bank, such as its embedder."""
+    return (await store.settings(key, exact=True)).get(key)
+
+
+async def purge_one(store: Records, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
+    """Erase one lesson, trajectory or recall, or the whole scope (`id` is ignored); see `Records.purge`."""
+    return (await store.purge([(what, id)], scope=scope, writer=writer, reason=reason))[0]
+
+
+async def forget(store: Records, /, *, scope: str, before: datetime, writer: str) -> Forgotten:
+    """Erase what is older than a moment; how much that was. See `Records.purge`."""
+    told = await store.purge(before, scope=scope, writer=writer, reason="")
+    entry = told[0].entry if told else None
+    return entry if isinstance(entry, Forgotten) else Forgotten(before=before)
+
+
+async def drop_index(store: Index, /, *, scope: str, space: str) -> None:
+    """Forget every vector of a space in this scope."""
+    await store.index({}, scope=scope, space=space, replace=True)
+
+
+def _the_one(found: Sequence[T], kind: str, id: str) -> T:
+    if not found:
+        raise NotFound(f"no {kind} {id!r} in this scope")
+    return found[0]
