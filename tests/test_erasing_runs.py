@@ -10,8 +10,10 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Step, Trajectory
+from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Experience, LessonState, Run, TrustState
 from lessonbank.contracts.records.settings import CONTESTS
+from lessonbank.contracts.store_calls import every_recall
 from lessonbank.errors import Conflict, ModelError
 from lessonbank.learning.consolidation.succession import as_new
 from lessonbank.testing import ScriptedModel
@@ -60,8 +62,8 @@ async def told(bank: lessonbank.AsyncReasoningBank) -> str:
     kept = [
         *await collected(store.scan(scope=SCOPE)),
         *await collected(store.journal(scope=SCOPE)),
-        *await collected(store.receipts(scope=SCOPE)),
-        *await store.list_runs(scope=SCOPE, limit=1000),
+        *await collected(every_recall(store, scope=SCOPE)),
+        *await store.runs(RunFilter(limit=1000), scope=SCOPE),
     ]
     return "\n".join([*(one.model_dump_json() for one in kept), json.dumps(dict(await store.settings("")))])
 
@@ -334,7 +336,7 @@ async def test_no_model_is_asked_for_a_preview() -> None:
 
 async def test_after_a_purge_of_everything_no_setting_names_the_scope() -> None:
     async with await connected() as bank:
-        await bank.store.set_setting(CONTESTS.of(SCOPE), "{}")  # as banks of before have it
+        await bank.store.put_setting(CONTESTS.of(SCOPE), "{}")  # as banks of before have it
         assert [key for key in await bank.store.settings("") if SCOPE in key]
         await bank.admin.purge(all=True, by="Ana", reason="asked to")
         assert [key for key in await bank.store.settings("") if SCOPE in key] == []

@@ -12,6 +12,7 @@ import lessonbank
 from lessonbank import Evidence, Experience, Learning, Recall, Retrieval, Step, Trajectory
 from lessonbank.contracts.records import Add, Against, Lesson, Retire
 from lessonbank.contracts.records.settings import CONTESTS
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
@@ -158,18 +159,18 @@ async def test_a_bank_in_which_lessons_were_drawn_against_each_other_opens_with_
     path = tmp_path / "bank.db"
     async with await lessonbank.connect_async(path, scope="t", embedder="lexical") as bank:
         await bank.store.apply([*(Add(experience=one) for one in told), retired], scope="t", writer="ledger")
-        await bank.store.set_setting(CONTESTS.of("t"), hint)
+        await bank.store.put_setting(CONTESTS.of("t"), hint)
     async with await lessonbank.connect_async(
         path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)
     ) as bank:
         held = {lesson.id: lesson for lesson in await bank.lessons.list(retired=True)}
         assert (held["b"].against, held["b"].near, held["c"].retired) == (against, "a", True)
-        assert await bank.store.setting(CONTESTS.of("t")) == hint
+        assert await get_setting(bank.store, CONTESTS.of("t")) == hint
         (last,) = [one.entry for one in await bank.history.list() if isinstance(one.entry, Retire)]
         assert last.successor == "b"
         assert titles(await bank.retrieve(TASK, limit=3)) == {OLD[0], NEW[0]}
         await bank.admin.purge(all=True, by="Ana", reason="asked to")
-        assert await bank.store.setting(CONTESTS.of("t")) is None
+        assert await get_setting(bank.store, CONTESTS.of("t")) is None
 
 
 async def test_a_lesson_that_settles_what_was_open_takes_the_place_at_once_and_can_be_undone() -> None:

@@ -11,6 +11,7 @@ from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Submission, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard.identity import seal, teller_of
 from lessonbank.learning.handed_in import request_of, submission_of, truths_with_submitted, with_submission
@@ -41,10 +42,10 @@ class RunKeeper:
             teller=Submission(identity=self.who, writer=self.writer, seal=proof),
         )
         stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
-        new = await self.store.keep(stamped, scope=self.scope, wait=wait)
+        new = await self.store.save_runs(stamped, scope=self.scope, wait=wait)
         if len(new) == len(ids):
             return []
-        return [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
+        return [await get_trajectory(self.store, id, scope=self.scope) for id in ids if id not in new]
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""
@@ -59,7 +60,7 @@ class RunKeeper:
     ) -> tuple[Verdicts, Recall | None]:
         """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
         recall = next(filter(None, [submission_of(run).recall_id for run in waiting]), None)
-        receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
+        receipt = receipt or (await if_there(get_recall(self.store, recall, scope=self.scope)) if recall else None)
         return truths_with_submitted(truths, waiting, success_at=success_at), receipt
 
     def swapped(self, receipt: Recall | None, runs: Sequence[Trajectory], /) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import OFF
+from lessonbank.contracts.store_calls import count_records, experience_of_runs, forget, settled_runs
 from lessonbank.errors import ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
@@ -258,7 +259,7 @@ class AsyncReasoningBank:
         kept = with_metadata(await self.parts.intake.runs(runs), a_mapping(metadata))
         wait = IN_HAND if self.options.submits_here else 0.0
         waiting = await self._keeper(who).keep(kept, truths, receipt, wait=wait)
-        known = await self.store.learned([run.id for run in waiting], scope=self.scope) if waiting else ()
+        known = await settled_runs(self.store, [run.id for run in waiting], scope=self.scope) if waiting else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
             told = [(run, truths[run.id]) for run in kept if run.id in known]
             await self.learn([run for run, _ in told], recall=receipt, outcome=cast("Any", [one for _, one in told]))
@@ -299,7 +300,7 @@ class AsyncReasoningBank:
         run = await run_from(source, task=task)
         told = {"unfinished": True, "recall_id": receipt.id if receipt else None}
         kept = [one.model_copy(update=told) for one in with_metadata(await self.parts.intake.runs([run]), metadata)]
-        await self.store.keep(kept, scope=self.scope)
+        await self.store.save_runs(kept, scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -551,8 +552,8 @@ class AsyncReasoningBank:
         costs = list[Usage]()
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            earlier = await self.store.holding(result.ids, scope=self.scope)
-            if earlier and (known := await self.store.learned(result.ids, scope=self.scope)):
+            earlier = await experience_of_runs(self.store, result.ids, scope=self.scope)
+            if earlier and (known := await settled_runs(self.store, result.ids, scope=self.scope)):
                 return result.already_learned(known), None, None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
@@ -609,7 +610,7 @@ class AsyncReasoningBank:
         named = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
         if not self.options.reflect_every or self.parts.reflector is None or named is None:
             return learned
-        if (await self.store.counts(scope=self.scope)).experiences % self.options.reflect_every:
+        if (await count_records(self.store, scope=self.scope)).experiences % self.options.reflect_every:
             return learned
         try:
             told = await self.reflect(topic=named)
@@ -630,7 +631,7 @@ class AsyncReasoningBank:
             if days is not None and self._forgotten.get(self.scope) != (today, days):
                 self._forgotten[self.scope] = today, days
                 before = datetime.now(UTC) - timedelta(days=days)
-                await self.store.forget(scope=self.scope, before=before, writer=self.writer)
+                await forget(self.store, scope=self.scope, before=before, writer=self.writer)
         except LessonbankError as error:
             return (f"old runs were not erased: {quoted(error)}",)
         return notes

@@ -26,6 +26,7 @@ from lessonbank.contracts.records import (
     Replace,
     Run,
 )
+from lessonbank.contracts.store_calls import get_trajectory
 from lessonbank.errors import ExtractionError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical_line, fence, nonce
@@ -98,7 +99,7 @@ def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dic
 async def _run_of(store: Store, experience: Experience) -> Run | None:
     """The last run of an experience whose end is known; `None` where it was erased."""
     ref = next((one for one in reversed(experience.attempts) if one.verdict.outcome != "unknown"), None)
-    run = await if_there(store.trajectory(ref.trajectory_id, scope=experience.scope)) if ref else None
+    run = await if_there(get_trajectory(store, ref.trajectory_id, scope=experience.scope)) if ref else None
     return Run(trajectory=run, verdict=ref.verdict) if run and ref else None
 
 

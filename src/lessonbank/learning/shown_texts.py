@@ -7,8 +7,9 @@ from operator import attrgetter
 from typing import Final
 
 from lessonbank.contracts.lesson_block import codes_in, has_code
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RecallFilter, Store
 from lessonbank.contracts.records import Recall, Trajectory
+from lessonbank.contracts.store_calls import list_recalls
 
 _TEXT: Final = attrgetter("text")
 _LOOKED_UP: Final = 16
@@ -33,7 +34,7 @@ async def receipts_in(store: Store, runs: Sequence[Trajectory], /, *, scope: str
 
 async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
     """The text of the receipt whose lines begin with `code`, if the bank keeps one."""
-    kept = await store.list_recalls(scope=scope, text=code, limit=4)
+    kept = await list_recalls(store, RecallFilter(text=code, limit=4), scope=scope)
     return next((recall.text for recall in kept if has_code(recall.text, code)), "")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
 from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
+from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.guard.trust import evidence, independent
 
 from .ask import asks_model
@@ -58,7 +59,7 @@ class Corroborating:
             return list(known.values())
         known |= {i.id: (i, owner) for i, owner in await same_wording(self.store, new.lessons, scope=new.scope)}
         for id in shown.keys() - known.keys():
-            known[id] = shown[id], await self.store.owner(id, scope=new.scope)
+            known[id] = shown[id], await experience_of_lesson(self.store, id, scope=new.scope)
         return list(known.values())
 
     async def _corroborated(
