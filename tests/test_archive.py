@@ -20,6 +20,7 @@ import pytest
 import lessonbank
 from lessonbank import Experience, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Counts
+from lessonbank.contracts.store_calls import forget
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
@@ -414,5 +415,5 @@ def test_a_bank_that_forgot_its_runs_can_be_carried_over(tmp_path: Path) -> None
 
 async def _forget(path: Path, end: datetime) -> None:
     store = await SqliteStore.open(path)
-    await store.forget(scope="from", before=end, writer="retention")
+    await forget(store, scope="from", before=end, writer="retention")
     await store.close()

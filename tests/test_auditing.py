@@ -23,6 +23,7 @@ from lessonbank.contracts.records import (
     Rollback,
     Verdict,
 )
+from lessonbank.contracts.store_calls import count_records, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import attempt, experience, lesson, trajectory
@@ -98,7 +99,7 @@ async def test_what_is_written_while_one_compares_is_no_difference() -> None:
                 Retire(lesson_ids=(known[0].lessons[0].id,), reason="?"),
                 Replace(experience=known[1].model_copy(update={"metadata": {"x": 1}})),
             ]
-            if not await store.counts(scope=scope) or len([e async for e in store.journal(scope=scope)]) == 3:
+            if not await count_records(store, scope=scope) or len([e async for e in store.journal(scope=scope)]) == 3:
                 await store.apply(changes, scope=scope, writer="another")
             async for record in store.scan(scope=scope):
                 yield record
@@ -149,7 +150,7 @@ async def scribbled(store: SqliteStore, seed: int) -> None:
                 Rejudge(experience_id=where, trajectory_id=which, verdict=Verdict(outcome="failure", reason=str(n)))
             )
         if n % 20 == 19 and lessons:
-            await store.purge("lesson", chance.choice(lessons).id, scope=T, writer="tests", reason="?")
+            await purge_one(store, "lesson", chance.choice(lessons).id, scope=T, writer="tests", reason="?")
         await store.apply([chance.choice(options)], scope=T, writer="tests")
 
 

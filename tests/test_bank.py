@@ -15,6 +15,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Model, Run, Step, Trajectory, Verdict
 from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
 from lessonbank.contracts.ports import Message
+from lessonbank.contracts.store_calls import get_experience, get_recall, settlement_of
 from lessonbank.errors import Conflict, FormatError, ModelError, ModelUnavailable, NotFound, UsageError
 from lessonbank.search import DenseRetriever
 from lessonbank.testing import HashingEmbedder, ScriptedModel
@@ -225,7 +226,7 @@ async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verd
         assert learned.lessons == ()
         assert "kept for another try" in learned.notes[0]
         assert await bank.runs.pending(limit=10_000) == (trajectory,)
-        kept = await bank.store.get(learned.experience.id, scope=bank.scope)  # type: ignore[union-attr]
+        kept = await get_experience(bank.store, learned.experience.id, scope=bank.scope)  # type: ignore[union-attr]
     assert kept.attempts[0].verdict.outcome == "success"
     assert any(
         isinstance(e, ExtractionFailed) and e.error.code in ("extraction_output", "model", "model_timeout")
@@ -280,7 +281,7 @@ async def test_a_source_that_is_no_run_is_refused_in_one_sentence(bank: AsyncRea
 async def test_a_recall_is_settled_by_learning_with_it(bank: AsyncReasoningBank) -> None:
     recall = await bank.retrieve("find the invoice")
     await bank.learn(run(), recall=recall, reward=1.0)
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     assert settlement
     assert (settlement.outcome, settlement.reward, settlement.steps, settlement.source) == (
         "success",
@@ -295,7 +296,7 @@ async def test_a_recall_is_settled_by_learning_with_it(bank: AsyncReasoningBank)
 async def test_a_recall_may_be_named_by_its_id(bank: AsyncReasoningBank) -> None:
     recall = await bank.retrieve("find the invoice")
     await bank.learn(run(), recall=recall.id, outcome="failure")
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     assert settlement
     assert settlement.outcome == "failure"
 
@@ -315,7 +316,7 @@ async def test_the_stored_receipt_holds_all_that_the_ledger_needs() -> None:
             await bank.learn(run(f"find the invoice {n}"), outcome="success")
         recalls = [await bank.retrieve("find the invoice", limit=6) for _ in range(24)]
         recall = next(one for one in recalls if not one.control)  # which withholds them all
-        stored = await bank.store.recall(recall.id, scope="t")
+        stored = await get_recall(bank.store, recall.id, scope="t")
     assert stored.candidates == recall.candidates
     assert {c.probability for c in stored.candidates} == {0.5}
     assert any(c.withheld for c in stored.candidates) or any(c.shown for c in stored.candidates)

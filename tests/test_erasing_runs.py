@@ -10,7 +10,9 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, Extraction, Lesson, Parts, Step, Trajectory
+from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Against, Experience, LessonState, Run, TrustState
+from lessonbank.contracts.store_calls import every_recall
 from lessonbank.errors import Conflict, ModelError
 from lessonbank.learning.consolidation.succession import as_new
 from lessonbank.testing import ScriptedModel
@@ -59,8 +61,8 @@ async def told(bank: lessonbank.AsyncReasoningBank) -> str:
     kept = [
         *await collected(store.scan(scope=SCOPE)),
         *await collected(store.journal(scope=SCOPE)),
-        *await collected(store.receipts(scope=SCOPE)),
-        *await store.list_runs(scope=SCOPE, limit=1000),
+        *await collected(every_recall(store, scope=SCOPE)),
+        *await store.runs(RunFilter(limit=1000), scope=SCOPE),
     ]
     return "\n".join([*(one.model_dump_json() for one in kept), json.dumps(dict(await store.settings("")))])
 

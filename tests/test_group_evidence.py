@@ -39,7 +39,7 @@ async def found(bank: AsyncReasoningBank, id: str, number: int, *, helps: bool, 
     draw = GroupDraw(group=TOPIC, withheld=withheld, probability=0.5)
     wide = GroupDraw(group=WIDE, withheld=False, probability=0.0)
     recall = Recall(id=f"{id} {number}", scope=T, task="Refund it", candidates=(candidate,), groups=(wide, draw))
-    await bank.store.record(recall)
+    await bank.store.save_recall(recall)
     told = {"source": "ground_truth"} | more
     settled = Settlement(recall_id=recall.id, scope=T, outcome="success" if helps != withheld else "failure", **told)
     await bank.store.apply([], scope=T, writer="tests", settlement=settled)

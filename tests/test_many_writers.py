@@ -85,7 +85,7 @@ async def played(bank: AsyncReasoningBank, identity: str, *, effect: int, n: int
     """Every other time withheld: the lesson always helps, or always harms, in what this writer tells."""
     for number in range(n):
         id, withheld = f"{name or identity} {number}", number % 2 == 1
-        await bank.store.record(receipt(id, withheld=withheld))
+        await bank.store.save_recall(receipt(id, withheld=withheld))
         outcome: Outcome = "success" if (effect > 0) != withheld else "failure"
         await bank.store.apply([], scope=T, writer="tests", settlement=settlement(id, outcome, identity))
 
@@ -169,7 +169,7 @@ async def test_hooks_and_notes_of_learn_name_what_is_proposed(bank: AsyncReasoni
     await bank.lessons.approve(ID, by="Ann")
     await played(bank, of_process(), effect=-1, n=60)
     id = "the last"
-    await bank.store.record(receipt(id, withheld=False))
+    await bank.store.save_recall(receipt(id, withheld=False))
     run = lessonbank.Trajectory(task="Find it", steps=(lessonbank.Step(action="look", observation="done"),))
     learned = await bank.learn(run, recall=id, outcome="failure")
     assert any("is shown to harm" in note for note in learned.notes)

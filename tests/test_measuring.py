@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RecallFilter, Store
 from lessonbank.contracts.records import (
     Add,
     Candidate,
@@ -36,6 +36,7 @@ from lessonbank.contracts.records import (
     Trust,
 )
 from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.contracts.store_calls import experience_of_lesson, forget, get_setting, list_recalls, purge_one
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.evidence.columns import Columns
@@ -158,12 +159,12 @@ async def played(
     for number in range(n):
         withheld = number % 2 == 1
         id = f"{name or lesson_id}-{number}"
-        await store.record(receipt(id, drawn(lesson_id, withheld=withheld), scope=scope))
+        await store.save_recall(receipt(id, drawn(lesson_id, withheld=withheld), scope=scope))
         await settle(store, id, "success" if (effect > 0) != withheld else "failure", scope=scope, **more)
 
 
 async def lesson(store: Store, id: str, *, scope: str = T) -> Lesson:
-    return next(i for i in (await store.owner(id, scope=scope)).lessons if i.id == id)
+    return next(i for i in (await experience_of_lesson(store, id, scope=scope)).lessons if i.id == id)
 
 
 async def made_by_itself(store: Store, *, scope: str = T) -> list[Any]:
@@ -195,7 +196,7 @@ class TestActing:
         await keep(store, a_lesson("bad"))
         mine = ledger(store)
         for number in range(60):
-            await store.record(receipt(f"r{number}", drawn("bad", withheld=number % 2 == 1)))
+            await store.save_recall(receipt(f"r{number}", drawn("bad", withheld=number % 2 == 1)))
             await settle(store, f"r{number}", "success" if number % 2 or number % 10 == 0 else "failure")
             if (await mine.settled(scope=T)).changes:
                 break
@@ -210,7 +211,7 @@ class TestActing:
         assert isinstance(change, Trust)
         assert (change.lesson_ids, change.state, change.by) == (("good",), "active", "ledger")
         assert (await lesson(store, "good")).state == "active"
-        owner = await store.owner("good", scope=T)
+        owner = await experience_of_lesson(store, "good", scope=T)
         found = Found(matches=(Match(experience=owner, score=1.0),))
         for one in (mine, ledger(store)):
             preferred = await one.prefer(found, scope=T)
@@ -279,7 +280,7 @@ class TestActing:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look)
             await held.reached.wait()
-            await store.purge("lesson", "bad", scope=T, writer="anna", reason="erase it")
+            await purge_one(store, "lesson", "bad", scope=T, writer="anna", reason="erase it")
             held.open.set()
         assert acted == [Acted(changes=[])]
 
@@ -312,10 +313,10 @@ class TestTime:
         mine = ledger(store, alpha=0.5)
         for number in range(25):
             id = f"r{number}"
-            await store.record(receipt(id, drawn("bad", withheld=number % 2 == 1)))
+            await store.save_recall(receipt(id, drawn("bad", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-            told = ReviewSnapshot.of(await store.setting(REVIEW.of(T)))
+            told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
             assert told.reviewed == (20 if number >= 19 else 0), number
             assert ("bad" in told.units) == (number >= 19)
 
@@ -324,12 +325,12 @@ class TestTime:
         await played(store, "bad", effect=1, source="judge", judge="j")
         mine = ledger(store, act=False)
         await mine.settled(scope=T)
-        told = ReviewSnapshot.of(await store.setting(REVIEW.of(T)))
+        told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
         assert (told.units["bad"].grade, told.units["bad"].by_judge, told.helps) == ("helps", True, frozenset())
         for number in range(ENOUGH):
             await settle(store, f"bad-{number}", "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-        told = ReviewSnapshot.of(await store.setting(REVIEW.of(T)))
+        told = ReviewSnapshot.of(await get_setting(store, REVIEW.of(T)))
         assert (told.units["bad"].grade, told.units["bad"].by_judge) == ("harms", False)
 
     async def test_another_process_goes_on_where_the_first_one_stopped(self, store: Store) -> None:
@@ -358,17 +359,17 @@ class TestTime:
         await played(store, "bad", effect=-1)
         mine = ledger(store)
         await mine.settled(scope=T)
-        await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
+        await purge_one(store, "scope", "", scope=T, writer="anna", reason="erase it")
         await keep(store, a_lesson("worse"))
         for number in range(40):
             id = f"new-{number}"
-            await store.record(receipt(id, drawn("worse", withheld=number % 2 == 1)))
+            await store.save_recall(receipt(id, drawn("worse", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
             await mine.settled(scope=T)
         assert (await lesson(store, "worse")).retired
 
     async def test_a_purged_scope_is_looked_at_again_by_a_new_process(self, store: Store) -> None:
-        await store.set_setting(REVIEW.of(T), ReviewSnapshot(reviewed=5000).text())
+        await store.put_setting(REVIEW.of(T), ReviewSnapshot(reviewed=5000).text())
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
@@ -396,7 +397,7 @@ class TestReading:
     ) -> None:
         await keep(store, a_lesson("a"))
         for id, candidates in (("r1", (drawn("a", withheld=False),)), ("r2", (drawn("a", withheld=True),)), ("r3", ())):
-            await store.record(receipt(id, *candidates))
+            await store.save_recall(receipt(id, *candidates))
         await settle(store, "r3", "success")
         mine = ledger(store)
         first = await mine.lift(scope=T, level=0.95)
@@ -414,7 +415,7 @@ class TestReading:
         for number in range(40):
             id, other = f"r{number}", f"r{(number * 7) % 12}"
             found = (drawn("a", withheld=number % 3 == 0), drawn("b", withheld=number % 2 == 0, rank=2))
-            await store.record(receipt(id, *found))
+            await store.save_recall(receipt(id, *found))
             if number > 12:
                 await settle(store, other, "success" if number % 4 else "failure", steps=number)
                 await mine.settled(scope=T)
@@ -444,7 +445,7 @@ class TestReading:
         await store.apply(
             [Merge(experience=merged, source_lesson_ids=("one",), reason="same")], scope=T, writer="tests"
         )
-        await store.purge("lesson", "both", scope=T, writer="anna", reason="erase it")
+        await purge_one(store, "lesson", "both", scope=T, writer="anna", reason="erase it")
         await ledger(store).settled(scope=T)
 
 
@@ -454,16 +455,16 @@ class TestErasing:
         await played(store, "bad", effect=-1, n=10)
         mine = ledger(store)
         assert (await mine.lift(scope=T, level=0.95)).recalls == 10
-        await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
+        await purge_one(store, "scope", "", scope=T, writer="anna", reason="erase it")
         lift = await mine.lift(scope=T, level=0.95)
         assert (lift.recalls, lift.lessons, lift.series) == (0, (), ())
 
     async def test_a_scope_that_is_purged_before_its_first_outcome_is_forgotten(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
-        await store.record(receipt("r1", drawn("a", withheld=False)))
+        await store.save_recall(receipt("r1", drawn("a", withheld=False)))
         mine = ledger(store)
         assert (await mine.lift(scope=T, level=0.95)).recalls == 1
-        await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
+        await purge_one(store, "scope", "", scope=T, writer="anna", reason="erase it")
         assert (await mine.lift(scope=T, level=0.95)).recalls == 0
 
     async def test_a_purged_lesson_bears_no_title_and_is_not_acted_upon(self, store: Store) -> None:
@@ -471,7 +472,7 @@ class TestErasing:
         await played(store, "bad", effect=-1)
         mine = ledger(store, act=False)
         assert (await mine.lift(scope=T, level=0.95)).lessons[0].title == "Title of bad"
-        await store.purge("lesson", "bad", scope=T, writer="anna", reason="erase it")
+        await purge_one(store, "lesson", "bad", scope=T, writer="anna", reason="erase it")
         for one in (mine, ledger(store)):
             lift = await one.lift(scope=T, level=0.95)
             assert {i.title for i in lift.lessons} <= {""}
@@ -481,14 +482,14 @@ class TestErasing:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         await ledger(store).settled(scope=T)
-        await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
-        assert "bad" not in (await store.setting(REVIEW.of(T)) or "")
+        await purge_one(store, "scope", "", scope=T, writer="anna", reason="erase it")
+        assert "bad" not in (await get_setting(store, REVIEW.of(T)) or "")
 
     async def test_the_share_of_several_runs_survives_the_purge_of_one(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
-        await store.record(receipt("r1", drawn("a", withheld=False)))
+        await store.save_recall(receipt("r1", drawn("a", withheld=False)))
         run = lessonbank.Trajectory(task="Cancel it", answer="done")
-        await store.keep([run], scope=T)
+        await store.save_runs([run], scope=T)
         attempt = lessonbank.contracts.records.RunRef(
             trajectory_id=run.id, verdict=lessonbank.Verdict(outcome="success"), n_steps=0
         )
@@ -497,7 +498,7 @@ class TestErasing:
         )
         await settle(store, "r1", "failure", reward=0.5, trajectory_ids=(run.id, "another"), runs=2, steps=20)
         before = await ledger(store).lift(scope=T, level=0.95)
-        await store.purge("trajectory", run.id, scope=T, writer="anna", reason="erase it")
+        await purge_one(store, "trajectory", run.id, scope=T, writer="anna", reason="erase it")
         after = await ledger(store).lift(scope=T, level=0.95)
         assert (before.success_with, after.success_with) == (0.5, 0.5)
 
@@ -526,7 +527,7 @@ class TestFailing:
         for _ in range(25):
             await mine.settled(scope=T)
         assert (await lesson(store, "bad")).retired
-        assert ReviewSnapshot.of(await store.setting(REVIEW.of(T))).reviewed == ENOUGH
+        assert ReviewSnapshot.of(await get_setting(store, REVIEW.of(T))).reviewed == ENOUGH
 
     async def test_no_outcome_is_lost_when_a_receipt_cannot_be_read(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
@@ -585,7 +586,7 @@ class TestFailing:
     )
     async def test_a_setting_that_holds_rubbish_tells_nothing(self, text: str) -> None:
         store = SqliteStore.in_memory()
-        await store.set_setting(REVIEW.of(T), text)
+        await store.put_setting(REVIEW.of(T), text)
         mine = ledger(store)
         drawn_now = await mine.assign({"bad": ()}, recall_id="r", task="x", scope=T)
         assert 0.0 <= drawn_now.probability["bad"] <= 0.9
@@ -599,7 +600,7 @@ class TestFailing:
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=30)
         bad = drawn("a", withheld=False).model_copy(update={"probability": odds})
-        await store.record(receipt("odd", bad))
+        await store.save_recall(receipt("odd", bad))
         await settle(store, "odd", "success")
         mine = ledger(store)
         assert (await mine.settled(scope=T)).notes == ()
@@ -612,7 +613,7 @@ class TestFailing:
         mine = ledger(store, policy=policy)
         for number in range(22):
             found = Candidate(lesson_id="a", experience_id="e", score=1.0, rank=1, shown=True)
-            await store.record(receipt(f"r{number}", found))
+            await store.save_recall(receipt(f"r{number}", found))
             await settle(store, f"r{number}", "success")
             assert (await mine.settled(scope=T)).notes == ()
         lift = await mine.lift(scope=T, level=0.95)
@@ -622,7 +623,7 @@ class TestFailing:
     async def test_outcomes_that_nobody_knows_are_no_evidence(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         for number in range(30):
-            await store.record(receipt(f"r{number}", drawn("a", withheld=number % 2 == 1)))
+            await store.save_recall(receipt(f"r{number}", drawn("a", withheld=number % 2 == 1)))
             await settle(store, f"r{number}", "unknown", source="judge")
         mine = ledger(store)
         assert await mine.settled(scope=T) == Acted(changes=[])
@@ -633,11 +634,11 @@ class TestFailing:
         await keep(store, a_lesson("a"))
         for number in range(40):
             one = receipt(f"r{number}", drawn("a", withheld=False), control=number % 2 == 1, control_probability=0.5)
-            await store.record(one)
+            await store.save_recall(one)
             await settle(store, f"r{number}", "success")
         for number in range(40):
             never = drawn("a", withheld=False).model_copy(update={"probability": 0.0})
-            await store.record(receipt(f"looked at {number}", never))
+            await store.save_recall(receipt(f"looked at {number}", never))
         lift = await ledger(store).lift(scope=T, level=0.95)
         assert (lift.recalls, lift.settled, lift.missing_with, lift.missing_without) == (80, 40, 0.0, 0.0)
         assert not [note for note in lift.notes if "missing" in note]
@@ -745,7 +746,7 @@ class TestBank:
             recall = await bank.retrieve("cancel the order now")
             run = lessonbank.Trajectory(task=recall.task, answer="x")
             await bank.learn(run, recall=recall, outcome="success")
-            await bank.store.purge("trajectory", run.id, scope=T, writer="anna", reason="erase it")
+            await purge_one(bank.store, "trajectory", run.id, scope=T, writer="anna", reason="erase it")
             told = await bank.recalls.explain(recall)
             assert told.task == ""
             assert str(told)
@@ -831,7 +832,7 @@ async def test_what_is_forgotten_still_counts(store: Store) -> None:
     await keep(store, a_lesson("good"))
     await played(store, "good", effect=1)
     before = await shown(ledger(store, act=False))
-    gone = await store.forget(scope=T, before=datetime(2100, 1, 1, tzinfo=UTC), writer="retention")
+    gone = await forget(store, scope=T, before=datetime(2100, 1, 1, tzinfo=UTC), writer="retention")
     assert gone.recalls == ENOUGH
     assert await shown(ledger(store, act=False)) == before == {"good": (30, 30)}
-    assert len({recall.task for recall in await store.list_recalls(scope=T, limit=ENOUGH)}) == 13
+    assert len({recall.task for recall in await list_recalls(store, RecallFilter(limit=ENOUGH), scope=T)}) == 13

@@ -11,6 +11,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Experience, Extraction, Lesson, Parts, Run, Trajectory
 from lessonbank.contracts.records.settings import REVIEW
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
 
@@ -64,7 +65,7 @@ async def test_a_process_that_never_looks_at_lift_does_nothing_where_lift_has_no
         lift = await bank.lift()
         assert lift.missing_differs
         assert [(one.standing, one.retired) for one in lift.lessons] == [("no evidence yet", False)]
-        told = ReviewSnapshot.of(await bank.store.setting(REVIEW.of("s")))
+        told = ReviewSnapshot.of(await get_setting(bank.store, REVIEW.of("s")))
         assert {(unit.log_help, unit.log_harm, unit.expected) for unit in told.units.values()} == {(0.0, 0.0, 0.0)}
 
 

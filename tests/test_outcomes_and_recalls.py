@@ -10,6 +10,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Recall
+from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.evidence import Holdout
 from lessonbank.testing.settings import grouped
 
@@ -30,7 +31,7 @@ def run(task: str = TASK, **more: Any) -> Trajectory:
 
 
 async def outcome_of(bank: AsyncReasoningBank, recall: Recall) -> str | None:
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     return settlement and settlement.outcome
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Evidence, File, ReasoningBank, Recall, Step, Trajectory
+from lessonbank.contracts.store_calls import forget
 from lessonbank.errors import NotFound
 from lessonbank.evidence import Holdout
 
@@ -201,7 +202,7 @@ async def test_what_was_forgotten_for_its_age_does_not_keep_a_young_receipt_away
     recall = not_kept(path)
     async with await lessonbank.connect_async(path, scope="t", embedder="lexical", evidence=MEASURED) as bank:
         before = recall.created_at - timedelta(microseconds=1)
-        assert (await bank.store.forget(scope="t", before=before, writer="tests")).runs == 1
+        assert (await forget(bank.store, scope="t", before=before, writer="tests")).runs == 1
         await bank.learn(again(), recall=recall, outcome="success")
         assert (await bank.admin.counts()).settled == 1
 

@@ -18,6 +18,7 @@ from lessonbank import Evidence, Experience, Extraction, Lesson, Run, Step, Traj
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.events import Retrieved, Settled
 from lessonbank.contracts.records import Add
+from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
 from lessonbank.matts import Progress, Scaled
 from lessonbank.testing import ScriptedModel
@@ -569,7 +570,7 @@ async def test_vanilla_draws_lessons_from_each_run_alone() -> None:
     assert scaled.learned
     assert (len(scaled.learned.lessons), scaled.learned.experience) == (9, None)
     assert (await bank.admin.counts()).experiences == 3
-    settled = await bank.store.settlement(scaled.recall_id or "", scope="t")
+    settled = await settlement_of(bank.store, scaled.recall_id or "", scope="t")
     assert settled
     assert (len(settled.trajectory_ids), settled.reward) == (3, pytest.approx(1 / 3))
 

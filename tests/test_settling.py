@@ -24,6 +24,7 @@ from lessonbank import (
     Verdict,
 )
 from lessonbank.contracts.records import Change, PromptRef, Provenance, Rejudge, Replace, Usage
+from lessonbank.contracts.store_calls import get_experience, settlement_of
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -123,7 +124,7 @@ async def test_a_known_run_settles_a_receipt_it_is_handed_in_with(bank: AsyncRea
     await bank.learn(trajectory, outcome="success")
     recall = await bank.retrieve("find the invoice")
     learned = await bank.learn(trajectory, recall=recall)
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     assert settlement and settlement.outcome == "success"
     assert (learned.known, learned.notes) == ((trajectory.id,), ())
 
@@ -132,7 +133,7 @@ async def test_a_later_truth_corrects_the_receipt_and_says_that_the_lessons_stay
     recall, trajectory = await bank.retrieve("find the invoice"), run()
     await bank.learn(trajectory, recall=recall, outcome="success")
     learned = await bank.learn(trajectory, outcome="failure")
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     assert settlement and settlement.outcome == "failure"
     assert "now said to be a failure" in learned.notes[0]
     assert (await bank.admin.counts()).experiences == 1
@@ -145,7 +146,7 @@ async def test_a_later_truth_stays_with_the_run(bank: AsyncReasoningBank) -> Non
     assert [type(change) for change in second.changes] == [Rejudge]
     assert (await bank.learn(corrected, outcome="failure")).changes == ()
     await bank.learn(run(), recall=recall, outcome="failure")
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     assert settlement and (settlement.outcome, settlement.reward) == ("failure", 0.0)
     assert first.lessons[0] in (await bank.lessons.list(limit=10_000))[::-1]
 
@@ -154,7 +155,7 @@ async def test_a_correction_needs_no_receipt(bank: AsyncReasoningBank) -> None:
     learned = await bank.learn(trajectory := run(), outcome="success")
     await bank.learn(trajectory, reward=0.2)
     assert learned.experience
-    (kept,) = (await bank.store.get(learned.experience.id, scope=bank.scope)).attempts
+    (kept,) = (await get_experience(bank.store, learned.experience.id, scope=bank.scope)).attempts
     assert (kept.verdict.outcome, kept.verdict.reward) == ("failure", 0.2)
     assert (await bank.learn(trajectory)).changes == ()
 
@@ -170,10 +171,10 @@ async def test_settling_the_same_again_writes_nothing(bank: AsyncReasoningBank) 
 async def test_a_waiting_run_settles_its_receipt_when_it_is_learned_at_last(bank: AsyncReasoningBank) -> None:
     recall, trajectory = await bank.retrieve("find the invoice"), run()
     await bank.learn(trajectory, recall=recall)
-    waiting = await bank.store.settlement(recall.id, scope="t")
+    waiting = await settlement_of(bank.store, recall.id, scope="t")
     assert waiting and waiting.outcome == "unknown"
     await bank.learn((await bank.runs.pending(limit=10_000))[0], outcome="success")
-    settled = await bank.store.settlement(recall.id, scope="t")
+    settled = await settlement_of(bank.store, recall.id, scope="t")
     assert settled and settled.outcome == "success"
 
 
@@ -182,7 +183,7 @@ async def test_a_receipt_counts_all_its_runs_when_one_of_them_is_learned_later(b
     late, early = run(), run()
     await bank.learn([late, early], recall=recall, outcome=["unknown", "success"])
     await bank.learn(late, outcome="failure")
-    settlement = await bank.store.settlement(recall.id, scope="t")
+    settlement = await settlement_of(bank.store, recall.id, scope="t")
     assert settlement
     assert set(settlement.trajectory_ids) == {late.id, early.id}
     assert (settlement.outcome, settlement.reward, settlement.steps) == ("failure", 0.5, 6)
@@ -198,12 +199,12 @@ async def test_runs_learned_one_by_one_under_one_receipt_count_together(tmp_path
         async with anyio.create_task_group() as tasks:
             for other in (two, three):
                 tasks.start_soon(partial(bank.learn, other, recall=recall, outcome="failure"))
-        settlement = await bank.store.settlement(recall.id, scope="t")
+        settlement = await settlement_of(bank.store, recall.id, scope="t")
         assert settlement
         assert set(settlement.trajectory_ids) == {one.id, two.id, three.id}
         assert (settlement.outcome, settlement.steps) == ("failure", 9)
         await bank.learn(two, outcome="success")
-        settlement = await bank.store.settlement(recall.id, scope="t")
+        settlement = await settlement_of(bank.store, recall.id, scope="t")
         assert settlement and settlement.outcome == "success"
 
 
@@ -214,8 +215,8 @@ async def test_a_run_known_from_another_receipt_and_what_is_handed_in_beside_it_
     a, b, c = run(), run(), run()
     await bank.learn([a, b], recall=first, outcome="success")
     learned = await bank.learn([b, c], recall=second, outcome=["success", "failure"])
-    assert await bank.store.settlement(second.id, scope="t") is None
-    settlement = await bank.store.settlement(first.id, scope="t")
+    assert await settlement_of(bank.store, second.id, scope="t") is None
+    settlement = await settlement_of(bank.store, first.id, scope="t")
     assert settlement and settlement.trajectory_ids == (a.id, b.id)
     assert (learned.known, learned.notes[0][:15]) == ((b.id,), "settled before:")
 

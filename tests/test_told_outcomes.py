@@ -16,6 +16,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Parts, Run, Step, Trajectory, Verdict
 from lessonbank.contracts.records import SUBMITTED, Outcome
+from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.guard.identity import of_process
 
 pytestmark = pytest.mark.anyio
@@ -76,7 +77,7 @@ async def test_a_failure_that_was_told_is_no_success_of_the_judge_after_a_cancel
         await bank.runs.retry()
         kept = await bank.runs.get(mine.id)
         assert (kept.verdict.outcome, kept.verdict.source, kept.recall_id) == ("failure", "ground_truth", recall.id)
-        settlement = await bank.store.settlement(recall.id, scope="t")
+        settlement = await settlement_of(bank.store, recall.id, scope="t")
         assert settlement is not None
         assert (settlement.outcome, settlement.identity) == ("failure", of_process())
 
@@ -150,7 +151,7 @@ async def test_a_correction_by_a_person_of_a_run_that_waits_outlives_an_interrup
     extractor = Slow()
     async with await opened(extractor) as bank:
         mine = run()
-        await bank.store.keep([mine], scope="t")
+        await bank.store.save_runs([mine], scope="t")
         await interrupted(extractor, bank.runs.correct(mine.id, outcome="failure", by="Ana", reason="I looked"))
         await bank.runs.retry()
         verdict = (await bank.runs.get(mine.id)).verdict
@@ -200,7 +201,7 @@ async def test_a_run_of_an_earlier_release_is_learned_as_it_was_submitted() -> N
     async with await opened(extractor) as bank:
         recall = await bank.retrieve(TASK)
         mine = run(metadata={SUBMITTED: {"outcome": "failure", "reward": 0.5, "recall": recall.id}})
-        await bank.store.keep([mine], scope="t")
+        await bank.store.save_runs([mine], scope="t")
         await bank.runs.retry()
         kept = await bank.runs.get(mine.id)
         assert (kept.verdict.outcome, kept.verdict.reward, kept.recall_id) == ("failure", 0.5, recall.id)
@@ -259,7 +260,7 @@ async def test_no_other_writer_changes_or_takes_over_the_outcome_of_a_run_that_w
         else:
             learned = await ben.learn(mine, outcome=later)
             assert bool(later) == any(note.startswith("told by another writer") for note in learned.notes)
-        settlement = await bank.store.settlement(recall.id, scope="t")
+        settlement = await settlement_of(bank.store, recall.id, scope="t")
         assert settlement is not None
         assert (settlement.outcome, settlement.identity) == ("success", "key:ana")
 

@@ -15,6 +15,7 @@ import anyio
 import numpy as np
 import pytest
 
+from lessonbank.contracts.store_calls import every_recall, settlement_of
 from lessonbank_bench.measure.simulator import Episodes
 from lessonbank_bench.measure.simulator.__main__ import ranked
 
@@ -366,8 +367,8 @@ def test_a_real_bank_is_driven_and_every_episode_leaves_its_receipt_draws_and_se
         store = bank.aio.store
 
         async def kept() -> tuple[dict[str, Any], dict[str, Any]]:
-            receipts = {r.id: r async for r in store.receipts(scope=bank.scope)}
-            return receipts, {id: await store.settlement(id, scope=bank.scope) for id in receipts}
+            receipts = {r.id: r async for r in every_recall(store, scope=bank.scope)}
+            return receipts, {id: await settlement_of(store, id, scope=bank.scope) for id in receipts}
 
         receipts, settled = anyio.run(kept)
     assert tuple(receipts) == driven.recalls

@@ -11,6 +11,7 @@ import pytest
 from lessonbank import Experience, Lesson
 from lessonbank.contracts.ports import Decision
 from lessonbank.contracts.records import Add, Change, Merge, Provenance, Trust, TrustState, Usage
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import Corroborating, MergeSimilar, Recognise, append
 from lessonbank.search import LexicalRetriever
@@ -72,7 +73,9 @@ async def test_what_two_independent_runs_taught_becomes_active_together(content:
     assert {(m.state, m.by, frozenset(m.evidence)) for m in moves} == {
         ("active", "corroboration", frozenset({"1", "2"}))
     }
-    assert [i.state for e in (old, new) for i in (await store.get(e.id, scope=SCOPE)).lessons] == ["active"] * 2
+    assert [i.state for e in (old, new) for i in (await get_experience(store, e.id, scope=SCOPE)).lessons] == [
+        "active"
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ async def test_honest_runs_do_not_vouch_for_a_twisted_lesson() -> None:
     store = await held(twisted)
     for number, writer in enumerate(("ana", "bob", "eve")):
         await decided(store, of(lesson(run=f"honest {number}", writer=writer), task=f"find invoice {number}"))
-    assert [i.state for i in (await store.get(twisted.id, scope=SCOPE)).lessons] == ["probation"]
+    assert [i.state for i in (await get_experience(store, twisted.id, scope=SCOPE)).lessons] == ["probation"]
 
 
 async def test_what_was_trusted_before_makes_the_same_of_another_run_trusted_once() -> None:
@@ -161,14 +164,14 @@ async def test_a_quarantined_lesson_neither_moves_nor_speaks_for_another() -> No
     old, new = of(lesson()), of(lesson(run="2"), task="find the invoice of june")
     store = await held(old, moved="quarantined")
     assert trusted(await decided(store, new)) == set()
-    assert [i.state for i in (await store.get(old.id, scope=SCOPE)).lessons] == ["quarantined"]
+    assert [i.state for i in (await get_experience(store, old.id, scope=SCOPE)).lessons] == ["quarantined"]
 
 
 async def test_a_lesson_that_comes_in_quarantined_stays_there() -> None:
     new = of(lesson(run="2", state="quarantined"), task="find the invoice of june")
     store = await held(of(lesson()))
     assert new.lessons[0].id not in trusted(await decided(store, new))
-    assert (await store.get(new.id, scope=SCOPE)).lessons[0].state == "quarantined"
+    assert (await get_experience(store, new.id, scope=SCOPE)).lessons[0].state == "quarantined"
 
 
 async def test_a_lesson_that_comes_in_quarantined_speaks_for_nobody() -> None:
@@ -194,7 +197,7 @@ async def test_a_duplicate_that_is_left_out_still_speaks_for_the_one_that_stays(
     store = await held(old)
     changes = await decided(store, new, inner=Recognise(LexicalRetriever(store)))
     assert trusted(changes) == {old.lessons[0].id}
-    assert (await store.get(new.id, scope=SCOPE)).lessons == ()
+    assert (await get_experience(store, new.id, scope=SCOPE)).lessons == ()
 
 
 async def test_what_the_inner_policy_decides_and_costs_comes_first_and_whole() -> None:

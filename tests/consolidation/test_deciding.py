@@ -16,6 +16,7 @@ from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step,
 from lessonbank.contracts.events import Event, FellBack
 from lessonbank.contracts.ports import Consolidator, Decision, Store
 from lessonbank.contracts.records import Add, Change, Merge, Replace, Retire, Usage
+from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import Conflict, ModelError, NotFound
 from lessonbank.learning.consolidation import Bounded, MergeSimilar, Recognise, TimesShown, append
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
@@ -168,7 +169,7 @@ async def test_a_run_that_two_processes_learn_at_once_is_added_once(tmp_path: Pa
         assert (learned.known, learned.experience, learned.changes) == ((trajectory.id,), None, ())
         assert learned.notes == ("learned by another call or process meanwhile",)
         assert after.experiences == before.experiences + 1
-        settled = await mine.store.settlement(recall.id, scope="t")
+        settled = await settlement_of(mine.store, recall.id, scope="t")
         assert settled and settled.outcome == "success"
 
 

@@ -109,10 +109,10 @@ async def test_the_store_refuses_a_copy_that_came_meanwhile_only_where_it_is_ask
     await store.apply([one], scope=MINE, writer="tests", one_wording=True)
     with refused(Conflict):
         await store.apply([other], scope=MINE, writer="tests", one_wording=True)
-    (owner,) = await store.worded([wording_of(other.experience.lessons[0])], scope=MINE)
+    (owner,) = await store.experiences("wording", [wording_of(other.experience.lessons[0])], scope=MINE)
     assert owner == one.experience
     await store.apply([other], scope=MINE, writer="tests")
-    assert await store.worded([], scope=MINE) == []
+    assert await store.experiences("wording", [], scope=MINE) == []
     await store.close()
 
 

@@ -25,6 +25,7 @@ from lessonbank.contracts.records import (
     Retire,
 )
 from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.learning.consolidation import (
     Bounded,
@@ -243,7 +244,7 @@ async def test_the_oldest_lessons_beyond_a_number_are_retired() -> None:
     assert isinstance(retire, Retire)
     assert retire.lesson_ids == (lessons[0].id, lessons[1].id)
     await store.apply(changes, scope="t", writer="tests")
-    counts = await store.counts(scope="t")
+    counts = await count_records(store, scope="t")
     assert counts.lessons - counts.retired == 4
 
 
@@ -271,7 +272,7 @@ async def test_what_is_never_shown_goes_first() -> None:
     lessons = [lesson(f"Lesson {day}.", day=day) for day in range(3)]
     store = await filled(*lessons)
     seen = [Candidate(lesson_id=lessons[i].id, experience_id="e", score=1.0, rank=0, shown=True) for i in (0, 2)]
-    await store.record(Recall(scope="t", task="x", candidates=tuple(seen)))
+    await store.save_recall(Recall(scope="t", task="x", candidates=tuple(seen)))
     changes = await Bounded(append, store, most=3, worth=TimesShown(store))(experience(lesson("New.", day=9)))
     assert changes[1].lesson_ids == (lessons[1].id,)  # type: ignore[union-attr]
 
@@ -279,7 +280,7 @@ async def test_what_is_never_shown_goes_first() -> None:
 async def shown_in_a_recall(store: Store, *lessons: Lesson, times: int = 1) -> None:
     for _ in range(times):
         seen = tuple(Candidate(lesson_id=i.id, experience_id="e", score=1.0, rank=0, shown=True) for i in lessons)
-        await store.record(Recall(scope="t", task="x", candidates=seen))
+        await store.save_recall(Recall(scope="t", task="x", candidates=seen))
 
 
 async def test_a_merged_lesson_has_the_showings_of_its_sources_until_it_is_unmerged() -> None:
@@ -314,7 +315,7 @@ async def test_what_was_shown_before_it_was_merged_is_not_the_first_to_go() -> N
     popular, never = lesson("Popular.", day=0), lesson("Never shown.", day=5)
     store = await filled(popular, never)
     await shown_in_a_recall(store, popular, times=3)
-    owner = await store.owner(popular.id, scope="t")
+    owner = await experience_of_lesson(store, popular.id, scope="t")
     merge = merging(lesson("Popular, said better.", day=1), [(popular, owner)], reason="one")
     await store.apply([merge], scope="t", writer="tests")
     changes = await Bounded(append, store, most=2, worth=TimesShown(store))(experience(lesson("New.", day=9)))
@@ -327,7 +328,7 @@ async def test_a_bound_does_not_retire_what_a_merge_retires() -> None:
     policy = Bounded(MergeSimilar(Shelf(held), ScriptedModel([reply()])), store, most=1)
     changes = await policy(experience(lesson(NEAR, "Empty search", day=9)))
     await store.apply(changes, scope="t", writer="tests")
-    counts = await store.counts(scope="t")
+    counts = await count_records(store, scope="t")
     assert counts.lessons - counts.retired == 1
 
 

@@ -11,6 +11,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Extraction, Learning, Lesson, Parts
 from lessonbank.contracts.records import Change, Replace
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import ModelError, NotFound, UsageError
 from lessonbank.testing import ScriptedModel
 
@@ -154,7 +155,7 @@ async def test_a_purge_of_a_lesson_takes_the_words_it_came_again_in() -> None:
         (known,) = await bank.lessons.list()
         await bank.admin.purge(lesson=known.id, by="Ana", reason="asked to")
         assert second.experience is not None
-        left = await bank.store.get(second.experience.id, scope="t")
+        left = await get_experience(bank.store, second.experience.id, scope="t")
         assert IN_FORM not in json.dumps(left.model_dump(mode="json"))
 
 

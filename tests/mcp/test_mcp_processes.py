@@ -18,6 +18,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence
 from lessonbank.contracts.records import SUBMITTED, Trajectory
+from lessonbank.contracts.store_calls import get_trajectory
 from lessonbank.guard.identity import of_process
 from lessonbank.testing import ModelServer
 
@@ -235,7 +236,7 @@ async def test_over_http_each_of_several_keys_of_a_scope_is_a_writer_of_its_own(
     for scope in ("t", "acme/sales"):
         bank = kept(folder, scope).aio
         ids = [run.trajectory.id for run in await bank.runs.list()]
-        tellers[scope] = [teller(await bank.store.trajectory(id, scope=scope)) for id in ids]
+        tellers[scope] = [teller(await get_trajectory(bank.store, id, scope=scope)) for id in ids]
     assert all(name.startswith("key:mcp/") for name in tellers["t"])
     assert len(set(tellers["t"])) == 2
     assert tellers["acme/sales"] == [of_process()], "whoever alone has a key is the owner"

@@ -141,7 +141,7 @@ async def test_a_record_is_learned_before_the_bank_closes_though_the_client_has_
 async def test_what_an_earlier_server_left_behind_is_learned_by_the_next_one(where: Path) -> None:
     run = Trajectory(task=TASK, steps=_steps(), metadata={"source": "mcp"})
     async with await lessonbank.connect_async(where, scope="t", embedder="lexical") as bank:
-        await bank.store.keep([run], scope="t")
+        await bank.store.save_runs([run], scope="t")
     async with served(where, parts=judge_says("failure")) as client:
         await client.call_tool("recall", {"task": TASK})
     with opened(where) as bank:

@@ -22,6 +22,7 @@ from claiming import (
 import lessonbank
 from lessonbank import Lesson, Trajectory
 from lessonbank.contracts.settings import UNSET
+from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import LessonbankError, ModelError
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -241,7 +242,7 @@ async def test_all_runs_of_a_task_share_one_recall(profile: Profile) -> None:
     memory = await lessonbank.connect_async(":memory:", **grouped(model=ScriptedModel([reply]), **settings))
     recall = await memory.retrieve(run().task)
     await memory.learn([run(), run(), run()], recall=recall, outcome=["success", "failure", "success"])
-    settled = await memory.store.settlement(recall.id, scope="paper/test")
+    settled = await settlement_of(memory.store, recall.id, scope="paper/test")
     assert settled
     assert len(settled.trajectory_ids) == 3
     assert (settled.outcome, settled.reward) == ("success", pytest.approx(2 / 3))

@@ -23,6 +23,7 @@ from claiming import (
 
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
+from lessonbank.contracts.store_calls import drop_index, get_recall, settlement_of
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.testing.fakes import HashingEmbedder, ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -254,7 +255,7 @@ async def test_vectors_can_be_dropped_and_made_again(profile: Profile) -> None:
     memory = await lessonbank.connect_async(":memory:", model=model, embedder="hashing", **grouped(**settings))
     await memory.learn(run("Find blue shoes"), outcome="success")
     before = await memory.retrieve("Find red shoes")
-    await memory.store.drop_index(scope="paper/test", space=before.space or "")
+    await drop_index(memory.store, scope="paper/test", space=before.space or "")
     assert await memory.admin.reindex() == 1
     assert (await memory.retrieve("Find red shoes")).scores == before.scores
     await memory.close()
@@ -361,10 +362,10 @@ async def test_every_recall_leaves_a_receipt_that_learning_settles(profile: Prof
     settings: dict[str, Any] = {"scope": "paper/test", "profile": profile, "holdout": None, "embedder": "hashing"}
     memory = await lessonbank.connect_async(":memory:", model=ScriptedModel([some_lessons()]), **grouped(**settings))
     recall = await memory.retrieve(RUN.task)
-    kept = await memory.store.recall(recall.id, scope="paper/test")
+    kept = await get_recall(memory.store, recall.id, scope="paper/test")
     assert (kept.candidates, kept.text_digest) == (recall.candidates, recall.text_digest)
     await memory.learn(RUN, recall=recall, reward=1.0)
-    settled = await memory.store.settlement(recall.id, scope="paper/test")
+    settled = await settlement_of(memory.store, recall.id, scope="paper/test")
     assert settled
     assert (settled.outcome, settled.reward) == ("success", 1.0)
     await memory.close()

@@ -23,6 +23,7 @@ from running_proxy import PATIENCE, Running, running
 from scripted_upstream import Call, Got, Reply, Upstream, chat
 
 import lessonbank
+from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import LessonbankError
 from lessonbank.testing.model_server import ModelServer
 
@@ -71,7 +72,7 @@ def until(condition: Callable[[], object]) -> None:
 async def tellers(folder: Path) -> list[str]:
     """Who told the outcomes of a scope's recalls, as the bank knows them."""
     async with await lessonbank.connect_async(folder / "bank.db", scope=SCOPE, embedder="lexical") as bank:
-        settled = [await bank.store.settlement(one.id, scope=SCOPE) for one in await bank.recalls.list()]
+        settled = [await settlement_of(bank.store, one.id, scope=SCOPE) for one in await bank.recalls.list()]
         return [one.identity for one in settled if one]
 
 

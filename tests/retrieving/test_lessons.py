@@ -12,6 +12,7 @@ import lessonbank
 from lessonbank import Lesson, Retrieval, Step, Trajectory
 from lessonbank.contracts.ports import Vectors
 from lessonbank.contracts.records import Add, Experience, Found, Retire
+from lessonbank.contracts.store_calls import get_experience, purge_one
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.search import (
@@ -79,7 +80,7 @@ async def test_what_a_lesson_says_is_found_whatever_its_task_was() -> None:
     found = await search("press save", scope=SCOPE, limit=2)
     assert set(contents(found)) == {"press save once", "press save twice"}
     assert [m.experience for m in found.matches] == [
-        await store.get(m.experience.id, scope=SCOPE) for m in found.matches
+        await get_experience(store, m.experience.id, scope=SCOPE) for m in found.matches
     ]
     assert found.notes == ()
 
@@ -97,7 +98,7 @@ async def test_a_retired_lesson_is_neither_embedded_nor_found() -> None:
     gone = KNOWN[0].lessons[0]
     await store.apply([Retire(lesson_ids=(gone.id,), reason="wrong")], scope=SCOPE, writer="test")
     assert await search.catch_up(scope=SCOPE, most=99) == 4
-    assert gone.id not in await search.index([await store.get(KNOWN[0].id, scope=SCOPE)])
+    assert gone.id not in await search.index([await get_experience(store, KNOWN[0].id, scope=SCOPE)])
     assert "press save twice" not in contents(await search("press save twice", scope=SCOPE, limit=9))
 
 
@@ -145,7 +146,7 @@ async def test_what_is_taken_out_while_it_is_embedded_stops_no_search() -> None:
     class Quick(HashingEmbedder):
         async def embed(self, texts: Sequence[str], /, *, role: Any) -> Vectors:
             if role == "document" and len(texts) == 5:
-                await store.purge("lesson", KNOWN[0].lessons[0].id, scope=SCOPE, writer="test", reason="private")
+                await purge_one(store, "lesson", KNOWN[0].lessons[0].id, scope=SCOPE, writer="test", reason="private")
             return await super().embed(texts, role=role)
 
     _, store = await searching()

@@ -372,8 +372,8 @@ async def test_a_bank_that_was_locked_for_a_while_loses_nothing(quick: Path) -> 
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(errors.StoreUnavailable):
-        await store.keep([RUN], scope="t")
+        await store.save_runs([RUN], scope="t")
     other.close()
-    assert await store.keep([RUN], scope="t") == [RUN.id]
-    assert await store.verify() == []
+    assert await store.save_runs([RUN], scope="t") == [RUN.id]
+    assert (await store.verify()).problems == []
     await store.close()

@@ -67,7 +67,7 @@ async def measured_to_help(bank: AsyncReasoningBank, _: Path) -> None:
         odds = {"withheld": away, "shown": not away, "probability": 0.5}
         found = Candidate(lesson_id=lesson_id, experience_id=owner.id, score=1.0, rank=1, **odds)
         recall = Recall(scope=SCOPE, task=f"{ASKED} {number}", candidates=(found,))
-        await bank.store.record(recall)
+        await bank.store.save_recall(recall)
         told = Settlement(
             recall_id=recall.id, scope=SCOPE, outcome="failure" if away else "success", source="ground_truth"
         )

@@ -29,6 +29,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Verdict,
 )
+from lessonbank.contracts.store_calls import every_recall, get_recall, list_scopes
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.testing.store_samples import towards
 
@@ -137,10 +138,10 @@ async def test_whatever_any_method_is_given_it_writes_into_its_own_scope_alone(
                 for args, named in calls(method, poison):
                     await knocked(method, args, named)
                     made += 1
-            assert await bank.store.scopes() in ([THEIRS], [THEIRS, OURS]), method
+            assert await list_scopes(bank.store) in ([THEIRS], [THEIRS, OURS]), method
             assert await state(bank.store, THEIRS) == theirs, method
         assert {one.scope for one in await collected(bank.store.scan(scope=OURS))} <= {OURS}
-        assert {one.scope for one in await collected(bank.store.receipts(scope=OURS))} <= {OURS}
+        assert {one.scope for one in await collected(every_recall(bank.store, scope=OURS))} <= {OURS}
         assert made > 1500
 
 
@@ -150,7 +151,7 @@ async def test_no_method_takes_a_record_of_another_scope(tmp_path: Path) -> None
         foreign = await furnished(bank.store, THEIRS, "foreign-")
         ours, theirs = [await state(bank.store, scope) for scope in (OURS, THEIRS)]
         handle = bank.scoped(OURS)
-        receipt = await bank.store.recall(foreign.recall, scope=THEIRS)
+        receipt = await get_recall(bank.store, foreign.recall, scope=THEIRS)
         agent: Any = lambda task, memory: "done"  # noqa: E731
         verify: Any = lambda run: True  # noqa: E731
         doors: list[Callable[[], Any]] = [
@@ -210,8 +211,8 @@ async def test_every_call_of_a_store_refuses_a_name_that_is_no_scope(kind: str, 
                     answer = _store_call(store, name, scope)
                     await (collected(answer) if isinstance(answer, AsyncIterator) else answer)
             with pytest.raises(UsageError, match="cannot be a scope"):
-                await store.record(Recall(scope=scope, task="t"))
-        assert await store.scopes() == []
+                await store.save_recall(Recall(scope=scope, task="t"))
+        assert await list_scopes(store) == []
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -239,4 +240,4 @@ async def test_a_store_refuses_a_record_of_another_scope_than_it_is_asked_to_wri
             with pytest.raises(UsageError, match="scope"):
                 await store.import_records(lambda portion=portion: [portion], scope=OURS, writer="w")
         assert await state(store, OURS) == before
-        assert await store.scopes() == [OURS]
+        assert await list_scopes(store) == [OURS]

@@ -15,6 +15,7 @@ import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Parts, ReasoningBank, Safety, Step, Trajectory
 from lessonbank.contracts.records import Candidate, Extraction, Provenance, Recall, Settlement
 from lessonbank.contracts.settings import TrustPolicy
+from lessonbank.contracts.store_calls import forget
 from lessonbank.errors import FormatError
 from lessonbank.learning.consolidation import TimesShown
 
@@ -126,7 +127,7 @@ async def test_the_same_evidence_acts_where_the_bank_made_it(tmp_path: Path, pol
         store = bank.aio.store
         for kind, record in rest:
             if kind == "recall":
-                await store.record(Recall.model_validate(record))
+                await store.save_recall(Recall.model_validate(record))
             else:
                 await store.apply([], scope=SCOPE, writer="w", settlement=Settlement.model_validate(record))
         worked(bank)
@@ -179,7 +180,7 @@ async def test_imported_recalls_do_not_say_how_often_a_lesson_was_shown(tmp_path
 async def test_an_imported_recall_that_is_forgotten_for_its_age_stays_no_evidence(tmp_path: Path) -> None:
     with opened() as bank:
         bank.admin.import_(a_gift(tmp_path / "gift.jsonl", Lesson(title=TITLE, content=CONTENT), helps=True, count=3))
-        await bank.aio.store.forget(scope=SCOPE, before=datetime.now(UTC) + timedelta(days=1), writer="w")
+        await forget(bank.aio.store, scope=SCOPE, before=datetime.now(UTC) + timedelta(days=1), writer="w")
         assert [recall.imported for recall in bank.recalls.list()] == [True] * 3
         assert "imported recalls: 3;" in " ".join(bank.lift().notes)
 

@@ -44,7 +44,7 @@ async def filled(path: Path) -> None:
     """A bank of two scopes with a bit of everything, numbered as the corpus has it."""
     store = await SqliteStore.open(path)
     runs = [Trajectory(id=f"run-{n}", task="Cancel it", answer="a") for n in (1, 2, 3)]
-    await store.keep(runs, scope=MINE)
+    await store.save_runs(runs, scope=MINE)
     first = experience(minute=1, attempts=[attempt(runs[0], "failure")], lessons=[lesson(), lesson("Ask first")])
     second = experience("Exchange the boots", minute=2)
     await added(store, first, along=[towards(0)])
@@ -56,7 +56,7 @@ async def filled(path: Path) -> None:
     await store.apply([Retire(lesson_ids=(hidden.id,), reason="wrong")], scope=MINE, writer="tests")
     receipts = [Recall(id=f"recall-{n}", scope=MINE, task="Cancel it", text="look first") for n in (1, 2)]
     for receipt in receipts:
-        await store.record(receipt)
+        await store.save_recall(receipt)
     await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipts[0]))
     await added(store, experience(scope=THEIRS), scope=THEIRS)
     await store.close()

@@ -260,7 +260,7 @@ def test_a_key_of_the_earlier_form_is_found_behind_its_name(surrounding: str) ->
 async def test_a_key_of_the_earlier_form_still_opens(tmp_path: Path) -> None:
     earlier = "Yp3-kq8ZsVn0Lw5TzXc7RbM1dHfGjKeQ2uAiOoP9_xE"
     async with await lessonbank.connect_async(tmp_path / "bank.db", scope="a", embedder="lexical") as bank:
-        await bank.store.set_setting("writer/bo", hashlib.sha256(earlier.encode()).hexdigest())
+        await bank.store.put_setting("writer/bo", hashlib.sha256(earlier.encode()).hexdigest())
         run = Trajectory(id="r", task="Ship", steps=(Step(action="ship", observation="done"),))
         learned = await bank.scoped(writer="Bo", key=earlier).learn(run, outcome="success")
         assert learned.verdicts

@@ -16,6 +16,7 @@ from structural_checks import bad_characters, fenced, roles_in, template_tokens,
 import lessonbank
 from lessonbank.contracts.ports import Message
 from lessonbank.contracts.records import Action, Extraction, Lesson, Observation, Run, Step, ToolCall, Trajectory
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.learning.judging import LLMJudge
 from lessonbank.learning.judging import llm as judging_llm
 from lessonbank.learning.judging.llm import BUDGET
@@ -395,7 +396,7 @@ async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() ->
     for case in tried:
         learned = await bank.learn(run_of(case.part, case.text))
         assert ([v.outcome for v in learned.verdicts], learned.lessons) == (["unknown"], ()), case.id
-    counts = await bank.store.counts(scope="desk")
+    counts = await count_records(bank.store, scope="desk")
     assert (counts.lessons, counts.trajectories, counts.pending) == (0, len(tried), len(tried))
     assert (await bank.learn(run_of("task", ""), outcome="success")).lessons
     await bank.close()

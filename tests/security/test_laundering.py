@@ -26,6 +26,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Trust,
 )
+from lessonbank.contracts.store_calls import every_recall
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -103,7 +104,7 @@ async def stored(bank: AsyncReasoningBank) -> str:
     parts: list[Any] = [
         *await collected(bank.store.scan(scope=ALICE)),
         *await collected(bank.store.journal(scope=ALICE)),
-        *await collected(bank.store.receipts(scope=ALICE)),
+        *await collected(every_recall(bank.store, scope=ALICE)),
         *await bank.runs.pending(limit=10_000),
     ]
     return "\n".join(part.model_dump_json() for part in parts)

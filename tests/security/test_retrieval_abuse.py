@@ -112,7 +112,7 @@ async def test_a_store_takes_any_query_for_words(kind: str, quick: Path) -> None
         if any(match.experience.scope != MINE for match in found) or len(found) > len(TASKS):
             wrong.append(case["id"])
     assert wrong == []
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -154,11 +154,11 @@ async def test_a_vector_that_points_nowhere_is_refused_and_nothing_is_kept_of_it
         if (new in await collected(store.scan(scope=MINE))) is not (case["expect"] == "fine"):
             wrong.append(f"{case['id']}: the experience is there, or is not")
         await store.index({known.id: towards(0)}, scope=MINE, space=SPACE)
-        near = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=99)
+        near = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=99)).matches
         if [match.score > 0.99 for match in near if match.experience == known] != [True]:
             wrong.append(f"{case['id']}: what was known is not found any more")
     assert wrong == []
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 

@@ -17,6 +17,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Counts, Experience, Lesson, Recall, Trajectory
+from lessonbank.contracts.store_calls import count_records, list_scopes, purge_one
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.stores.sqlite import SqliteStore
@@ -110,7 +111,7 @@ async def test_a_handle_consolidates_no_experience_of_another_scope(dry_run: boo
 
 
 async def glance(store: Store, scope: str) -> Any:
-    return await collected(store.scan(scope=scope)), await store.counts(scope=scope)
+    return await collected(store.scan(scope=scope)), await count_records(store, scope=scope)
 
 
 @pytest.mark.full
@@ -134,16 +135,16 @@ async def test_scopes_that_look_alike_are_two_scopes(kind: str, quick: Path) -> 
             if not all(alike) or seen["counts"] != first["counts"] or named != {scope}:
                 wrong.append(f"{id}: {seen['counts']}")
     assert wrong == []
-    assert await store.scopes() == sorted(every)
+    assert await list_scopes(store) == sorted(every)
     before = {scope: await glance(store, scope) for scope in every}
     for id, (scope, _) in list(pairs.items())[::20]:
-        await store.purge("scope", "", scope=scope, writer="w", reason="r")
+        await purge_one(store, "scope", "", scope=scope, writer="w", reason="r")
         if any([await glance(store, other) != was for other, was in before.items() if other != scope]):
             wrong.append(f"{id}: a purge reached another scope")
         await furnished(store, scope)
         before[scope] = await glance(store, scope)
     assert wrong == []
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -167,8 +168,8 @@ async def test_a_store_keeps_nothing_under_a_name_that_cannot_be_a_scope(quick: 
     async with opened("sqlite", quick) as bank:
         for case in cases("tenancy", "store_twin"):
             with pytest.raises(UsageError, match="cannot be a scope"):
-                await bank.store.keep([_RUN], scope=spelled(case["scopes"][1]))
-        assert await bank.store.scopes() == []
+                await bank.store.save_runs([_RUN], scope=spelled(case["scopes"][1]))
+        assert await list_scopes(bank.store) == []
 
 
 @pytest.mark.parametrize("case", cases("tenancy", "twin"), ids=lambda case: case["id"])
@@ -191,7 +192,7 @@ async def knocked(bank: AsyncReasoningBank, case: Case, ids: Ids) -> Any:
 
 async def held(bank: AsyncReasoningBank) -> Counts:
     """What our scope holds; the journal may tell of acts of administration."""
-    return (await bank.store.counts(scope=OURS)).model_copy(update={"changes": 0})
+    return (await count_records(bank.store, scope=OURS)).model_copy(update={"changes": 0})
 
 
 @pytest.mark.full
@@ -262,7 +263,7 @@ async def test_a_receipt_of_another_scope_is_refused_before_anything_is_looked_u
         async with opened("memory", Path()) as bank:
             receipt = Recall(id="q", scope=THEIRS, task="t")
             if known:
-                await bank.store.record(receipt)
+                await bank.store.save_recall(receipt)
             with pytest.raises(UsageError) as caught:
                 await bank.scoped(OURS).learn(_RUN, recall=receipt, outcome="failure")
             said.append(repr(refusal(caught.value)))

@@ -57,7 +57,7 @@ async def store_walk(kind: str, moves: Sequence[Move], *, alone: bool) -> list[A
     """What one tenant is told by a store that another one uses, or does not."""
     with folder() as where:
         store: Store = SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(where / "bank.db")
-        await store.set_setting(SALT, "the same in both walks")
+        await store.put_setting(SALT, "the same in both walks")
         us = tenants.Tenant(store, [OURS], where, mark="ours")
         them = tenants.Tenant(store, LOOKALIKES, where, mark="theirs")
         await us.act("apply", 1)
@@ -74,7 +74,7 @@ async def bank_walk(kind: str, moves: Sequence[Move], *, alone: bool) -> list[An
     """The same of a bank."""
     with folder() as where:
         async with opened(kind, where) as bank:
-            await bank.store.set_setting(SALT, "the same in both walks")
+            await bank.store.put_setting(SALT, "the same in both walks")
             us = bank_tenants.BankTenant(bank, [OURS], where, mark="ours")
             them = bank_tenants.BankTenant(bank, CALLABLE_LOOKALIKES, where, mark="theirs")
             for ours, method, number in moves:
@@ -178,7 +178,7 @@ async def test_the_work_of_an_answer_tells_nothing_of_how_much_others_hold_or_of
         own = await furnished(store, OURS)
         foreign = await furnished(store, THEIRS, "foreign-")
         await added(store, *[experience(scope=THEIRS) for _ in range(size)], scope=THEIRS)
-        await store.keep([trajectory() for _ in range(size)], scope=THEIRS)
+        await store.save_runs([trajectory() for _ in range(size)], scope=THEIRS)
         await store.close()
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         for ids in (own, foreign, NOBODYS):

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.store_calls import settlement_of
+
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
@@ -105,7 +107,7 @@ def test_a_key_counts_as_one_writer_whatever_names_it_gives(http: httpx2.Client,
         headers = {**keys["agent"], "Lessonbank-Writer": name}
         assert http.post("/v1/runs/learn", json=told, headers=headers).status_code == 200
     store = server.bank.store
-    told_by = {server.portal.call(lambda id=id: store.settlement(id, scope="acme")).identity for id in recalls}  # type: ignore[union-attr,misc]
+    told_by = {server.portal.call(lambda id=id: settlement_of(store, id, scope="acme")).identity for id in recalls}  # type: ignore[union-attr,misc]
     assert len(told_by) == 1
     assert told_by.pop().startswith("key:ana/")
 

@@ -208,7 +208,7 @@ class Writer:
         scope = here(self._own)
         runs = [Trajectory(task=f"Run {n}", answer=self._words(60)) for n in range(self._chance.randint(1, 2))]
         facts: list[Fact] = [("run", run.id, mark(run)) for run in runs]
-        if await self.promise(lambda: self.store.keep(runs, scope=scope), scope=scope, facts=facts):
+        if await self.promise(lambda: self.store.save_runs(runs, scope=scope), scope=scope, facts=facts):
             new = self._fresh(scope, runs=runs)
             await self.change(scope, [Add(experience=new)], [new])
 
@@ -244,7 +244,7 @@ class Writer:
         scope = here(self._own)
         recall = Recall(scope=scope, task=self._words(6), text=self._words(80))
         facts: list[Fact] = [("recall", recall.id, mark(recall))]
-        if not await self.promise(lambda: self.store.record(recall), scope=scope, facts=facts):
+        if not await self.promise(lambda: self.store.save_recall(recall), scope=scope, facts=facts):
             return
         new = [self._fresh(scope)] if self._chance.random() < 0.5 else []
         changes: list[Change] = [Add(experience=e) for e in new]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import lessonbank.wiring  # so that no process pays for it
 from lessonbank.contracts.records import Rollback
+from lessonbank.contracts.store_calls import pending_runs, purge_one
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE
 
@@ -40,9 +41,9 @@ async def roll_back(path: Path, begin: Begin) -> None:
 async def purge(path: Path, begin: Begin) -> None:
     """Of the oldest run."""
     store = await SqliteStore.open(path)
-    run = (await store.pending(scope=MINE))[0]
+    run = (await pending_runs(store, scope=MINE))[0]
     begin()
-    await store.purge("trajectory", run.id, scope=MINE, writer="tests", reason="asked to")
+    await purge_one(store, "trajectory", run.id, scope=MINE, writer="tests", reason="asked to")
 
 
 async def rebuild(path: Path, begin: Begin) -> None:

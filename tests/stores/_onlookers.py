@@ -12,6 +12,7 @@ from _crowd import BACK, SPACE, TOGETHER, Log, here, lines, seal, since, vector_
 
 from lessonbank.contracts.records import Experience, Match
 from lessonbank.contracts.records.ids import new_id
+from lessonbank.contracts.store_calls import count_records, get_experience
 from lessonbank.errors import LessonbankError, NotFound
 from lessonbank.stores.sqlite import SqliteStore
 
@@ -40,7 +41,7 @@ class Reader:
     async def near(self) -> list[str]:
         """Search by vector: best first, whole, active, of this scope."""
         scope = here(f"part-{self._chance.randrange(3)}")
-        matches = await self.store.nearest(vector_of(new_id()), scope=scope, space=SPACE, limit=5)
+        matches = (await self.store.nearest(vector_of(new_id()), scope=scope, space=SPACE, limit=5)).matches
         return _ranked(matches, scope)
 
     async def found(self) -> list[str]:
@@ -72,7 +73,7 @@ class Reader:
 
     async def counted(self) -> list[str]:
         """One snapshot of sums."""
-        counts = await self.store.counts(scope=here("part-2"))
+        counts = await count_records(self.store, scope=here("part-2"))
         sound = counts.retired <= counts.lessons and counts.settled <= counts.recalls
         return [] if sound and counts.experiences <= counts.lessons else [f"impossible: {counts}"]
 
@@ -83,9 +84,9 @@ class Reader:
             return []
         scope, id = promised
         for _ in range(3):  # its owner may retire and restore it between two looks
-            nearest = await self.store.nearest(vector_of(id), scope=scope, space=SPACE, limit=1)
+            nearest = (await self.store.nearest(vector_of(id), scope=scope, space=SPACE, limit=1)).matches
             try:
-                known = await self.store.get(id, scope=scope)
+                known = await get_experience(self.store, id, scope=scope)
             except NotFound:
                 return [f"{id} was acknowledged and is not there"]
             if known.metadata.get("seal") != seal(known):

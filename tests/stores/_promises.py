@@ -13,6 +13,7 @@ from _onlookers import halves
 
 from lessonbank.contracts.records import Experience
 from lessonbank.contracts.records.timeline import state_at
+from lessonbank.contracts.store_calls import every_recall, get_trajectory, list_scopes, settlement_of
 from lessonbank.errors import NotFound
 from lessonbank.stores.sqlite import SqliteStore
 
@@ -43,7 +44,7 @@ async def held(store: SqliteStore, scope: str, asked: set[tuple[str, str]]) -> H
     entries = [e async for e in store.journal(scope=scope)]
     found.marks.update({("experience", e.id): mark(e) for e in experiences})
     found.journal.update({e.sequence: mark(e.entry) for e in entries})
-    found.marks.update({("recall", r.id): mark(r) async for r in store.receipts(scope=scope)})
+    found.marks.update({("recall", r.id): mark(r) async for r in every_recall(store, scope=scope)})
     found.unindexed = {id for id, _ in await store.unindexed(scope=scope, space=SPACE, limit=1 << 30)}
     for kind, id in asked:
         if (one := await _one(store, kind, id, scope)) is not None:
@@ -57,7 +58,7 @@ async def held(store: SqliteStore, scope: str, asked: set[tuple[str, str]]) -> H
 
 async def _sought(store: SqliteStore, known: Experience) -> list[str]:
     """Its own vector and its own word must find an experience before any other."""
-    by_vector = await store.nearest(vector_of(known.id), scope=known.scope, space=SPACE, limit=1)
+    by_vector = (await store.nearest(vector_of(known.id), scope=known.scope, space=SPACE, limit=1)).matches
     by_word = await store.search(f"case{known.id}", scope=known.scope, limit=2)
     ways = {"vector": by_vector, "word": by_word}
     return [
@@ -70,8 +71,8 @@ async def _sought(store: SqliteStore, known: Experience) -> list[str]:
 async def _one(store: SqliteStore, kind: str, id: str, scope: str) -> str | None:
     try:
         if kind == "run":
-            return mark(await store.trajectory(id, scope=scope))
-        settlement = await store.settlement(id, scope=scope)
+            return mark(await get_trajectory(store, id, scope=scope))
+        settlement = await settlement_of(store, id, scope=scope)
         return mark(settlement) if settlement else None
     except NotFound:
         return None
@@ -139,14 +140,14 @@ async def compare(path: Path, logs: Sequence[Sequence[Line]], /) -> dict[str, An
     began = time.monotonic()
     store = await SqliteStore.open(path)
     opened = time.monotonic() - began
-    problems = [f"verify: {problem}" for problem in await store.verify()]
+    problems = [f"verify: {problem}" for problem in (await store.verify()).problems]
     problems += [line[key] for log in logs for line in log for key in ("problem", "error") if key in line]
-    asked: dict[str, set[tuple[str, str]]] = {scope: set() for scope in await store.scopes()}
+    asked: dict[str, set[tuple[str, str]]] = {scope: set() for scope in await list_scopes(store)}
     for op in (line for log in logs for line in log if "op" in line):
         wanted = ((kind, id) for kind, id, _ in op["facts"] if kind in {"run", "settlement"})
         asked.setdefault(op["scope"], set()).update(wanted)
     scopes = {scope: await held(store, scope, ids) for scope, ids in asked.items()}
-    await store.set_setting("embedder", "lexical")  # what `doctor` would have to choose
+    await store.put_setting("embedder", "lexical")  # what `doctor` would have to choose
     await store.close()
     found = Judged()
     for log in logs:

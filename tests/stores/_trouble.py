@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from lessonbank.contracts.records import Recall
+from lessonbank.contracts.store_calls import count_records, every_recall, get_setting, list_scopes, pending_runs
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
@@ -42,11 +43,11 @@ def sentence(error: pytest.ExceptionInfo[Any] | BaseException) -> str:
 LOOKS: dict[str, Call] = {
     "scan": lambda store: collected(store.scan(scope=MINE)),
     "journal": lambda store: collected(store.journal(scope=MINE)),
-    "receipts": lambda store: collected(store.receipts(scope=MINE)),
-    "pending": lambda store: store.pending(scope=MINE),
-    "counts": lambda store: store.counts(scope=MINE),
-    "scopes": lambda store: store.scopes(),
-    "setting": lambda store: store.setting("embedder"),
+    "receipts": lambda store: collected(every_recall(store, scope=MINE)),
+    "pending": lambda store: pending_runs(store, scope=MINE),
+    "counts": lambda store: count_records(store, scope=MINE),
+    "scopes": lambda store: list_scopes(store),
+    "setting": lambda store: get_setting(store, "embedder"),
     "search": lambda store: store.search("cancel the order or book boots", scope=MINE, limit=9),
     "nearest": lambda store: store.nearest(towards(0, tilt=0.4), scope=MINE, space=SPACE, limit=9),
     "unindexed": lambda store: store.unindexed(scope=MINE, space="another", limit=9),
@@ -54,10 +55,10 @@ LOOKS: dict[str, Call] = {
 
 TOUCHES: dict[str, Call] = {
     **LOOKS,
-    "keep": lambda store: store.keep([trajectory()], scope=MINE),
+    "keep": lambda store: store.save_runs([trajectory()], scope=MINE),
     "apply": lambda store: added(store, experience()),
-    "record": lambda store: store.record(Recall(scope=MINE, task="t")),
-    "set_setting": lambda store: store.set_setting("embedder", "other"),
+    "record": lambda store: store.save_recall(Recall(scope=MINE, task="t")),
+    "set_setting": lambda store: store.put_setting("embedder", "other"),
     "verify": lambda store: store.verify(),
     "rebuild": lambda store: store.rebuild(),
 }

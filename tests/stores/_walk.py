@@ -28,6 +28,15 @@ from lessonbank.contracts.records import (
     Trajectory,
     Verdict,
 )
+from lessonbank.contracts.store_calls import (
+    count_records,
+    drop_index,
+    every_recall,
+    experience_of_runs,
+    pending_runs,
+    purge_one,
+    settled_runs,
+)
 from lessonbank.errors import LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import some_trust
@@ -187,7 +196,7 @@ class Walk:
 
     async def drop_index(self, chance: random.Random) -> None:
         space = chance.choice((TASKS, LESSONS))
-        await self.both(chance, lambda s: s.drop_index(scope=self.scope, space=space))
+        await self.both(chance, lambda s: drop_index(s, scope=self.scope, space=space))
         self.dimensions[self.scope, space] = chance.choice((1, 3, 8))
 
     async def roll_back(self, chance: random.Random) -> None:
@@ -198,11 +207,11 @@ class Walk:
     async def keep(self, chance: random.Random) -> None:
         runs = [named(trajectory(self.task(chance)), chance) for _ in range(chance.choice((1, 2)))]
         self.runs[self.scope] += runs
-        await self.both(chance, lambda s: s.keep(runs, scope=self.scope))
+        await self.both(chance, lambda s: s.save_runs(runs, scope=self.scope))
 
     async def settle(self, chance: random.Random) -> None:
         recall = Recall(scope=self.scope, task=self.task(chance))
-        await self.both(chance, lambda s: s.record(recall))
+        await self.both(chance, lambda s: s.save_recall(recall))
         await self.apply(chance, [], settlement=settlement(recall, scope=self.scope))
 
     async def purge(self, chance: random.Random) -> None:
@@ -213,7 +222,9 @@ class Walk:
             "scope": [""],
         }[what]
         for id in self.some(chance, known, 1):
-            await self.both(chance, lambda s, id=id: s.purge(what, id, scope=self.scope, writer="walk", reason="walk"))
+            await self.both(
+                chance, lambda s, id=id: purge_one(s, what, id, scope=self.scope, writer="walk", reason="walk")
+            )
         if what == "scope":
             self.dimensions = {key: d for key, d in self.dimensions.items() if key[0] != self.scope}
 
@@ -276,7 +287,7 @@ class Walk:
         found = await store.search(query, scope=self.scope, limit=99)
         assert [(match.experience, match.score) for match in found] == every[:99]
         if chance.random() < 0.2:
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
             assert await differences(fresh, scope=self.scope) == ()
 
     def questions(self, chance: random.Random) -> dict[str, Call]:
@@ -291,23 +302,27 @@ class Walk:
 
         async def near(store: Store, space: str) -> Any:
             try:
-                return list(await store.nearest(vectors[space], scope=scope, space=space, limit=limit, exclude=exclude))
+                return list(
+                    (
+                        await store.nearest(vectors[space], scope=scope, space=space, limit=limit, exclude=exclude)
+                    ).matches
+                )
             except LessonbankError as error:
                 return type(error)
 
         return {
             "scan": lambda s: collected(s.scan(scope=scope)),
             "journal": journal,
-            "counts": lambda s: s.counts(scope=scope),
+            "counts": lambda s: count_records(s, scope=scope),
             "nearest tasks": lambda s: near(s, TASKS),
             "nearest lessons": lambda s: near(s, LESSONS),
             "search": lambda s: listed(s.search(query, scope=scope, limit=limit, exclude=exclude)),
             "unindexed tasks": lambda s: listed(s.unindexed(scope=scope, space=TASKS, limit=limit)),
             "unindexed lessons": lambda s: listed(s.unindexed(scope=scope, space=LESSONS, limit=limit, lessons=True)),
-            "pending": lambda s: listed(s.pending(scope=scope)),
-            "learned": lambda s: s.learned(runs, scope=scope),
-            "holding": lambda s: s.holding(runs, scope=scope),
-            "receipts": lambda s: collected(s.receipts(scope=scope)),
+            "pending": lambda s: listed(pending_runs(s, scope=scope)),
+            "learned": lambda s: settled_runs(s, runs, scope=scope),
+            "holding": lambda s: experience_of_runs(s, runs, scope=scope),
+            "receipts": lambda s: collected(every_recall(s, scope=scope)),
         }
 
 

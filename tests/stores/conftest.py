@@ -33,7 +33,7 @@ async def _filled(path: Path) -> SqliteStore:
     """A bank with a bit of everything."""
     store = await SqliteStore.open(path)
     runs = [trajectory() for _ in range(3)]
-    await store.keep(runs, scope=MINE)
+    await store.save_runs(runs, scope=MINE)
     known = [
         experience("Cancel the pending order", minute=1, attempts=[attempt(runs[0], "failure")]),
         experience("Exchange the blue boots", minute=2, lessons=(lesson(), lesson(retired=True))),
@@ -42,9 +42,9 @@ async def _filled(path: Path) -> SqliteStore:
     await added(store, *known, along=[towards(n) for n in range(3)])
     await added(store, experience(scope="other"), scope="other", along=[towards(0)])
     receipt = Recall(scope=MINE, task="Cancel it")
-    await store.record(receipt)
+    await store.save_recall(receipt)
     await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipt))
-    await store.set_setting("embedder", "hashing")
+    await store.put_setting("embedder", "hashing")
     return store
 
 

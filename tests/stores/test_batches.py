@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lessonbank.contracts.records import Add, Replace, Rollback
+from lessonbank.contracts.store_calls import count_records, get_experience
 from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
@@ -32,7 +33,7 @@ async def test_a_batch_with_one_known_experience_or_lesson_or_one_of_them_twice_
     assert await collected(store.scan(scope=MINE)) == [known]
     free = elsewhere.model_copy(update={"scope": MINE})  # ids are a scope's own
     await added(store, *(experience(f"new {n}") for n in range(20)), free)
-    assert (await store.counts(scope=MINE)).experiences == 22
+    assert (await count_records(store, scope=MINE)).experiences == 22
     await store.close()
 
 
@@ -53,7 +54,7 @@ async def test_an_id_that_is_known_is_found_wherever_it_stands_among_those_of_a_
         else:
             await added(store, *batch)
     for id in ODD_IDS:
-        assert (await store.get(id, scope=MINE)).id == id
+        assert (await get_experience(store, id, scope=MINE)).id == id
     await store.close()
 
 
@@ -87,7 +88,7 @@ async def test_words_that_waited_are_indexed_with_those_of_a_batch_whatever_beca
     before = await told()
     await store.rebuild()
     assert await told() == before
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -111,7 +112,7 @@ async def test_vectors_of_either_precision_are_kept_alike(path: Path) -> None:
     answers = list[list[tuple[str, float]]]()
     for vectors in (rows, rows.astype(np.float32), rows * 1e30, rows * 1e-30, (rows * 1e-30).astype(np.float32)):
         await store.index({each.id: row for each, row in zip(new, vectors, strict=True)}, scope=MINE, space=SPACE)
-        found = await store.nearest(query, scope=MINE, space=SPACE, limit=20)
+        found = (await store.nearest(query, scope=MINE, space=SPACE, limit=20)).matches
         answers.append([(match.experience.id, round(match.score, 4)) for match in found])
     assert all(answer == answers[0] for answer in answers)
     await store.close()

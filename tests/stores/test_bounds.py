@@ -17,6 +17,16 @@ from _trouble import opened, sentence
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Replace, Retire, Rollback
+from lessonbank.contracts.store_calls import (
+    count_records,
+    experience_of_lesson,
+    experience_of_runs,
+    get_experience,
+    get_trajectory,
+    list_scopes,
+    purge_one,
+    settled_runs,
+)
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._purge import purge_scope
@@ -70,30 +80,34 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
     near_misses = [id.split("\x00")[0] + "!", id + "\x00", id[:-1] + "\x7f"]
     async with made(kind, path) as store:
         run = trajectory().model_copy(update={"id": id})
-        await store.keep([run], scope=MINE)
+        await store.save_runs([run], scope=MINE)
         known_lesson = lesson().model_copy(update={"id": id})
         known = experience(lessons=(known_lesson, lesson()), attempts=[attempt(run, "success")]).model_copy(
             update={"id": id}
         )
         other = experience(minute=1)
         await added(store, known, other, along=[towards(0), towards(1)])
-        assert await store.learned([id, *near_misses], scope=MINE) == {id}
-        assert await store.holding([id], scope=MINE) == await store.owner(id, scope=MINE) == known
-        assert await store.holding(near_misses, scope=MINE) is None
+        assert await settled_runs(store, [id, *near_misses], scope=MINE) == {id}
+        assert (
+            await experience_of_runs(store, [id], scope=MINE)
+            == await experience_of_lesson(store, id, scope=MINE)
+            == known
+        )
+        assert await experience_of_runs(store, near_misses, scope=MINE) is None
         await store.index({id: towards(2)}, scope=MINE, space=SPACE)
         await store.apply([Retire(lesson_ids=(id,), reason="test")], scope=MINE, writer="tests")
         await store.apply([Replace(experience=known)], scope=MINE, writer="tests")
-        found = await store.nearest(towards(2), scope=MINE, space=SPACE, limit=9, exclude=near_misses)
+        found = (await store.nearest(towards(2), scope=MINE, space=SPACE, limit=9, exclude=near_misses)).matches
         assert [m.experience for m in found] == [known, other]
         assert [
             m.experience for m in await store.search(known.task, scope=MINE, limit=9, exclude=[id, *near_misses])
         ] == [other]
         await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
         await added(store, known)
-        assert await store.get(id, scope=MINE) == known
-        await store.purge("lesson", id, scope=MINE, writer="tests", reason="test")
-        assert [i.id for i in (await store.get(id, scope=MINE)).lessons] == [known.lessons[1].id]
-        assert await store.verify() == []
+        assert await get_experience(store, id, scope=MINE) == known
+        await purge_one(store, "lesson", id, scope=MINE, writer="tests", reason="test")
+        assert [i.id for i in (await get_experience(store, id, scope=MINE)).lessons] == [known.lessons[1].id]
+        assert (await store.verify()).problems == []
 
 
 SCOPES = ("a", "A", "a/b", "a/B", "a.b", "a_b", "a+", "é", "è", "注/意", "1", "x" * 199, "x" * 200)
@@ -104,12 +118,12 @@ async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path) -> 
     async with made(kind, path) as store:
         for scope in SCOPES:
             await added(store, experience(scope=scope), scope=scope, along=[towards(0)])
-            await store.record(Recall(scope=scope, task="t"))
+            await store.save_recall(Recall(scope=scope, task="t"))
         for scope in SCOPES:
             assert [m.experience.scope for m in await store.search("cancel", scope=scope, limit=9)] == [scope]
-            near = await store.nearest(towards(0), scope=scope, space=SPACE, limit=9)
+            near = (await store.nearest(towards(0), scope=scope, space=SPACE, limit=9)).matches
             assert [m.experience.scope for m in near] == [scope]
-        assert await store.scopes() == sorted(SCOPES)
+        assert await list_scopes(store) == sorted(SCOPES)
 
 
 @pytest.mark.full
@@ -119,7 +133,7 @@ async def test_a_name_that_is_no_scope_is_refused_in_one_sentence(kind: str, pat
         with pytest.raises(UsageError, match="cannot be a scope") as caught:
             await added(store, experience(scope=IDS[name]), scope=IDS[name])
         sentence(caught)
-        assert await store.scopes() == []
+        assert await list_scopes(store) == []
 
 
 @pytest.mark.full
@@ -139,14 +153,14 @@ async def test_a_record_of_megabytes_is_kept_found_and_purged(kind: str, path: P
     text = " ".join(f"{chance.getrandbits(40):x}" for _ in range(150_000))
     async with made(kind, path) as store:
         run = trajectory(answer=text)
-        await store.keep([run], scope=MINE)
+        await store.save_runs([run], scope=MINE)
         known = experience("Cancel " + text[:1_000_000], lessons=(lesson(text),), attempts=[attempt(run, "success")])
         await added(store, known, experience("Cancel"))
-        assert await store.get(known.id, scope=MINE) == known
-        assert await store.trajectory(run.id, scope=MINE) == run
+        assert await get_experience(store, known.id, scope=MINE) == known
+        assert await get_trajectory(store, run.id, scope=MINE) == run
         assert {m.experience.id for m in await store.search(text[:200], scope=MINE, limit=9)} == {known.id}
-        await store.purge("trajectory", run.id, scope=MINE, writer="tests", reason="test")
-        assert (await store.counts(scope=MINE)).experiences == 1
+        await purge_one(store, "trajectory", run.id, scope=MINE, writer="tests", reason="test")
+        assert (await count_records(store, scope=MINE)).experiences == 1
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 5000])
@@ -155,7 +169,7 @@ async def test_a_space_may_have_few_or_many_dimensions(kind: str, path: Path, di
         one, other = experience(), experience(minute=1)
         row = np.ones(dimensions, dtype=np.float32)
         await added(store, one, other, along=[row, -row])
-        found = await store.nearest(row, scope=MINE, space=SPACE, limit=9)
+        found = (await store.nearest(row, scope=MINE, space=SPACE, limit=9)).matches
         assert [(m.experience.id, m.score) for m in found] == [(one.id, 1.0), (other.id, -1.0)]
 
 
@@ -172,10 +186,10 @@ async def test_a_purge_does_not_call_the_bytes_of_another_one_gone(path: Path) -
             return done
 
         store._database.compact = then_another_purge_begins  # type: ignore[method-assign,assignment]
-        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")
-        assert any("purge was interrupted" in problem for problem in await other.verify())
+        await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="test")
+        assert any("purge was interrupted" in problem for problem in (await other.verify()).problems)
         await other.rebuild()
-        assert await other.verify() == []
+        assert (await other.verify()).problems == []
 
 
 @pytest.mark.full
@@ -211,7 +225,7 @@ async def test_a_read_that_begins_as_the_store_closes_is_refused_in_one_sentence
     async with opened(path) as store:
         store._database._reading.shutdown()
         with pytest.raises(StoreUnavailable) as caught:
-            await store.counts(scope=MINE)
+            await count_records(store, scope=MINE)
         sentence(caught)
 
 
@@ -226,7 +240,7 @@ async def test_a_reading_given_up_as_it_begins_leaves_no_snapshot_open(path: Pat
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)
             await reading.aclose()
-        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way
+        await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way
         assert not store._database._streams
 
 
@@ -235,4 +249,4 @@ async def test_a_reading_whose_first_rows_are_all_holds_no_snapshot_while_they_a
         await added(store, experience())
         reading = store.journal(scope=MINE)
         await anext(reading)  # and it stays open
-        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way
+        await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way

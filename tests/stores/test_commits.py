@@ -15,6 +15,7 @@ import pytest
 from _trouble import opened
 
 from lessonbank.contracts.records import Add
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.errors import Conflict, StoreUnavailable
 from lessonbank.testing.store_samples import MINE, added, attempt, collected, experience, trajectory
 
@@ -33,14 +34,14 @@ async def test_a_store_that_gets_no_thread_says_so_and_goes_on(path: Path, monke
             with pytest.raises(StoreUnavailable, match="no thread can be started"):
                 await added(store, experience())
         await added(store, experience())
-        assert (await store.counts(scope=MINE)).experiences == 1
+        assert (await count_records(store, scope=MINE)).experiences == 1
 
 
 @pytest.mark.anyio
 async def test_of_writes_decided_upon_the_same_state_one_is_done(path: Path) -> None:
     run = trajectory()
     async with opened(path) as store:
-        await store.keep([run], scope=MINE)
+        await store.save_runs([run], scope=MINE)
         answers = await asyncio.gather(
             *(
                 store.apply(
@@ -54,8 +55,8 @@ async def test_of_writes_decided_upon_the_same_state_one_is_done(path: Path) -> 
             return_exceptions=True,
         )
         assert [type(a) for a in answers].count(Conflict) == 19
-        assert (await store.counts(scope=MINE)).experiences == 1
-        assert await store.verify() == []
+        assert (await count_records(store, scope=MINE)).experiences == 1
+        assert (await store.verify()).problems == []
 
 
 @pytest.mark.anyio
@@ -70,7 +71,7 @@ async def test_writes_that_fail_take_nothing_with_them(path: Path) -> None:
         assert [type(a) for a in answers].count(Conflict) == 20
         assert isinstance(damaging.exception(10), StoreUnavailable)
         assert {e.id for e in await collected(store.scan(scope=MINE))} == {known.id, *(e.id for e in fine)}
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
 
 
 @pytest.mark.anyio
@@ -86,7 +87,7 @@ async def test_when_another_process_holds_the_file_all_that_wait_fail_after_one_
         raw.execute("ROLLBACK")
         raw.close()
         await added(store, experience())
-        assert (await store.counts(scope=MINE)).experiences == 1
+        assert (await count_records(store, scope=MINE)).experiences == 1
 
 
 @pytest.mark.anyio
@@ -103,7 +104,7 @@ async def test_of_cancelled_writes_each_is_whole_or_absent(path: Path) -> None:
         done = {e.id for e, answer in zip(known, answers, strict=True) if answer is None}
         assert {e.id for e in known[1::2]} <= done <= there
         assert [e.sequence for e in await collected(store.journal(scope=MINE))] == list(range(1, len(there) + 1))
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
 
 
 @pytest.mark.anyio
@@ -147,4 +148,4 @@ async def test_writes_that_wait_through_a_fork_are_done_once_and_by_the_parent(p
         await asyncio.gather(*waiting)
         assert os.waitpid(child, 0)[1] == 0
         assert await collected(store.scan(scope=MINE)) == known
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []

@@ -12,7 +12,9 @@ import pytest
 from _bytes import said
 from _trouble import files, opened
 
+from lessonbank.contracts.ports import LessonFilter
 from lessonbank.contracts.records import Edit, Replace, Rollback, Settlement
+from lessonbank.contracts.store_calls import forget, purge_one
 from lessonbank.stores._listing import tags
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
@@ -32,7 +34,7 @@ async def test_a_purged_run_cannot_be_unpacked_from_any_byte_on(path: Path) -> N
     async with opened(path) as store:
         run, *_ = await lived_in(store)
         assert SECRET.lower() in said(path)
-        await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+        await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
         assert SECRET.lower() not in said(path)
         assert run.id not in said(path)
     assert SECRET.lower() not in said(path)
@@ -48,7 +50,7 @@ async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
         tag = next(iter(tags(recall.metadata)))
         assert SECRET.lower() in said(path)
         assert any(tag in file.read_bytes() for file in files(path))
-        await store.purge("recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+        await purge_one(store, "recall", recall.id, scope=MINE, writer="ana", reason="asked to")
         assert SECRET.lower() not in said(path)
         assert recall.id not in said(path)
         assert not any(tag in file.read_bytes() for file in files(path))
@@ -56,12 +58,12 @@ async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
 
 async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path) -> None:
     async with opened(path) as store:
-        await store.keep([trajectory(SECRET)], scope=MINE)
+        await store.save_runs([trajectory(SECRET)], scope=MINE)
         settled, _ = await asked(store, SECRET), await asked(store, SECRET)
         done = Settlement(recall_id=settled.id, scope=MINE, outcome="success")
         await store.apply([], scope=MINE, writer="tests", settlement=done)
         assert SECRET.lower() in said(path)
-        await store.forget(scope=MINE, before=START + timedelta(days=36_500), writer="retention")
+        await forget(store, scope=MINE, before=START + timedelta(days=36_500), writer="retention")
         assert SECRET.lower() not in said(path)
 
 
@@ -87,12 +89,12 @@ async def test_purged_texts_words_and_vectors_are_gone(
             await store.apply([Rollback(to=2, reason=SECRET)], scope=MINE, writer="tests")
         assert SECRET.lower() in said(path)
         assert holds(path, row)
-        await store.purge(what, known_lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
+        await purge_one(store, what, known_lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
         assert SECRET.lower() not in said(path)
         assert known_lesson.id not in said(path)
         assert not holds(path, row)
         assert len(await collected(store.scan(scope=MINE))) == (2 if what == "lesson" else 0)
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
     assert not holds(path, row)
 
 
@@ -109,10 +111,10 @@ async def test_no_index_knows_the_words_of_a_purged_lesson(
         edit = Edit(lesson_id=known.id, title=f"then {SECRET}", description="", content="c", only=(), by="A", reason="")
         await store.apply([edit], scope=MINE, writer="tests")
         assert (SECRET.lower() in words_of(path)) == (tail == 1)
-        await store.purge(what, known.id, scope=MINE, writer="ana", reason="asked to")
+        await purge_one(store, what, known.id, scope=MINE, writer="ana", reason="asked to")
         assert words_of(path) == (set(words(other.text)) if what == "lesson" else set())
-        assert [one.id for one in await store.list_lessons(scope=MINE, text=SECRET)] == []
-        assert await store.verify() == []
+        assert [one.id for one in await store.lessons(LessonFilter(text=SECRET), scope=MINE)] == []
+        assert (await store.verify()).problems == []
 
 
 def words_of(path: Path) -> set[str]:

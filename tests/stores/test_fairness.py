@@ -20,6 +20,20 @@ from _trouble import Fill, opened, quick_folder
 import lessonbank
 from lessonbank import Experience, Recall, Step, Trajectory
 from lessonbank.contracts.records import Add, JournalEntry
+from lessonbank.contracts.store_calls import (
+    count_records,
+    every_recall,
+    experience_of_lesson,
+    experience_of_runs,
+    get_experience,
+    get_recall,
+    get_setting,
+    get_trajectory,
+    list_scopes,
+    pending_runs,
+    settled_runs,
+    settlement_of,
+)
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
@@ -61,27 +75,27 @@ def long_write(path: Path) -> Generator[None]:
 async def looks(store: SqliteStore) -> list[object]:
     """Every kind of reading."""
     known = await collected(store.scan(scope=MINE))
-    receipts = await collected(store.receipts(scope=MINE))
+    receipts = await collected(every_recall(store, scope=MINE))
     runs = [ref.trajectory_id for e in known for ref in e.attempts]
     return [
         known,
         receipts,
         await collected(store.journal(scope=MINE)),
-        await store.get(known[0].id, scope=MINE),
-        await store.owner(known[0].lessons[0].id, scope=MINE),
-        await store.trajectory(runs[0], scope=MINE),
-        await store.holding(runs, scope=MINE),
-        sorted(await store.learned(runs, scope=MINE)),
-        await store.pending(scope=MINE),
-        await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9),
+        await get_experience(store, known[0].id, scope=MINE),
+        await experience_of_lesson(store, known[0].lessons[0].id, scope=MINE),
+        await get_trajectory(store, runs[0], scope=MINE),
+        await experience_of_runs(store, runs, scope=MINE),
+        sorted(await settled_runs(store, runs, scope=MINE)),
+        await pending_runs(store, scope=MINE),
+        (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches,
         await store.search("cancel the order or book boots", scope=MINE, limit=9),
         await store.unindexed(scope=MINE, space="another", limit=9),
-        await store.recall(receipts[0].id, scope=MINE),
-        await store.settlement(receipts[0].id, scope=MINE),
-        await store.counts(scope=MINE),
-        await store.scopes(),
-        await store.setting("embedder"),
-        await store.verify(),
+        await get_recall(store, receipts[0].id, scope=MINE),
+        await settlement_of(store, receipts[0].id, scope=MINE),
+        await count_records(store, scope=MINE),
+        await list_scopes(store),
+        await get_setting(store, "embedder"),
+        (await store.verify()).problems,
     ]
 
 
@@ -150,7 +164,7 @@ async def test_a_write_does_not_wait_for_a_reader_that_is_not_done(path: Path) -
             await added(store, experience(minute=1000 + number))
         rest = await collected(scan)
         assert len([first, *rest]) == 500, "a scan is one snapshot"
-        assert (await store.counts(scope=MINE)).experiences == 520
+        assert (await count_records(store, scope=MINE)).experiences == 520
 
 
 def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
@@ -197,7 +211,7 @@ async def test_tasks_of_one_process_share_a_bank_and_lose_nothing(path: Path) ->
     assert [entry.sequence for entry in journal] == list(range(1, 51))
     for number, recall in recalls.items():
         assert run(number).task in {e.task for e in kept if e.id in {c.experience_id for c in recall.candidates}}
-    assert {r.id for r in await collected(bank.store.receipts(scope=MINE))} == {r.id for r in recalls.values()}
+    assert {r.id for r in await collected(every_recall(bank.store, scope=MINE))} == {r.id for r in recalls.values()}
     assert await bank.admin.verify() == ()
     await bank.close()
 
@@ -213,8 +227,8 @@ async def test_a_retrieve_changes_nothing_but_the_receipts(path: Path, retrieval
         return [
             [e.model_dump_json() for e in await collected(store.scan(scope=MINE))],
             [e.model_dump_json() for e in await collected(store.journal(scope=MINE))],
-            [await store.trajectory(f"run-{n}", scope=MINE) for n in range(5)],
-            (await store.counts(scope=MINE)).model_dump(exclude={"recalls"}),
+            [await get_trajectory(store, f"run-{n}", scope=MINE) for n in range(5)],
+            (await count_records(store, scope=MINE)).model_dump(exclude={"recalls"}),
         ]
 
     before = await rest()
@@ -222,6 +236,6 @@ async def test_a_retrieve_changes_nothing_but_the_receipts(path: Path, retrieval
     assert recalls[0].candidates
     assert await rest() == before
     assert (await bank.admin.counts()).recalls == 4
-    kept = await collected(bank.store.receipts(scope=MINE))
+    kept = await collected(every_recall(bank.store, scope=MINE))
     assert [r.text for r in kept] == [r.text for r in recalls]
     await bank.close()

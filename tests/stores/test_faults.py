@@ -24,6 +24,7 @@ from _trouble import (
 )
 
 from lessonbank.cli import main as command_line
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, collected, experience, towards
@@ -67,7 +68,7 @@ async def test_a_bank_in_the_place_of_an_open_one_is_not_taken_for_it(path: Path
             (third,) = reader.ask("add")
     async with opened(path) as newer:
         assert [e.id for e in await collected(newer.scan(scope=MINE))] == [one.id, other.id, third]
-        assert await newer.verify() == []
+        assert (await newer.verify()).problems == []
 
 
 async def test_a_bank_that_is_cut_to_nothing_gives_no_wrong_answer(path: Path, filled: Fill) -> None:
@@ -92,7 +93,7 @@ async def test_a_write_after_its_log_was_deleted_is_refused_or_lasts(path: Path,
         answer = other.ask("add")
     async with opened(path) as store:
         kept = [e.id for e in await collected(store.scan(scope=MINE))]
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
     assert "error" in answer or answer[0] in kept
 
 
@@ -145,7 +146,7 @@ async def test_damage_is_reported_and_never_answered_from(
     try:
         async with opened(path) as store:
             await right_or_refused(store, before)
-            problems = await store.verify()
+            problems = (await store.verify()).problems
     except StoreUnavailable as error:
         problems = [sentence(error)]
     assert problems
@@ -163,7 +164,7 @@ async def prepared(path: Path, filled: Fill) -> dict[str, Any]:
     """A bank of some sixty pages at this path, closed; what it answers."""
     store = await filled(path)
     await added(store, *[experience(f"Cancel {n} orders", minute=n) for n in range(60)], along=[towards(3)] * 60)
-    await store.set_setting("embedder", "lexical")
+    await store.put_setting("embedder", "lexical")
     before = await looks(store)
     await store.close()
     return before
@@ -188,7 +189,7 @@ async def test_no_page_can_be_lost_without_being_noticed(path: Path, filled: Fil
         try:
             async with opened(path) as store:
                 await right_or_refused(store, before)
-                if not await store.verify():
+                if not (await store.verify()).problems:
                     unnoticed.append(place // PAGE)
         except StoreUnavailable as error:
             sentence(error)
@@ -238,4 +239,4 @@ async def test_where_the_file_is_sound_everybody_reads_on_and_whoever_saw_damage
                     await TOUCHES[touch](store)
                 sentence(caught)
             assert "error" in theirs or theirs[0] in other.ask("look")
-            assert "error" in theirs or (await store.get(theirs[0], scope=MINE)).id == theirs[0]
+            assert "error" in theirs or (await get_experience(store, theirs[0], scope=MINE)).id == theirs[0]

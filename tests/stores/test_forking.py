@@ -155,4 +155,4 @@ async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
         assert writing.result(20) == 500
         assert child.go_on() == "gone"
         assert len(await collected(store.scan(scope=MINE))) == 500
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []

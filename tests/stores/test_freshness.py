@@ -14,6 +14,7 @@ from _trouble import opened
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Replace, Rollback
+from lessonbank.contracts.store_calls import purge_one
 from lessonbank.errors import UsageError
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def near(store: Store, axis: int = 0, *, space: str = SPACE) -> list[tuple[str, float]]:
-    found = await store.nearest(towards(axis), scope=MINE, space=space, limit=99)
+    found = (await store.nearest(towards(axis), scope=MINE, space=space, limit=99)).matches
     return [(m.experience.task, m.score) for m in found]
 
 
@@ -61,7 +62,7 @@ async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: 
     async with opened(path) as store, opened(path) as other:
         await added(store, experience("before"), along=[towards(0)])
         assert await near(store) == await near(other) == [("before", 1.0)]
-        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")
+        await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="test")
         await added(store, experience("after"), along=[towards(4)])
         assert await near(store) == await near(other) == [("after", 0.0)]
 
@@ -83,7 +84,7 @@ async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind
         await store.apply([Replace(experience=shorter)], scope=MINE, writer="tests")
         assert await near(store, 1) == [("small", 1.0), ("big", 0.0)]
         assert len(await near(store, 2, space="lessons")) == 52
-        every = await store.nearest(towards(2), scope=MINE, space="lessons", limit=9999)
+        every = (await store.nearest(towards(2), scope=MINE, space="lessons", limit=9999)).matches
         assert len(every) == 52
 
 

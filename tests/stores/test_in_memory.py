@@ -14,6 +14,7 @@ import pytest
 
 import lessonbank
 from lessonbank.contracts.settings import File
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
@@ -79,12 +80,12 @@ async def test_a_backup_of_it_takes_the_place_of_no_other_file(tmp_path: Path) -
 async def test_two_of_them_share_nothing_and_one_ends_with_its_store() -> None:
     one, other = await SqliteStore.open(":memory:"), await SqliteStore.open(":memory:")
     await added(one, experience())
-    assert (await one.counts(scope=MINE)).experiences == 1
-    assert (await other.counts(scope=MINE)).experiences == 0
+    assert (await count_records(one, scope=MINE)).experiences == 1
+    assert (await count_records(other, scope=MINE)).experiences == 0
     await one.close()
     await one.close()
     with pytest.raises(StoreUnavailable, match="closed"):
-        await one.counts(scope=MINE)
+        await count_records(one, scope=MINE)
     await other.close()
 
 
@@ -113,7 +114,7 @@ async def test_a_write_that_fails_leaves_no_trace() -> None:
     with pytest.raises(lessonbank.LessonbankError):
         await store.index({before[0].id: [1.0, 2.0]}, scope=MINE, space=SPACE)
     assert await collected(store.scan(scope=MINE)) == before
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -121,14 +122,14 @@ def test_threads_with_loops_of_their_own_share_one() -> None:
     store = SqliteStore.in_memory()
 
     def work() -> None:
-        asyncio.run(store.keep([trajectory() for _ in range(20)], scope=MINE))
+        asyncio.run(store.save_runs([trajectory() for _ in range(20)], scope=MINE))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert asyncio.run(store.counts(scope=MINE)).trajectories == 80
+    assert asyncio.run(count_records(store, scope=MINE)).trajectories == 80
     asyncio.run(store.close())
 
 
@@ -141,12 +142,12 @@ def test_after_a_fork_each_process_has_its_own_copy() -> None:
     child = os.fork()
     if not child:
         asyncio.run(added(store, experience(minute=1)))
-        found = asyncio.run(store.counts(scope=MINE)).experiences
+        found = asyncio.run(count_records(store, scope=MINE)).experiences
         os.write(say, str(found).encode())
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(hear, 9) == b"2"
-    assert asyncio.run(store.counts(scope=MINE)).experiences == 1
+    assert asyncio.run(count_records(store, scope=MINE)).experiences == 1
     asyncio.run(store.close())
     os.close(hear), os.close(say)
 

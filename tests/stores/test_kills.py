@@ -15,6 +15,7 @@ from _promises import compare, read_logs
 from _trouble import Fill, quick_folder
 
 from lessonbank.contracts.records import Add, Experience
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
 from lessonbank.testing.store_rewinding import present
@@ -109,7 +110,7 @@ async def test_a_bank_whose_making_was_killed_can_be_opened_and_used(tmp_path: P
         new = experience()
         await added(store, new, along=[towards(0)])
         assert await collected(store.scan(scope=MINE)) == [new]
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         await store.close()
 
 
@@ -127,7 +128,7 @@ async def test_a_rollback_that_is_killed_is_whole_or_absent(path: Path) -> None:
             assert await present(store) == before
         else:
             assert await collected(store.scan(scope=MINE)) == before[0][:10]
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         await store.close()
 
 
@@ -135,21 +136,21 @@ async def test_a_rollback_that_is_killed_is_whole_or_absent(path: Path) -> None:
 async def test_a_purge_that_is_killed_is_absent_or_can_be_finished(path: Path) -> None:
     store = await SqliteStore.open(path)
     run = trajectory(f"Move {SECRET}", answer=SECRET)
-    await store.keep([run], scope=MINE)
+    await store.save_runs([run], scope=MINE)
     await lived_in(store)
     await added(store, *[experience("word " * 300, minute=n) for n in range(100)])
     length = len(await collected(store.journal(scope=MINE)))
     await store.close()
     for left in rounds(path.parent, "purge", KILLS):
         store = await SqliteStore.open(left)
-        problems = await store.verify()
+        problems = (await store.verify()).problems
         purged = len(await collected(store.journal(scope=MINE))) > length
         assert (run.id in await everything(store)) is not purged
         assert len(problems) <= 1, problems
         assert purged or not problems
         await store.rebuild()
-        assert await store.verify() == []
-        assert (await store.counts(scope=MINE)).experiences > 100
+        assert (await store.verify()).problems == []
+        assert (await count_records(store, scope=MINE)).experiences > 100
         await store.close()
         held = b"".join(file.read_bytes() for file in left.parent.iterdir())
         assert (run.id.encode() in held) is not purged
@@ -164,7 +165,7 @@ async def test_a_rebuild_that_is_killed_changes_no_answer(path: Path, filled: Fi
     for left in rounds(path.parent, "rebuild", 4):
         store = await SqliteStore.open(left)
         assert await present(store) == before
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         await store.close()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from lessonbank.contracts.ports import Store, Vectors
 from lessonbank.contracts.records import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
+from lessonbank.contracts.store_calls import drop_index
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience, lesson, towards
 
@@ -42,7 +43,7 @@ async def apply(store: Store, *changes: Change) -> int:
 
 
 async def titles(store: Store, *, limit: int = 999) -> set[str]:
-    found = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=limit)
+    found = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=limit)).matches
     return {i.title for match in found for i in match.experience.lessons if i.id == match.lesson_id}
 
 
@@ -67,7 +68,7 @@ async def test_another_store_on_the_same_file_sees_every_step(path: Path) -> Non
     assert await titles(one) == await titles(other) == {"a"}
     await apply(one, Rollback(to=before, reason="test"))
     assert await titles(one) == await titles(other)
-    await one.drop_index(scope=MINE, space=SPACE)
+    await drop_index(one, scope=MINE, space=SPACE)
     assert await titles(other) == set()
     await one.close()
     await other.close()
@@ -101,16 +102,16 @@ async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path,
     await added(store, *known)
     await index(store, *known)
     await apply(store, Retire(lesson_ids=tuple(e.lessons[0].id for e in known[::3]), reason="test"))
-    before = list(await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20))
+    before = list((await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)).matches)
     assert len({match.lesson_id for match in before}) == 20
     await store.backup(tmp_path / "copy.db")
     await store.rebuild()
     await store.close()
     for place in (path, tmp_path / "copy.db"):
         again = await SqliteStore.open(place)
-        assert list(await again.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)) == before
+        assert list((await again.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)).matches) == before
         assert list(await again.unindexed(scope=MINE, space=SPACE, limit=9, lessons=True)) == []
-        assert list(await again.verify()) == []
+        assert list((await again.verify()).problems) == []
         await again.close()
 
 
@@ -176,7 +177,7 @@ async def sound(store: Store) -> set[str]:
     """Each active lesson is found once by its own vector, or waits for one; nothing else is. Returns who waits."""
     active: dict[str, Lesson] = {i.id: i async for e in store.scan(scope=MINE) for i in e.active_lessons}
     waiting = dict(await store.unindexed(scope=MINE, space=SPACE, limit=9999, lessons=True))
-    found = await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=9999)
+    found = (await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=9999)).matches
     assert sorted([*waiting, *(str(match.lesson_id) for match in found)]) == sorted(active)
     for match in found:
         told = active[str(match.lesson_id)]

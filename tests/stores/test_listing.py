@@ -13,7 +13,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lessonbank.contracts.ports import LessonFilter
 from lessonbank.contracts.records import Add, Edit, Experience, Lesson, LessonState, Recall, Rollback
+from lessonbank.contracts.store_calls import count_records, purge_one
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._listing import Asked, may_hold
 from lessonbank.stores._records import dumped
@@ -39,10 +41,12 @@ async def bank(tmp_path: Path) -> Path:
     told = [experience(lessons=(i,)) for i in lessons]
     told[7] = told[7].model_copy(update={"task": f"{told[7].task}, rare"})
     await store.apply([Add(experience=e) for e in told], scope=MINE, writer="tests")
-    await store.keep([trajectory(f"Task {n}") for n in range(MANY)], scope=MINE)
+    await store.save_runs([trajectory(f"Task {n}") for n in range(MANY)], scope=MINE)
     for n in range(300):
         metadata = {"user": "u-17"} if n == 7 else {}
-        await store.record(Recall(scope=MINE, task=f"Task {n}", created_at=START + timedelta(n), metadata=metadata))
+        await store.save_recall(
+            Recall(scope=MINE, task=f"Task {n}", created_at=START + timedelta(n), metadata=metadata)
+        )
     await store.close()
     return path
 
@@ -109,7 +113,7 @@ async def test_a_page_does_not_read_the_whole_bank(bank: Path, what: str) -> Non
 
 async def test_a_page_far_down_costs_as_little(bank: Path) -> None:
     store = await SqliteStore.open(bank)
-    page = await store.list_lessons(scope=MINE, limit=MANY - 100)
+    page = await store.lessons(LessonFilter(limit=MANY - 100), scope=MINE)
     await store.close()
     asked = Asked(MINE, limit=20, after=page[-1].id)
     taken, found = steps(
@@ -207,12 +211,12 @@ async def test_looking_words_up_finds_the_lessons_that_a_look_at_each_would(
     if data.draw(st.booleans()):
         await store.apply([Rollback(to=at[-1].sequence, reason="r")], scope=MINE, writer="tests")
     if data.draw(st.booleans()):
-        await store.purge("lesson", kept[0].lessons[0].id, scope=MINE, writer="tests", reason="asked")
-    every = await store.list_lessons(scope=MINE, limit=100)
-    found = [await store.list_lessons(scope=MINE, limit=100, text=" ".join(asked))]
-    assert await store.verify() == []
+        await purge_one(store, "lesson", kept[0].lessons[0].id, scope=MINE, writer="tests", reason="asked")
+    every = await store.lessons(LessonFilter(limit=100), scope=MINE)
+    found = [await store.lessons(LessonFilter(limit=100, text=" ".join(asked)), scope=MINE)]
+    assert (await store.verify()).problems == []
     await store.rebuild()
-    found.append(await store.list_lessons(scope=MINE, limit=100, text=" ".join(asked)))
+    found.append(await store.lessons(LessonFilter(limit=100, text=" ".join(asked)), scope=MINE))
     await store.close()
     wanted = [one for one in every if set(words(" ".join(asked))) <= set(words(one.text))]
     assert list(map(list, found)) == [wanted, wanted]
@@ -225,9 +229,9 @@ async def test_lessons_are_counted_again_after_whoever_wrote(tmp_path: Path) -> 
         await writing.apply([Add(experience=experience(lessons=(lesson(),)))], scope=MINE, writer="tests")
         for store in (one, other):
             for _ in range(3):  # whichever reader answers
-                assert (await store.counts(scope=MINE)).lessons == count
-            assert (await store.counts(scope="elsewhere")).lessons == 0
-    await one.purge("scope", "", scope=MINE, writer="tests", reason="asked")
-    assert [(await store.counts(scope=MINE)).lessons for store in (one, other, one, other)] == [0] * 4
+                assert (await count_records(store, scope=MINE)).lessons == count
+            assert (await count_records(store, scope="elsewhere")).lessons == 0
+    await purge_one(one, "scope", "", scope=MINE, writer="tests", reason="asked")
+    assert [(await count_records(store, scope=MINE)).lessons for store in (one, other, one, other)] == [0] * 4
     await one.close()
     await other.close()

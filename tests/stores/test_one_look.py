@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lessonbank.contracts.records import Experience, Replace
+from lessonbank.contracts.store_calls import drop_index
 from lessonbank.errors import SpaceMismatch
 from lessonbank.search import DenseRetriever
 from lessonbank.stores.sqlite import SqliteStore
@@ -41,7 +42,7 @@ async def test_it_is_what_nearest_finds_while_everything_has_a_vector(path: Path
     await three(store)
     for axis in range(4):
         one = await store.nearest_unless_missing(towards(axis), scope=MINE, space=SPACE, limit=2)
-        assert one == await store.nearest(towards(axis), scope=MINE, space=SPACE, limit=2)
+        assert one == (await store.nearest(towards(axis), scope=MINE, space=SPACE, limit=2)).matches
     await store.close()
 
 
@@ -57,7 +58,7 @@ async def test_it_is_nothing_as_soon_as_anybody_adds_what_has_no_vector(path: Pa
         [Replace(experience=first.model_copy(update={"task": "another task now"}))], scope=MINE, writer="tests"
     )
     assert await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) is None
-    await theirs.drop_index(scope=MINE, space=SPACE)
+    await drop_index(theirs, scope=MINE, space=SPACE)
     assert await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) is None
     await ours.close()
     await theirs.close()
@@ -87,7 +88,7 @@ async def test_lessons_without_a_vector_are_missing_in_a_space_of_lessons(path: 
     assert await store.nearest_unless_missing(towards(0), scope=MINE, space="lessons", limit=9, lessons=True) is None
     await store.index({known.lessons[1].id: towards(1)}, scope=MINE, space="lessons")
     found = await store.nearest_unless_missing(towards(0), scope=MINE, space="lessons", limit=9, lessons=True)
-    assert found == await store.nearest(towards(0), scope=MINE, space="lessons", limit=9)
+    assert found == (await store.nearest(towards(0), scope=MINE, space="lessons", limit=9)).matches
     await store.close()
 
 

@@ -16,6 +16,7 @@ from _trouble import TOUCHES, Fill, files, looks, opened, sentence
 
 import lessonbank
 from lessonbank import Evidence, importers
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience
@@ -89,7 +90,7 @@ async def test_a_bank_opened_to_read_answers_and_changes_nothing(path: Path, fil
     data, names = path.read_bytes() if writer == "none" else b"", files(path)
     store = await SqliteStore.open(path, read_only=True)
     assert await looks(store) == before
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     for name in ("keep", "apply", "record", "set_setting", "rebuild"):
         with pytest.raises(ReadOnly, match="read-only") as caught:
             await TOUCHES[name](store)
@@ -133,7 +134,7 @@ async def test_no_statement_runs_in_the_thread_of_the_event_loop(path: Path, mon
             await touch(store)
         for _ in range(20):
             await TOUCHES["record"](store)
-            await store.get((await added_one(store)), scope=MINE)
+            await get_experience(store, (await added_one(store)), scope=MINE)
     assert threads
     assert threading.current_thread().name not in threads
 

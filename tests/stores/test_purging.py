@@ -13,6 +13,7 @@ import pytest
 from _trouble import BIG
 
 from lessonbank.contracts.records import Erasure, Replace
+from lessonbank.contracts.store_calls import count_records, forget, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _packing
 from lessonbank.stores.sqlite import SqliteStore, _log
@@ -44,7 +45,7 @@ async def test_no_byte_of_a_purged_run_is_left(path: Path) -> None:
     store = await SqliteStore.open(path)
     run, *_ = await lived_in(store)
     assert leftovers(path, SECRET, run.id) == [SECRET, run.id]
-    await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+    await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
     assert leftovers(path, SECRET, run.id) == []
     await store.close()
     assert leftovers(path, SECRET, run.id) == []
@@ -57,16 +58,16 @@ async def test_no_byte_of_an_earlier_version_is_left(path: Path) -> None:
     known = experience(lessons=(gone, plain))
     await added(store, known)
     await store.apply([Replace(experience=known.model_copy(update={"lessons": (plain,)}))], scope=MINE, writer="tests")
-    await store.purge("lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
+    await purge_one(store, "lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
     assert leftovers(path, SECRET, gone.id) == []
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
 async def test_no_byte_of_a_purged_scope_is_left(path: Path) -> None:
     store = await SqliteStore.open(path)
     await lived_in(store)
-    await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+    await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
     assert leftovers(path, SECRET, "Cancel the pending", "Check the status", "cancel") == []
     await store.close()
 
@@ -78,12 +79,12 @@ async def test_a_reader_of_an_older_state_is_named_and_a_rebuild_finishes(path: 
     other.execute("BEGIN")
     other.execute("SELECT count(*) FROM journal").fetchone()
     with pytest.raises(StoreUnavailable, match="another reader"):
-        await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+        await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
     assert SECRET not in await everything(store)
-    assert any("purge was interrupted" in problem for problem in await store.verify())
+    assert any("purge was interrupted" in problem for problem in (await store.verify()).problems)
     other.close()
     await store.rebuild()
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     assert leftovers(path, SECRET, run.id) == []
     await store.close()
 
@@ -114,10 +115,10 @@ async def test_a_purge_waits_for_another_process_that_copies_the_log(
             other.communicate("end\n")
 
         monkeypatch.setattr(_log, "sleep", paused)
-        await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+        await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
     assert len(pauses) == 1
     assert leftovers(path, SECRET, run.id) == []
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -132,11 +133,11 @@ async def test_purges_of_a_large_bank_end_while_other_processes_write(path: Path
         for _ in range(5):
             before = [writer.stdout.readline() for writer in writers if writer.stdout]
             run = trajectory(f"Move {SECRET}")
-            await store.keep([run], scope=MINE)
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await store.save_runs([run], scope=MINE)
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             assert all(before)
-        await store.keep([trajectory(SECRET)], scope=MINE)
-        await store.forget(scope=MINE, before=datetime.now(UTC) + timedelta(days=1), writer="retention")
+        await store.save_runs([trajectory(SECRET)], scope=MINE)
+        await forget(store, scope=MINE, before=datetime.now(UTC) + timedelta(days=1), writer="retention")
         await store.rebuild()
     finally:
         for writer in writers:
@@ -144,7 +145,7 @@ async def test_purges_of_a_large_bank_end_while_other_processes_write(path: Path
             writer.communicate()
     assert path.stat().st_size > 1000 * 4096
     assert leftovers(path, SECRET) == []
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -177,12 +178,12 @@ async def test_a_reader_is_blamed_only_where_one_held_pages_back_all_the_time(
 async def test_a_purge_reaches_the_matrix_of_another_store(path: Path) -> None:
     ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
     await lived_in(theirs)
-    assert len(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) > 0
-    await theirs.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
-    assert list(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == []
+    assert len((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) > 0
+    await purge_one(theirs, "scope", "", scope=MINE, writer="ana", reason="asked to")
+    assert list((await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == []
     new = experience()
     await added(theirs, new, along=[towards(2)])
-    found = await ours.nearest(towards(2), scope=MINE, space=SPACE, limit=9)
+    found = (await ours.nearest(towards(2), scope=MINE, space=SPACE, limit=9)).matches
     assert [m.experience for m in found] == [new]
     assert await collected(ours.scan(scope=MINE)) == [new]
     await ours.close()
@@ -202,8 +203,8 @@ async def test_to_erase_ten_lessons_reads_the_records_once(path: Path, monkeypat
 
     monkeypatch.setattr("lessonbank.stores.sqlite._purge.unpacked", counted)
     lessons: list[tuple[Erasure, str]] = [("lesson", one.lessons[0].id) for one in every[:ten]]
-    assert len(await store.purge_many(lessons, scope=MINE, writer="ana", reason="asked to")) == ten
+    assert len(await store.purge(lessons, scope=MINE, writer="ana", reason="asked to")) == ten
     assert size <= len(read) < 2 * size
-    assert (await store.counts(scope=MINE)).lessons == size - ten
-    assert await store.verify() == []
+    assert (await count_records(store, scope=MINE)).lessons == size - ten
+    assert (await store.verify()).problems == []
     await store.close()

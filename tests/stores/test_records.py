@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience
 
@@ -18,7 +19,7 @@ async def kept(*moments: datetime) -> list[datetime]:
     store = SqliteStore.in_memory()
     made = [experience().model_copy(update={"created_at": at}) for at in moments]
     await added(store, *made)
-    found = [await store.get(one.id, scope=MINE) for one in made]
+    found = [await get_experience(store, one.id, scope=MINE) for one in made]
     await store.close()
     return [one.created_at for one in found if one]
 

@@ -15,6 +15,7 @@ from _trouble import BIG, Call, Fill, companion, looks, opened, sentence
 
 import lessonbank
 from lessonbank.contracts.records import Recall
+from lessonbank.contracts.store_calls import get_experience, pending_runs, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience, towards, trajectory
@@ -41,15 +42,15 @@ def log_size(path: Path) -> int:
 
 async def purge(store: SqliteStore) -> None:
     """Of a run that waits."""
-    run = (await store.pending(scope=MINE))[0]
-    await store.purge("trajectory", run.id, scope=MINE, writer="tests", reason="asked to")
+    run = (await pending_runs(store, scope=MINE))[0]
+    await purge_one(store, "trajectory", run.id, scope=MINE, writer="tests", reason="asked to")
 
 
 WRITES: dict[str, Call] = {
-    "keep": lambda store: store.keep([trajectory(answer=BIG)], scope=MINE),
+    "keep": lambda store: store.save_runs([trajectory(answer=BIG)], scope=MINE),
     "apply": lambda store: added(store, experience(BIG), along=[towards(1)]),
-    "record": lambda store: store.record(Recall(scope=MINE, task="t", text=BIG)),
-    "set_setting": lambda store: store.set_setting("big", BIG),
+    "record": lambda store: store.save_recall(Recall(scope=MINE, task="t", text=BIG)),
+    "set_setting": lambda store: store.put_setting("big", BIG),
 }
 
 
@@ -65,7 +66,7 @@ async def test_a_write_without_room_fails_alone(path: Path, filled: Fill, what: 
         assert await looks(store) == before, "reading needs no room"
     assert await looks(store) == before
     await WRITES[what](store)
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -77,14 +78,14 @@ async def test_a_purge_without_room_is_absent_or_can_be_finished(path: Path, fil
     with room(most), pytest.raises(StoreUnavailable) as caught:
         await purge(store)
     assert "disk" in sentence(caught)
-    problems = await store.verify()
+    problems = (await store.verify()).problems
     if problems:
         assert "interrupted" in " ".join(problems)
         await store.rebuild()
-        assert len(await store.pending(scope=MINE)) == len(before["pending"]) - 1
+        assert len(await pending_runs(store, scope=MINE)) == len(before["pending"]) - 1
     else:
         assert await looks(store) == before
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -116,11 +117,11 @@ async def test_a_process_without_room_keeps_no_other_from_writing(path: Path, fi
                 with pytest.raises(StoreUnavailable):
                     await what(store)
                 (id,) = other.ask("add")
-                assert (await store.get(id, scope=MINE)).id == id
+                assert (await get_experience(store, id, scope=MINE)).id == id
         new = experience()
         await added(store, new)
         assert new.id in other.ask("look")
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -234,4 +235,4 @@ async def test_a_bank_that_may_not_be_written_says_so(tmp_path: Path, filled: Fi
     assert "writ" in last or "cannot be opened" in last
     assert path.read_bytes() == before
     async with opened(path) as store:
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []

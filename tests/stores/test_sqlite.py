@@ -16,6 +16,18 @@ import pytest
 from blockbuster import BlockBuster
 
 from lessonbank.contracts.records import Add, Experience, Replace, Retire
+from lessonbank.contracts.store_calls import (
+    count_records,
+    drop_index,
+    every_recall,
+    experience_of_lesson,
+    experience_of_runs,
+    get_setting,
+    get_trajectory,
+    list_scopes,
+    pending_runs,
+    settled_runs,
+)
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import (
@@ -45,13 +57,13 @@ async def answers(store: SqliteStore) -> list[object]:
     return [
         await collected(store.scan(scope=MINE)),
         await collected(store.journal(scope=MINE)),
-        await collected(store.receipts(scope=MINE)),
-        await store.pending(scope=MINE),
-        await store.counts(scope=MINE),
-        await store.scopes(),
-        await store.setting("embedder"),
+        await collected(every_recall(store, scope=MINE)),
+        await pending_runs(store, scope=MINE),
+        await count_records(store, scope=MINE),
+        await list_scopes(store),
+        await get_setting(store, "embedder"),
         await store.search("cancel the order or book boots", scope=MINE, limit=9),
-        await store.nearest(towards(0, tilt=0.4), scope=MINE, space=SPACE, limit=9),
+        (await store.nearest(towards(0, tilt=0.4), scope=MINE, space=SPACE, limit=9)).matches,
         await store.unindexed(scope=MINE, space=SPACE, limit=9),
     ]
 
@@ -62,7 +74,7 @@ async def test_everything_is_there_after_reopening(path: Path, filled: Fill) -> 
     await store.close()
     store = await SqliteStore.open(path)
     assert await answers(store) == before
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -75,8 +87,8 @@ async def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     assert len(ids) == 200
     assert {e.id async for e in store.scan(scope=MINE)} == ids
     assert [entry.sequence async for entry in store.journal(scope=MINE)] == list(range(1, 201))
-    assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=999)) == 200
-    assert await store.verify() == []
+    assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=999)).matches) == 200
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -95,8 +107,8 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(path: Path, kills: 
         store = await SqliteStore.open(path)
         kept = {e.id: e async for e in store.scan(scope=MINE)}
         assert set(acknowledged) <= set(kept)
-        assert await store.verify() == []
-        assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9999)) == len(kept)
+        assert (await store.verify()).problems == []
+        assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9999)).matches) == len(kept)
         await store.close()
 
 
@@ -105,10 +117,10 @@ async def test_a_reader_sees_what_another_process_wrote(path: Path) -> None:
     store = await SqliteStore.open(path)
     known = experience("Something else")
     await added(store, known, along=[towards(0, tilt=2.0)])
-    assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+    assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
     with writer(path, "other", 3) as other:
         ids = other.communicate()[0].split()
-    nearest = [m.experience.id for m in await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)]
+    nearest = [m.experience.id for m in (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches]
     assert nearest == [*reversed(ids), known.id]
     assert len(await store.search("task of other", scope=MINE, limit=9)) == 3
     await store.close()
@@ -118,7 +130,7 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
 
     async def nearest() -> list[str]:
-        return [m.experience.id for m in await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)]
+        return [m.experience.id for m in (await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches]
 
     known = [experience(minute=n) for n in range(3)]
     await added(theirs, *known, along=[towards(0)] * 3)
@@ -130,7 +142,7 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     renamed = known[0].model_copy(update={"task": "Another one"})
     await theirs.apply([Replace(experience=renamed)], scope=MINE, writer="tests")
     assert await nearest() == [known[2].id]
-    await theirs.drop_index(scope=MINE, space=SPACE)
+    await drop_index(theirs, scope=MINE, space=SPACE)
     assert await nearest() == []
     await ours.close()
     await theirs.close()
@@ -143,9 +155,9 @@ async def test_a_matrix_stays_right_through_many_changes(path: Path) -> None:
     await added(store, *known, along=[towards(n % 8) for n in range(30)])
     for turn in range(90):
         await store.index({known[turn % 30].id: towards(turn % 7, tilt=0.1 * turn)}, scope=MINE, space=SPACE)
-        ours = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=30)
+        ours = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=30)).matches
     fresh = await SqliteStore.open(path)
-    assert await fresh.nearest(towards(0), scope=MINE, space=SPACE, limit=30) == ours
+    assert (await fresh.nearest(towards(0), scope=MINE, space=SPACE, limit=30)).matches == ours
     await store.close()
     await fresh.close()
 
@@ -175,12 +187,12 @@ async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path, fille
     raw.execute("UPDATE trajectories SET pending = 0")
     raw.close()
     store = await SqliteStore.open(path)
-    assert len(await store.verify()) >= 4
+    assert len((await store.verify()).problems) >= 4
     await store.rebuild()
     waiting = await store.unindexed(scope=MINE, space=SPACE, limit=99)
     await store.index({id: vectors[id] for id, _ in waiting}, scope=MINE, space=SPACE)
     assert await answers(store) == before
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -197,14 +209,14 @@ async def test_no_call_blocks_the_event_loop(path: Path, filled: Fill) -> None:
     store = await filled(path)
     await answers(store)
     known = (await collected(store.scan(scope=MINE)))[0]
-    await store.owner(known.lessons[0].id, scope=MINE)
-    await store.learned(["x"], scope=MINE)
-    await store.holding(["x"], scope=MINE)
-    await store.drop_index(scope=MINE, space=SPACE)
+    await experience_of_lesson(store, known.lessons[0].id, scope=MINE)
+    await settled_runs(store, ["x"], scope=MINE)
+    await experience_of_runs(store, ["x"], scope=MINE)
+    await drop_index(store, scope=MINE, space=SPACE)
     await store.rebuild()
     await store.verify()
     with pytest.raises(NotFound):
-        await store.trajectory("x", scope=MINE)
+        await get_trajectory(store, "x", scope=MINE)
     await store.close()
 
 
@@ -265,5 +277,5 @@ async def test_a_cancelled_write_is_whole_or_absent(path: Path) -> None:
         await store.apply([Add(experience=e) for e in new], scope=MINE, writer="tests")
     kept: list[Experience] = await collected(store.scan(scope=MINE))
     assert kept in ([], new)
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from lessonbank.contracts.records import Replace
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
@@ -69,7 +70,7 @@ async def test_a_bank_of_the_format_before_is_brought_to_this_one_by_every_opene
     scripts["0008_more.sql"] = "CREATE TABLE more (a);\n"
     stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
     for store in stores:
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         await store.close()
     with sqlite3.connect(path) as raw:
         assert _schema.version(raw) == _schema.FORMAT
@@ -150,11 +151,11 @@ async def test_a_lock_that_is_never_released_ends_in_one_clear_error(path: Path)
     raw.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked for too long"):
         await added(store, experience())
-    assert await store.get(known.id, scope=MINE) == known, "a reader must not wait for a writer"
+    assert await get_experience(store, known.id, scope=MINE) == known, "a reader must not wait for a writer"
     raw.execute("ROLLBACK")
     raw.close()
     await added(store, experience())
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -258,7 +259,7 @@ async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_line
     raw.execute("DELETE FROM journal WHERE kind = 'settle'")
     raw.close()
     store = await SqliteStore.open(path)
-    problems = " | ".join(await store.verify())
+    problems = " | ".join((await store.verify()).problems)
     assert [m.experience.task for m in await store.search("cancel boots", scope=MINE, limit=5)] == [
         "Exchange the blue boots"
     ]
@@ -307,5 +308,5 @@ async def test_a_block_of_the_wrong_length_is_reported_not_answered_from(path: P
     store = await SqliteStore.open(path)
     with pytest.raises(StoreUnavailable, match="wrong length"):
         await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)
-    assert any("do not fit" in problem for problem in await store.verify())
+    assert any("do not fit" in problem for problem in (await store.verify()).problems)
     await store.close()

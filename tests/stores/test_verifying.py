@@ -14,6 +14,7 @@ import pytest
 from _trouble import opened
 
 from lessonbank.contracts.records import Recall, Rejudge, Replace, Retire, Rollback, Verdict
+from lessonbank.contracts.store_calls import count_records, every_recall, pending_runs, settled_runs, settlement_of
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import present, wind
@@ -113,7 +114,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def fill(path: Path) -> None:
     async with opened(path) as store:
-        await store.keep(RUNS[:3], scope=MINE)
+        await store.save_runs(RUNS[:3], scope=MINE)
         known = [
             experience(
                 f"Cancel order {n}",
@@ -135,7 +136,7 @@ async def fill(path: Path) -> None:
         await wind(store, 9)
         await added(store, experience("later"), along=[towards(3)])
         receipt = Recall(scope=MINE, task="t")
-        await store.record(receipt)
+        await store.save_recall(receipt)
         await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipt))
 
 
@@ -148,24 +149,24 @@ def damaged(sound: Path, path: Path, sql: str) -> None:
 async def seen(store: SqliteStore) -> list[Any]:
     found: list[Any] = []
     for scope in (MINE, THEIRS):
-        receipts = await collected(store.receipts(scope=scope))
+        receipts = await collected(every_recall(store, scope=scope))
         found += [
             await present(store, scope=scope),
             await collected(store.journal(scope=scope)),
             receipts,
-            [await store.settlement(receipt.id, scope=scope) for receipt in receipts],
-            await store.pending(scope=scope),
-            await store.counts(scope=scope),
-            await store.learned([run.id for run in RUNS], scope=scope),
+            [await settlement_of(store, receipt.id, scope=scope) for receipt in receipts],
+            await pending_runs(store, scope=scope),
+            await count_records(store, scope=scope),
+            await settled_runs(store, [run.id for run in RUNS], scope=scope),
             list(await store.unindexed(scope=scope, space=SPACE, limit=99)),
-            list(await store.nearest(towards(0), scope=scope, space="lessons", limit=99)),
+            list((await store.nearest(towards(0), scope=scope, space="lessons", limit=99)).matches),
         ]
     return found
 
 
 async def test_a_sound_bank_has_no_problems(sound: Path) -> None:
     async with opened(sound) as store:
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
 
 
 @pytest.mark.full
@@ -178,13 +179,13 @@ async def test_what_follows_from_the_records_is_checked_and_made_anew(sound: Pat
         then = await present(store)
     damaged(sound, path, MENDED[what])
     async with opened(path) as store:
-        assert await store.verify()
+        assert (await store.verify()).problems
         await store.rebuild()
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         assert await seen(store) == before
         await wind(store, BACK)
         assert await present(store) == then
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
 
 
 @pytest.mark.full
@@ -192,12 +193,12 @@ async def test_what_follows_from_the_records_is_checked_and_made_anew(sound: Pat
 async def test_damaged_vectors_are_named_and_dropped_to_be_made_again(sound: Path, path: Path, what: str) -> None:
     damaged(sound, path, VECTORS[what])
     async with opened(path) as store:
-        assert "vectors" in " ".join(await store.verify())
+        assert "vectors" in " ".join((await store.verify()).problems)
         await store.rebuild()
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         missing = await store.unindexed(scope=MINE, space=SPACE, limit=99)
         await store.index({id: towards(5) for id, _ in missing}, scope=MINE, space=SPACE)
-        assert len(await store.nearest(towards(5), scope=MINE, space=SPACE, limit=99)) == 7
+        assert len((await store.nearest(towards(5), scope=MINE, space=SPACE, limit=99)).matches) == 7
         assert list(await store.unindexed(scope=MINE, space=SPACE, limit=99)) == []
         await store.nearest(towards(5), scope=MINE, space="lessons", limit=99)
 
@@ -207,12 +208,12 @@ async def test_damaged_vectors_are_named_and_dropped_to_be_made_again(sound: Pat
 async def test_what_cannot_be_mended_is_not_covered_up(sound: Path, path: Path, what: str) -> None:
     damaged(sound, path, LOST[what])
     async with opened(path) as store:
-        assert await store.verify()
+        assert (await store.verify()).problems
         try:
             await store.rebuild()
         except StoreUnavailable:
             return
-        assert await store.verify()
+        assert (await store.verify()).problems
 
 
 async def test_a_rebuild_knows_who_held_an_lesson_when_it_was_retired(path: Path) -> None:
@@ -224,7 +225,7 @@ async def test_a_rebuild_knows_who_held_an_lesson_when_it_was_retired(path: Path
         await wind(store, 1)
         await store.apply([Retire(lesson_ids=(moved.id,), reason="test")], scope=MINE, writer="tests")
         await store.rebuild()
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
         for to, retired in ((4, False), (5, True), (3, False), (5, True)):
             await wind(store, to)
             (only,) = await collected(store.scan(scope=MINE))
@@ -246,4 +247,4 @@ async def test_a_rollback_right_after_a_rebuild_brings_back_verdicts_and_version
             await store.rebuild()
             await wind(store, to)
             assert await present(store) == states[to]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []

@@ -61,7 +61,7 @@ async def test_what_is_left_unread_changes_no_answer(
         await store.rebuild()
     found = await store.search(query, scope="s", limit=limit, exclude=excluded)
     every = ranked_by_words(await collected(store.scan(scope="s")), query)
-    wrong = await store.verify()
+    wrong = (await store.verify()).problems
     await store.close()
     wanted = [(e, score) for e, score in every if e.id not in excluded]
     assert [(m.experience, m.score) for m in found] == wanted[:limit]

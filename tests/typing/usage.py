@@ -331,12 +331,12 @@ def bring_back(backup: Path) -> Restored | Salvaged:
 
 async def through_the_port(recall: Recall, new: Experience) -> bool:
     store: Store = SqliteStore.in_memory()
-    assert_type(await store.worded([], scope=new.scope), Sequence[Experience])
-    assert_type(await store.repeating("id", scope=new.scope), Sequence[Experience])
+    assert_type(await store.experiences("wording", [], scope=new.scope), Sequence[Experience])
+    assert_type(await store.experiences("repeats", ["id"], scope=new.scope), Sequence[Experience])
     assert_type(await store.settings("writer/"), Mapping[str, str])
     change = [Add(experience=new)]
     assert_type(
         await store.apply(change, scope=new.scope, writer="learn", one_wording=True),
         Sequence[JournalEntry],
     )
-    return await store.record(recall, returned=True)
+    return await store.save_recall(recall, returned=True)

@@ -149,7 +149,7 @@ async def report(bank: AsyncReasoningBank, /) -> dict[str, Any]:
         "learned": len(attempts),
         "extractions": _size(place / "asked"),
         "queue": (await bank.store.queue()).model_dump(mode="json"),
-        "problems": list(await bank.store.verify()),
+        "problems": list((await bank.store.verify()).problems),
     }
 
 

@@ -19,6 +19,7 @@ from lessonbank import AsyncReasoningBank
 from lessonbank.contracts.ports import Completion
 from lessonbank.contracts.records import Step, Trajectory, Usage, Verdict
 from lessonbank.contracts.settings import Evidence, File, Learning, Parts
+from lessonbank.contracts.store_calls import get_trajectory, settlement_of
 from lessonbank.errors import ModelError, ModelUnavailable, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.guard.identity import of_process
 from lessonbank.http.workers import Budget, Worked, Worker
@@ -351,7 +352,7 @@ async def test_a_run_is_learned_as_whoever_submitted_it() -> None:
         recall = await bank.retrieve(run().task)
         await bank.scoped(writer="ana", key=key).submit([run(), run()], recall=recall, outcome="success")
         assert (await Worker(bank).run(drain=True)).learned == 1
-        settlement = await bank.store.settlement(recall.id, scope=SCOPE)
+        settlement = await settlement_of(bank.store, recall.id, scope=SCOPE)
         assert settlement is not None
         assert settlement.identity == "key:ana"
         learned = [entry for entry in await bank.history.list() if entry.entry.kind != "admin"]
@@ -365,14 +366,14 @@ async def test_a_run_that_says_who_submitted_it_is_not_believed(forged: dict[str
     async with opened() as bank:
         key = await bank.admin.add_writer("ana")
         (honest,) = await bank.scoped(writer="ana", key=key).submit(run(), outcome="success")
-        told = (await bank.store.trajectory(honest, scope=SCOPE)).metadata["lessonbank_submitted"]
+        told = (await get_trajectory(bank.store, honest, scope=SCOPE)).metadata["lessonbank_submitted"]
         assert isinstance(told, dict)
         recall = await bank.retrieve(run().task)
         stolen = {**told, "recall": recall.id, **forged}
         other = run().model_copy(update={"metadata": {"lessonbank_submitted": stolen}})
-        await bank.store.keep([other], scope=SCOPE, wait=0.0)
+        await bank.store.save_runs([other], scope=SCOPE, wait=0.0)
         assert (await Worker(bank).run(drain=True)).learned == 2
-        settlement = await bank.store.settlement(recall.id, scope=SCOPE)
+        settlement = await settlement_of(bank.store, recall.id, scope=SCOPE)
         assert settlement is not None
         assert settlement.identity == of_process()
 

@@ -63,6 +63,14 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.settings import OFF
+from lessonbank.contracts.store_calls import (
+    count_records,
+    experience_of_runs,
+    forget,
+    get_recall,
+    get_trajectory,
+    settled_runs,
+)
 from lessonbank.errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.ledger import Ledger, Unmeasured
@@ -365,7 +373,7 @@ class AsyncReasoningBank:
         truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         kept = with_metadata(await self._intake.runs(runs), a_mapping(metadata))
         waited = await self._keep(kept, truths, receipt, who=who, wait=IN_HAND if self._submits_here else 0.0)
-        known = await self.store.learned([run.id for run in waited], scope=self.scope) if waited else ()
+        known = await settled_runs(self.store, [run.id for run in waited], scope=self.scope) if waited else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
             told = [(run, truths[run.id]) for run in kept if run.id in known]
             await self.learn([run for run, _ in told], recall=receipt, outcome=cast("Any", [one for _, one in told]))
@@ -412,10 +420,10 @@ class AsyncReasoningBank:
             teller={"identity": who, "writer": self.writer, "seal": proof},
         )
         stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
-        new = await self.store.keep(stamped, scope=self.scope, wait=wait)
+        new = await self.store.save_runs(stamped, scope=self.scope, wait=wait)
         if len(new) == len(ids):
             return []
-        return [await self.store.trajectory(id, scope=self.scope) for id in ids if id not in new]
+        return [await get_trajectory(self.store, id, scope=self.scope) for id in ids if id not in new]
 
     async def _earlier_teller(self, waited: Sequence[Trajectory], who: str) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is not `who`, and `who` may not say otherwise."""
@@ -430,7 +438,7 @@ class AsyncReasoningBank:
     ) -> tuple[Verdicts, Recall | None]:
         """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
         recall = next(filter(None, map(submitted_recall, waited)), None)
-        receipt = receipt or (await if_there(self.store.recall(recall, scope=self.scope)) if recall else None)
+        receipt = receipt or (await if_there(get_recall(self.store, recall, scope=self.scope)) if recall else None)
         return truths_with_submitted(truths, waited, success_at=self._success_at), receipt
 
     async def _hand_in(
@@ -465,7 +473,7 @@ class AsyncReasoningBank:
         run = await run_from(source, task=task)
         named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
         told = {**a_mapping(metadata), **named, UNFINISHED: True}
-        await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
+        await self.store.save_runs(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -911,8 +919,8 @@ class AsyncReasoningBank:
         costs = list[Usage]()
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            earlier = await self.store.holding(result.ids, scope=self.scope)
-            if earlier and (known := await self.store.learned(result.ids, scope=self.scope)):
+            earlier = await experience_of_runs(self.store, result.ids, scope=self.scope)
+            if earlier and (known := await settled_runs(self.store, result.ids, scope=self.scope)):
                 return result.already_learned(known), None, None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
@@ -1049,7 +1057,7 @@ class AsyncReasoningBank:
         named = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
         if not self._reflect_every or self._reflector is None or named is None:
             return learned
-        if (await self.store.counts(scope=self.scope)).experiences % self._reflect_every:
+        if (await count_records(self.store, scope=self.scope)).experiences % self._reflect_every:
             return learned
         try:
             told = await self.reflect(topic=named)
@@ -1070,7 +1078,7 @@ class AsyncReasoningBank:
             if days is not None and self._forgotten.get(self.scope) != (today, days):
                 self._forgotten[self.scope] = today, days
                 before = datetime.now(UTC) - timedelta(days=days)
-                await self.store.forget(scope=self.scope, before=before, writer=self.writer)
+                await forget(self.store, scope=self.scope, before=before, writer=self.writer)
         except LessonbankError as error:
             return (f"old runs were not erased: {quoted(error)}",)
         return notes

@@ -12,7 +12,7 @@ import typer
 from rich.progress import Progress
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Counts, Queue
+from lessonbank.contracts.records import Counts, QueueStatus
 
 from . import _options as options
 from ._bank import is_server, opened
@@ -66,7 +66,7 @@ def doctor(
         done = {s: made for s in scopes if (made := _reindex(owner, s))} if reindex else {}
         unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
-        queue = sum((memory.scoped(s).runs.queue() for s in scopes), Queue())
+        queue = sum((memory.scoped(s).runs.queue() for s in scopes), QueueStatus())
         with progress_console.status("verifying"):
             problems, storage = memory.admin.verify(journal=verify), memory.admin.storage()
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
@@ -121,7 +121,7 @@ def _show(report: dict[str, Any]) -> None:
     show_table("Active", ("part", "what"), report["settings"].items())
     show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
     show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in report["scopes"].items()])
-    if report["queue"] != Queue():
+    if report["queue"] != QueueStatus():
         show_table("\nRuns to be learned", ("which", "how many"), _waiting(report["queue"]))
     if proposed := report["proposals"]:
         rows = [(s, one.lesson.title, one.reason) for s, found in proposed.items() for one in found]
@@ -143,7 +143,7 @@ def _show(report: dict[str, Any]) -> None:
     show_table("\nFile", ("check", "result"), [("verify", p) for p in report["problems"]] or [("verify", sound)])
 
 
-def _waiting(queue: Queue) -> list[tuple[str, str]]:
+def _waiting(queue: QueueStatus) -> list[tuple[str, str]]:
     since = f" (the oldest since {queue.oldest:%Y-%m-%d %H:%M} UTC)" if queue.oldest else ""
     return [
         ("waiting", f"{queue.waiting}{since}"),

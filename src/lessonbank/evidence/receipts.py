@@ -14,6 +14,7 @@ from lessonbank._base.aio import briefly, if_there
 from lessonbank._base.checks import an_id, is_a, shown
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
 from lessonbank.contracts.records import Recall
+from lessonbank.contracts.store_calls import get_recall, get_setting
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 
@@ -40,7 +41,7 @@ class Receipts:
     async def secret(self) -> str:
         """The secret of the bank, with which it signs what may leave it; empty where it has none."""
         if self._secret is None:
-            self._secret = await self._store.setting(RECEIPT_SECRET) or ""
+            self._secret = await get_setting(self._store, RECEIPT_SECRET) or ""
         return self._secret
 
     async def keep(self, recall: Recall, /) -> Recall:
@@ -50,7 +51,7 @@ class Receipts:
         if len(self._latest) > _LATEST:
             self._latest.popitem(last=False)
         signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
-        problem = await briefly(self._store.record(recall))
+        problem = await briefly(self._store.save_recall(recall))
         if problem is None:
             self._is_warned = False
             return signed
@@ -85,25 +86,25 @@ class Receipts:
         if recall is None:
             return None, ()
         if not is_a(recall, Recall):
-            return await self._store.recall(an_id(recall, "recall="), scope=scope), ()
+            return await get_recall(self._store, an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
             raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
         an_id(recall.id, "recall=")
-        if known := await if_there(self._store.recall(recall.id, scope=scope)):
+        if known := await if_there(get_recall(self._store, recall.id, scope=scope)):
             return known, ()
         if not recall.kept and not recall.signature:
             return None, ()  # an attempt that went on without its memory: nothing was shown
         return await self._taken_in(recall)
 
     async def _taken_in(self, recall: Recall) -> tuple[Recall | None, tuple[str, ...]]:
-        secret = await self._store.setting(RECEIPT_SECRET)
+        secret = await get_setting(self._store, RECEIPT_SECRET)
         signed = signature(recall, secret=secret).encode() if secret else b""
         if not signed or not hmac.compare_digest(recall.signature.encode("utf-8", "replace"), signed):
             return None, ("the recall was not made by this bank, or was changed: this run is not measured",)
         plain = recall.model_copy(update={"notes": (), "kept": True, "signature": ""})
-        if not await self._store.record(plain, returned=True):
+        if not await self._store.save_recall(plain, returned=True):
             return None, ("something was erased since the recall was made: this run is not measured",)
-        return await self._store.recall(recall.id, scope=recall.scope), ()
+        return await get_recall(self._store, recall.id, scope=recall.scope), ()
 
 
 def plain_task(task: str, /) -> str:

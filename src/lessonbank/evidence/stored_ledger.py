@@ -18,7 +18,7 @@ from anyio import to_thread
 from lessonbank._base.aio import if_there
 from lessonbank._base.locks import ScopeLocks
 from lessonbank._base.plural import counted
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Audit,
     Change,
@@ -40,6 +40,14 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.repeats import repeats_of, with_repeats
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.records.timeline import reworded
+from lessonbank.contracts.store_calls import (
+    count_records,
+    every_recall,
+    experience_of_lesson,
+    get_recall,
+    get_setting,
+    list_recalls,
+)
 from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
@@ -236,13 +244,13 @@ class StoredLedger:
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += _gone_as_one(kept.as_one, lessons, topics)
             notes += price_of_following(episodes) if isinstance(self.policy, Bandit) else []
-            unfinished = await self._store.list_runs(scope=scope, status="unfinished", limit=_UNFINISHED)
+            unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
             return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
-        counts = await self._store.counts(scope=scope)
+        counts = await count_records(self._store, scope=scope)
         at, remembered = kept.measured
         known: Mapping[str, Lesson | None] = remembered if at == counts.changes else {}
         missing = [unit for unit in kept.columns.units.names if "/" not in unit and unit not in known]
@@ -263,7 +271,7 @@ class StoredLedger:
         return self._told[scope]
 
     async def _reread(self, scope: str) -> None:
-        self._tell(scope, ReviewSnapshot.of(await self._store.setting(REVIEW.of(scope))))
+        self._tell(scope, ReviewSnapshot.of(await get_setting(self._store, REVIEW.of(scope))))
         self._asked[scope] = 0
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
@@ -278,7 +286,9 @@ class StoredLedger:
             return False
         await self._reread(scope)  # another process may have been first
         self._since[scope] = await self._unreviewed(scope)
-        settled = (await self._store.counts(scope=scope)).settled  # a purge may have left fewer than were reviewed
+        settled = (
+            await count_records(self._store, scope=scope)
+        ).settled  # a purge may have left fewer than were reviewed
         return _is_time(self._since[scope], min(self._told[scope].reviewed, settled))
 
     async def _unreviewed(self, scope: str) -> int:
@@ -301,7 +311,7 @@ class StoredLedger:
             writers=await self._writers(kept, episodes, scope),
         )
         self._tell(scope, told)
-        await self._store.set_setting(REVIEW.of(scope), told.text())
+        await self._store.put_setting(REVIEW.of(scope), told.text())
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
 
@@ -310,7 +320,7 @@ class StoredLedger:
         units = episodes.units
         lessons = np.flatnonzero(episodes.level == LESSON_LEVEL).tolist()
         for id in [units[n] for n in lessons if units[n] not in kept.writers][:_NEW]:
-            owner = await if_there(self._store.owner(id, scope=scope))
+            owner = await if_there(experience_of_lesson(self._store, id, scope=scope))
             kept.writers |= {one.id: writer_of(one, owner) for one in owner.lessons} if owner else {id: ""}
         times = _times_found(episodes)
         found = Counter[str]()
@@ -372,8 +382,8 @@ class StoredLedger:
         """What lets the tasks that found `older` find `lesson` in its place."""
         if lesson is None:
             return []
-        again = await self._store.repeating(older, scope=scope)
-        owner = await if_there(self._store.owner(older, scope=scope))
+        again = await self._store.experiences("repeats", [older], scope=scope)
+        owner = await if_there(experience_of_lesson(self._store, older, scope=scope))
         told: Json = [{"title": lesson.title, "evidence": [], "why": f"it took the place of {older}"}]
         return [
             Replace(experience=with_repeats(one, {**repeats_of(one), lesson.id: told}), reason="another lesson")
@@ -389,7 +399,7 @@ class StoredLedger:
         return [Proposal(lesson=lesson, reason=why) for lesson, why in found if lesson and not lesson.hidden]
 
     async def _lesson(self, id: str, scope: str) -> Lesson | None:
-        owner = await if_there(self._store.owner(id, scope=scope))
+        owner = await if_there(experience_of_lesson(self._store, id, scope=scope))
         return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
 
     async def _applied(self, change: Change, scope: str) -> bool:
@@ -424,17 +434,17 @@ class StoredLedger:
         Where outcomes go missing on one side, there is no verdict. So whoever decides has to see what is missing.
         """
         if not len(kept.columns) and not kept.sequence:
-            return [recall async for recall in self._store.receipts(scope=scope)]
+            return [recall async for recall in every_recall(self._store, scope=scope)]
         new = {recall.id: recall for recall in await self._later_receipts(kept, scope)}
         named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
         unknown = [id for id in dict.fromkeys(named) if id not in new and not kept.columns.knows(id)]
-        found = [await if_there(self._store.recall(id, scope=scope)) for id in unknown]
+        found = [await if_there(get_recall(self._store, id, scope=scope)) for id in unknown]
         return [*reversed(new.values()), *(recall for recall in found if recall)]
 
     async def _later_receipts(self, kept: _Kept, scope: str) -> list[Recall]:
         """The receipts made since the last reading, the newest first, up to a page of which each is known."""
         new, last = list[Recall](), None
-        while page := await self._store.list_recalls(scope=scope, limit=_PAGE, after=last):
+        while page := await list_recalls(self._store, RecallFilter(limit=_PAGE, after=last), scope=scope):
             unknown = [recall for recall in page if not kept.columns.knows(recall.id)]
             new, last = [*new, *unknown], page[-1].id
             if not unknown or len(page) < _PAGE:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Literal
 
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import NotAllowed, UsageError
 
 from .names import name_key
@@ -95,7 +96,7 @@ async def teller_of(
     identity, writer, proof = (told.get(name) for name in ("identity", "writer", "seal"))
     if not (isinstance(identity, str) and isinstance(writer, str) and isinstance(proof, str) and proof.isascii()):
         return None
-    right = seal(await store.setting(RECEIPT_SECRET) or "", identity, writer, runs=runs, scope=scope)
+    right = seal(await get_setting(store, RECEIPT_SECRET) or "", identity, writer, runs=runs, scope=scope)
     return (identity, writer) if right and hmac.compare_digest(proof, right) else None
 
 
@@ -123,13 +124,13 @@ async def add_key(store: Store, role: Role, name: str, /) -> str:
     It begins with what it is, by which the redactor knows it in any text.
     """
     key = f"lb_{role}_{secrets.token_urlsafe(32)}"
-    await store.set_setting(_setting(role, name), _digest(key))
+    await store.put_setting(_setting(role, name), _digest(key))
     return key
 
 
 async def end_key(store: Store, role: Role, name: str, /) -> None:
     """End a key, if there is one."""
-    await store.set_setting(_setting(role, name), None)
+    await store.put_setting(_setting(role, name), None)
 
 
 async def holders(store: Store, role: Role, /) -> tuple[str, ...]:
@@ -139,7 +140,7 @@ async def holders(store: Store, role: Role, /) -> tuple[str, ...]:
 
 async def _opens(store: Store, role: Role, name: str, key: str) -> bool:
     """Compared in a time that tells nothing."""
-    kept = await store.setting(_setting(role, name))
+    kept = await get_setting(store, _setting(role, name))
     return kept is not None and hmac.compare_digest(kept, _digest(key))
 
 

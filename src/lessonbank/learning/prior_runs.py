@@ -10,6 +10,7 @@ from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import RECALL, Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
+from lessonbank.contracts.store_calls import experience_of_runs, get_recall, get_trajectory, settled_runs, settlement_of
 from lessonbank.guard.identity import one_of_many
 
 Verdicts = Mapping[str, Verdict | None]
@@ -63,13 +64,13 @@ class PriorRuns:
 async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> PriorRuns:
     """How `runs` stand with `scope`."""
     ids = [run.id for run in runs]
-    experience = await store.holding(ids, scope=scope)
+    experience = await experience_of_runs(store, ids, scope=scope)
     apart = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in ids] if experience else []
-    others = [run for id in apart if (run := await if_there(store.trajectory(id, scope=scope)))]
+    others = [run for id in apart if (run := await if_there(get_trajectory(store, id, scope=scope)))]
     named = experience.metadata.get(RECALL) if experience else None
-    recall = await if_there(store.recall(named, scope=scope)) if isinstance(named, str) else None
+    recall = await if_there(get_recall(store, named, scope=scope)) if isinstance(named, str) else None
     # What is learned is an experience's: where none holds the runs, nothing of them is.
-    learned = await store.learned([*ids, *apart], scope=scope) if experience else ()
+    learned = await settled_runs(store, [*ids, *apart], scope=scope) if experience else ()
     return PriorRuns(runs, others, experience, recall, frozenset(learned))
 
 
@@ -92,7 +93,7 @@ async def own_receipt(
     )
     if prior.strangers:
         return None, (note,)
-    return prior.recall or await if_there(store.recall(str(first), scope=receipt.scope)), (note,)
+    return prior.recall or await if_there(get_recall(store, str(first), scope=receipt.scope)), (note,)
 
 
 async def settled_by_another(store: Store, receipt: Recall | None, identity: str, /) -> tuple[str, ...]:
@@ -100,7 +101,7 @@ async def settled_by_another(store: Store, receipt: Recall | None, identity: str
 
     What a judge said is nobody's word: every writer may tell the truth later.
     """
-    earlier = await store.settlement(receipt.id, scope=receipt.scope) if receipt and one_of_many(identity) else None
+    earlier = await settlement_of(store, receipt.id, scope=receipt.scope) if receipt and one_of_many(identity) else None
     if earlier is None or earlier.source == "judge" or earlier.identity == identity:
         return ()
     return (f"told by another writer: the recall {shown(earlier.recall_id)} is settled, and its outcome stays",)
@@ -125,7 +126,7 @@ async def earlier_settlement(
     """
     if receipt is None:
         return None, []
-    earlier = await store.settlement(receipt.id, scope=receipt.scope)
+    earlier = await settlement_of(store, receipt.id, scope=receipt.scope)
     fresh = {attempt.trajectory.id for attempt in besides}
     ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known))
     found = [await _attempt(store, id, truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
@@ -133,8 +134,8 @@ async def earlier_settlement(
 
 
 async def _attempt(store: Store, id: str, truth: Verdict | None, /, *, scope: str) -> Run | None:
-    run = await if_there(store.trajectory(id, scope=scope))
-    verdict = truth or _decided(await store.holding([id], scope=scope), id)
+    run = await if_there(get_trajectory(store, id, scope=scope))
+    verdict = truth or _decided(await experience_of_runs(store, [id], scope=scope), id)
     return Run(trajectory=run, verdict=verdict) if run and verdict else None
 
 

@@ -27,6 +27,7 @@ from lessonbank.contracts.records import (
     Topic,
 )
 from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.store_calls import get_trajectory
 from lessonbank.errors import ExtractionError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical_line, fence, nonce
@@ -110,7 +111,7 @@ async def _run_of(store: Store, experience: Experience) -> Run | None:
     """The last run of an experience whose end is known; `None` where it was erased."""
     for ref in reversed(experience.attempts):
         if ref.verdict.outcome != "unknown":
-            run = await if_there(store.trajectory(ref.trajectory_id, scope=experience.scope))
+            run = await if_there(get_trajectory(store, ref.trajectory_id, scope=experience.scope))
             return run and Run(trajectory=run, verdict=ref.verdict)
     return None
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RecallFilter, Store
 from lessonbank.contracts.records import Recall, Trajectory
+from lessonbank.contracts.store_calls import list_recalls
 from lessonbank.guard.gate import codes_in
 
 _TEXT: Final = attrgetter("text")
@@ -33,7 +34,7 @@ async def receipts_in(store: Store, runs: Sequence[Trajectory], /, *, scope: str
 
 async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
     """The text of the receipt whose lines begin with `code`, if the bank keeps one."""
-    kept = await store.list_recalls(scope=scope, text=code, limit=4)
+    kept = await list_recalls(store, RecallFilter(text=code, limit=4), scope=scope)
     return next((recall.text for recall in kept if f"\n{code}| " in recall.text), "")
 
 

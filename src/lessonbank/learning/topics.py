@@ -13,7 +13,7 @@ import json_repair
 from pydantic import BaseModel
 
 from lessonbank._base.aio import aside, read_reply
-from lessonbank.contracts.ports import LanguageModel, Store
+from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
 from lessonbank.contracts.records import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import ModelError
@@ -142,7 +142,7 @@ class TopicsByModel:
         near = await self.words.near(experience)
         if near.topic and near.likeness >= SURE:
             return Chosen(near.topic)
-        lately = await self.words.store.list_lessons(scope=experience.scope, limit=_LATELY)
+        lately = await self.words.store.lessons(LessonFilter(limit=_LATELY), scope=experience.scope)
         names = topic_names({lesson.id: lesson for lesson in (*near.lessons, *lately)}.values())
         if not names:
             return Chosen(Topic(id=_new_id(experience), name=near.name))

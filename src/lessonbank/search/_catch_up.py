@@ -13,6 +13,7 @@ from lessonbank.contracts.ports import Embedder, Store, Vectors
 from lessonbank.contracts.records import Match
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.settings import REFUSED
+from lessonbank.contracts.store_calls import count_records, drop_index, get_setting
 from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, NotFound, SpaceMismatch
 from lessonbank.guard.quote import quoted
 
@@ -82,13 +83,13 @@ class VectorSearch:
             return (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
 
     async def _embed_due(self, scope: str) -> tuple[str, ...]:
-        kept = await self.store.setting(REFUSED.of(scope))
+        kept = await get_setting(self.store, REFUSED.of(scope))
         refusals = Refusals.read(kept, self.space)
         due, waiting = await self._due(scope, refusals, most=CATCH_UP)
         if not due:
             return self._refused(waiting)
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
-        if problem := await briefly(self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
+        if problem := await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
             return (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
         try:
             told = await embed_each(self.embedder, due, most=_REQUESTS)
@@ -100,7 +101,7 @@ class VectorSearch:
             await briefly(self.store.index(told.vectors, scope=scope, space=self.space))
         if told.refused or refusals.by_id:
             refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-            await briefly(self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
+            await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
         left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
         return (*(behind if left else ()), *self._refused(waiting + len(told.refused)))
@@ -114,7 +115,7 @@ class VectorSearch:
             ModelError: the embedder answers nothing.
         """
         while True:
-            kept = await self.store.setting(REFUSED.of(scope))
+            kept = await get_setting(self.store, REFUSED.of(scope))
             refusals = Refusals.read(kept, self.space)
             due, _ = await self._due(scope, refusals, most=most)
             if not due:
@@ -125,7 +126,7 @@ class VectorSearch:
             await self._placed(told.vectors, scope)
             if told.refused:
                 refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-                await self.store.set_setting(REFUSED.of(scope), refusals.written(kept, self.space))
+                await self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))
             if told.vectors:
                 return len(told.vectors)
 
@@ -137,18 +138,18 @@ class VectorSearch:
         except NotFound:  # one was taken out while it was embedded: the others have their turn the next time
             return
         except SpaceMismatch:
-            await self.store.drop_index(scope=scope, space=self.space)
+            await drop_index(self.store, scope=scope, space=self.space)
             await self.store.index(vectors, scope=scope, space=self.space)
 
     async def _dropped(self, scope: str) -> bool:
         """Whether the vectors of the space were of another dimension than the embedder's, and are dropped now."""
-        if not (await self.store.counts(scope=scope)).experiences:
+        if not (await count_records(self.store, scope=scope)).experiences:
             return False
         (vector,) = await self.embedder.embed([_probe()], role="document")
         try:
             await self.store.nearest(vector, scope=scope, space=self.space, limit=1)
         except SpaceMismatch:
-            await self.store.drop_index(scope=scope, space=self.space)
+            await drop_index(self.store, scope=scope, space=self.space)
             return True
         return False
 

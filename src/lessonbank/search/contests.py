@@ -11,6 +11,7 @@ from lessonbank._base.aio import if_there
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Found, Lesson, Match
 from lessonbank.contracts.records.settings import CONTESTS
+from lessonbank.contracts.store_calls import experience_of_lesson, get_setting
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.evidence.draws import uniform
 
@@ -50,13 +51,13 @@ class Contested(Around):
     async def _newer(self, scope: str) -> Mapping[str, Sequence[str]]:
         used, newer = self._kept.get(scope, (0, {}))
         if used % _REREAD == 0:
-            newer = _read(await self.store.setting(CONTESTS.of(scope)))
+            newer = _read(await get_setting(self.store, CONTESTS.of(scope)))
         self._kept[scope] = used + 1, newer
         return newer
 
     async def _completed(self, match: Match, newer: Mapping[str, Sequence[str]], known: set[str], scope: str) -> Match:
         missing = [id for id in dict.fromkeys(_rivals(match, newer)) if id not in known]
-        owners = [await if_there(self.store.owner(id, scope=scope)) for id in missing]
+        owners = [await if_there(experience_of_lesson(self.store, id, scope=scope)) for id in missing]
         there = {lesson.id: lesson for owner in owners if owner for lesson in owner.active_lessons}
         added = tuple(there[id] for id in missing if id in there)
         known.update(lesson.id for lesson in added)
@@ -81,11 +82,11 @@ async def remember(store: Store, lessons: Iterable[Lesson], /, *, scope: str) ->
     competing = [lesson for lesson in lessons if lesson.against]
     if not competing:
         return
-    newer = {id: list(told) for id, told in _read(await store.setting(CONTESTS.of(scope))).items()}
+    newer = {id: list(told) for id, told in _read(await get_setting(store, CONTESTS.of(scope))).items()}
     for lesson in competing:
         for id in lesson.against.lesson_ids if lesson.against else ():
             newer[id] = [*newer.get(id, []), lesson.id][-_EACH:]
-    await store.set_setting(CONTESTS.of(scope), json.dumps(dict(list(newer.items())[-_MOST:])))
+    await store.put_setting(CONTESTS.of(scope), json.dumps(dict(list(newer.items())[-_MOST:])))
 
 
 def _read(told: str | None) -> Mapping[str, Sequence[str]]:

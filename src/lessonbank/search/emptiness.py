@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Counts, Found, Recall
+from lessonbank.contracts.store_calls import count_records
 
 
 async def with_reason(recall: Recall, found: Found, store: Store, /) -> Recall:
@@ -11,7 +12,7 @@ async def with_reason(recall: Recall, found: Found, store: Store, /) -> Recall:
     if recall.text:
         return recall
     why = _left_out(recall) if recall.candidates else found.empty
-    why = why or _nothing_there(await store.counts(scope=recall.scope), recall.scope)
+    why = why or _nothing_there(await count_records(store, scope=recall.scope), recall.scope)
     return recall.model_copy(update={"notes": (*recall.notes, why)})
 
 

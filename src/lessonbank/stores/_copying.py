@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records.settings import COPIED
+from lessonbank.contracts.store_calls import count_records, get_setting, list_scopes
 from lessonbank.errors import Conflict, UsageError
 
 Table: TypeAlias = Literal["journal", "runs", "recalls", "order", "vectors"]
@@ -53,21 +54,21 @@ async def copy_bank(
         UsageError: `target` holds something else.
         Conflict: `source` was written to meanwhile.
     """
-    begun = await target.setting(_FROM)
-    if begun is None and await target.scopes():
+    begun = await get_setting(target, _FROM)
+    if begun is None and await list_scopes(target):
         raise UsageError("the bank to copy to holds something already: name a new one")
     if begun not in (None, name):
         raise UsageError("the bank to copy to was begun as a copy of another bank: name a new one")
-    await target.set_setting(_FROM, name)
-    scopes, copied = await source.scopes(), 0
+    await target.put_setting(_FROM, name)
+    scopes, copied = await list_scopes(source), 0
     for scope in scopes:
         copied += await _copy_scope(source, target, scope, progress or _silent)
     for key, value in (await source.settings("")).items():
         if not key.startswith((_FROM, COPIED.prefix)):
-            await target.set_setting(key, value)
+            await target.put_setting(key, value)
     await _compare(source, target, scopes)
     for key in [*await target.settings(COPIED.prefix), _FROM]:
-        await target.set_setting(key, None)
+        await target.put_setting(key, None)
     return copied
 
 
@@ -76,12 +77,12 @@ def _silent(scope: str, copied: int) -> None:
 
 
 async def _copy_scope(source: Copyable, target: Copyable, scope: str, progress: Callable[[str, int], object]) -> int:
-    kept = await target.setting(COPIED.of(scope))
+    kept = await get_setting(target, COPIED.of(scope))
     done: dict[str, Any] = json.loads(kept) if kept else {}
 
     async def note(**told: int) -> None:
         done.update(told)
-        await target.set_setting(COPIED.of(scope), json.dumps(done))
+        await target.put_setting(COPIED.of(scope), json.dumps(done))
         progress(scope, done["copied"])
 
     done.setdefault("copied", 0)
@@ -108,7 +109,7 @@ async def _copy_table(
 
 async def _compare(source: Copyable, target: Copyable, scopes: Sequence[str]) -> None:
     """Refuse to call it a copy where somebody wrote to the source meanwhile."""
-    here = [(scope, await source.counts(scope=scope)) for scope in await source.scopes()]
-    there = [(scope, await target.counts(scope=scope)) for scope in scopes]
+    here = [(scope, await count_records(source, scope=scope)) for scope in await list_scopes(source)]
+    there = [(scope, await count_records(target, scope=scope)) for scope in scopes]
     if here != there:
         raise Conflict("the bank was written to while it was copied: stop its writers and copy it again into a new one")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from lessonbank.contracts.ports import Store, Vectors
+from lessonbank.contracts.ports import LessonFilter, Store, Vectors
 from lessonbank.contracts.records import Edit, Experience, Lesson, Replace, Rollback, Trust
 from lessonbank.contracts.records.timeline import about, diff, reworded, state_at
+from lessonbank.contracts.store_calls import get_experience, purge_one
 from lessonbank.errors import Conflict, NotFound
 
 from .store_purging import SECRET, everything
@@ -29,7 +30,7 @@ async def rewrite(store: Store, change: Edit, *, vector: Vectors | None = None) 
 
 async def lesson_of(store: Store, known: Experience) -> Lesson:
     """Its first lesson, as it is now."""
-    return (await store.get(known.id, scope=MINE)).lessons[0]
+    return (await get_experience(store, known.id, scope=MINE)).lessons[0]
 
 
 class EditingTests(StoreTests):
@@ -52,11 +53,11 @@ class EditingTests(StoreTests):
             )
             assert (after.title, after.description, after.content) == ("Ask first", "Always.", "Ask, then act.")
             assert (after.provenance.method, after.provenance.writer) == ("human", "Ana")
-            assert (await store.get(known.id, scope=MINE)).lessons[1] == known.lessons[1]
-            assert await store.list_lessons(scope=MINE, writer="Ana", text="ask") == [after]
+            assert (await get_experience(store, known.id, scope=MINE)).lessons[1] == known.lessons[1]
+            assert await store.lessons(LessonFilter(writer="Ana", text="ask"), scope=MINE) == [after]
             await rewrite(store, edit(before, "Ask twice"))
             assert (await lesson_of(store, known)).version == 3
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_an_edit_of_nothing_or_to_the_same_words_is_refused(self) -> None:
         async with self.opened() as store:
@@ -80,11 +81,11 @@ class EditingTests(StoreTests):
             after = await lesson_of(store, known)
             missing = await store.unindexed(scope=MINE, space=LESSONS, limit=9, lessons=True)
             assert list(missing) == [(after.id, after.text)]
-            found = await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)
+            found = (await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)).matches
             assert [match.lesson_id for match in found] == [known.lessons[1].id]
             await rewrite(store, edit(known.lessons[0], "Ask twice"), vector=towards(3))
             assert await store.unindexed(scope=MINE, space=LESSONS, limit=9, lessons=True) == []
-            found = await store.nearest(towards(3), scope=MINE, space=LESSONS, limit=1)
+            found = (await store.nearest(towards(3), scope=MINE, space=LESSONS, limit=1)).matches
             assert [match.lesson_id for match in found] == [known.lessons[0].id]
 
     async def test_what_was_said_before_can_be_looked_up_and_brought_back(self) -> None:
@@ -92,7 +93,7 @@ class EditingTests(StoreTests):
             known = experience()
             await added(store, known)
             at = await rewrite(store, edit(known.lessons[0]))
-            after = await store.get(known.id, scope=MINE)
+            after = await get_experience(store, known.id, scope=MINE)
             journal = await collected(store.journal(scope=MINE))
             first, second = (state_at(journal, n, scope=MINE) for n in (at - 1, at))
             assert (first.experiences, second.experiences) == ((known,), (after,))
@@ -100,13 +101,13 @@ class EditingTests(StoreTests):
             assert [e.sequence for e in about(journal, lesson=known.lessons[0].id)] == [1, 2]
             assert reworded(journal) == {known.lessons[0].id: journal[-1].at}
             await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
-            assert await store.get(known.id, scope=MINE) == known
+            assert await get_experience(store, known.id, scope=MINE) == known
             journal = await collected(store.journal(scope=MINE))
             assert reworded(journal) == {known.lessons[0].id: journal[-1].at}
             await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
-            assert await store.get(known.id, scope=MINE) == after
+            assert await get_experience(store, known.id, scope=MINE) == after
             await store.rebuild()
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_an_edit_goes_with_the_lesson_that_is_purged(self) -> None:
         async with self.opened() as store:
@@ -115,7 +116,7 @@ class EditingTests(StoreTests):
             await rewrite(store, edit(known.lessons[0], f"Ask {SECRET}", by=SECRET))
             await rewrite(store, edit(known.lessons[1]))
             assert SECRET in await everything(store)
-            await store.purge("lesson", known.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "lesson", known.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
             kinds = [entry.entry.kind for entry in await collected(store.journal(scope=MINE))]
             assert kinds == ["add", "erased", "edit", "purge"]
             left = await everything(store)
@@ -123,16 +124,16 @@ class EditingTests(StoreTests):
             assert (await lesson_of(store, known)).title == "Ask first"
             await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
             assert (await lesson_of(store, known)).title == "Second"
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_an_edited_lesson_can_be_replaced_with_its_experience(self) -> None:
         async with self.opened() as store:
             known = experience()
             await added(store, known)
             await rewrite(store, edit(known.lessons[0]))
-            present = await store.get(known.id, scope=MINE)
+            present = await get_experience(store, known.id, scope=MINE)
             longer = present.model_copy(update={"lessons": (*present.lessons, lesson("Later"))})
             await store.apply([Replace(experience=longer)], scope=MINE, writer="tests", unchanged=[present])
             with refused(Conflict):
                 await store.apply([Replace(experience=known)], scope=MINE, writer="tests", unchanged=[known])
-            assert await store.get(known.id, scope=MINE) == longer
+            assert await get_experience(store, known.id, scope=MINE) == longer

@@ -21,6 +21,17 @@ from lessonbank.contracts.records import (
     Trajectory,
     Verdict,
 )
+from lessonbank.contracts.store_calls import (
+    count_records,
+    every_recall,
+    get_experience,
+    get_recall,
+    get_setting,
+    list_scopes,
+    pending_runs,
+    purge_one,
+    settlement_of,
+)
 from lessonbank.errors import NotFound, UsageError
 
 from .store_rewinding import as_of, wind
@@ -81,26 +92,26 @@ class HistoryTests(StoreTests):
     async def test_a_verdict_told_later_is_a_change_of_its_own_that_a_rollback_undoes(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
-            await store.keep([run, other], scope=MINE)
+            await store.save_runs([run, other], scope=MINE)
             known = experience(attempts=[attempt(run, "unknown"), attempt(other, "success")])
             await added(store, known, along=[towards(0)])
             change = _told(known, run, "failure")
             (entry,) = await store.apply([change], scope=MINE, writer="ana")
             assert (entry.entry, entry.entry.kind, entry.sequence) == (change, "verdict", 2)
-            kept = await store.get(known.id, scope=MINE)
+            kept = await get_experience(store, known.id, scope=MINE)
             assert [a.verdict.outcome for a in kept.attempts] == ["failure", "success"]
             assert kept.attempts[0].verdict == change.verdict
             assert kept.model_copy(update={"attempts": known.attempts}) == known, "nothing else of it changed"
-            assert await store.pending(scope=MINE) == []
+            assert await pending_runs(store, scope=MINE) == []
             assert await store.unindexed(scope=MINE, space=SPACE, limit=9) == []
             assert (await as_of(store, 1)).experiences == (known,)
             assert (await as_of(store, 2)).experiences == (kept,)
             await wind(store, 1)
-            assert await store.get(known.id, scope=MINE) == known
-            assert await store.pending(scope=MINE) == [run]
+            assert await get_experience(store, known.id, scope=MINE) == known
+            assert await pending_runs(store, scope=MINE) == [run]
             await wind(store, 2)
-            assert await store.get(known.id, scope=MINE) == kept
-            assert await store.verify() == []
+            assert await get_experience(store, known.id, scope=MINE) == kept
+            assert (await store.verify()).problems == []
 
     async def test_a_verdict_on_an_attempt_that_is_not_there_is_refused_with_its_batch(self) -> None:
         async with self.opened() as store:
@@ -117,26 +128,26 @@ class HistoryTests(StoreTests):
                     await store.apply([*good, wrong], scope=MINE, writer="tests")
             assert await collected(store.scan(scope=MINE)) == [known]
             await store.apply(good, scope=MINE, writer="tests")
-            left = await store.get(new.id, scope=MINE)
+            left = await get_experience(store, new.id, scope=MINE)
             assert (left.attempts[0].verdict.outcome, left.lessons[0].retired) == ("failure", True)
 
     async def test_a_purge_takes_the_verdicts_on_what_it_erases(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
-            await store.keep([run, other], scope=MINE)
+            await store.save_runs([run, other], scope=MINE)
             both = experience(attempts=[attempt(run, "unknown"), attempt(other, "unknown")])
             await added(store, both)
             told = [_told(both, run, "failure"), _told(both, other, "success")]
             await store.apply(told, scope=MINE, writer="tests")
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             entries = await collected(store.journal(scope=MINE))
             assert [entry.entry for entry in entries[1:3]] == [Erased(by=4), told[1]]
             for sequence in (1, 3, 4):
                 await wind(store, sequence)
                 wanted = await as_of(store, sequence)
                 assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
-            assert [a.trajectory_id for a in (await store.get(both.id, scope=MINE)).attempts] == [other.id]
-            assert await store.verify() == []
+            assert [a.trajectory_id for a in (await get_experience(store, both.id, scope=MINE)).attempts] == [other.id]
+            assert (await store.verify()).problems == []
 
     async def test_the_journal_can_be_read_from_where_one_left_off(self) -> None:
         async with self.opened() as store:
@@ -177,66 +188,66 @@ class HistoryTests(StoreTests):
     async def test_a_receipt_is_kept_without_its_lessons(self) -> None:
         async with self.opened() as store:
             receipt = _receipt()
-            await store.record(receipt)
-            assert await store.recall(receipt.id, scope=MINE) == receipt.model_copy(update={"lessons": ()})
+            await store.save_recall(receipt)
+            assert await get_recall(store, receipt.id, scope=MINE) == receipt.model_copy(update={"lessons": ()})
             with refused(NotFound):
-                await store.recall(receipt.id, scope=THEIRS)
+                await get_recall(store, receipt.id, scope=THEIRS)
 
     async def test_a_receipt_never_changes(self) -> None:
         async with self.opened() as store:
             receipt = _receipt()
-            await store.record(receipt)
-            await store.record(receipt.model_copy(update={"text": "something else"}))
-            assert (await store.recall(receipt.id, scope=MINE)).text == receipt.text
+            await store.save_recall(receipt)
+            await store.save_recall(receipt.model_copy(update={"text": "something else"}))
+            assert (await get_recall(store, receipt.id, scope=MINE)).text == receipt.text
 
     async def test_receipts_are_listed_oldest_first(self) -> None:
         async with self.opened() as store:
             known = [_receipt() for _ in range(3)]
             for receipt in (known[1], known[0], known[2]):
-                await store.record(receipt)
-            await store.record(_receipt(scope=THEIRS))
-            listed = await collected(store.receipts(scope=MINE))
+                await store.save_recall(receipt)
+            await store.save_recall(_receipt(scope=THEIRS))
+            listed = await collected(every_recall(store, scope=MINE))
             assert listed == [receipt.model_copy(update={"lessons": ()}) for receipt in known]
 
     async def test_receipts_can_be_listed_by_whether_they_are_settled(self) -> None:
         async with self.opened() as store:
             open_one, closed = _receipt(), _receipt()
             for receipt in (open_one, closed):
-                await store.record(receipt)
+                await store.save_recall(receipt)
             await store.apply([], scope=MINE, writer="learn", settlement=settlement(closed, outcome="unknown"))
-            assert [r.id for r in await collected(store.receipts(scope=MINE, settled=True))] == [closed.id]
-            assert [r.id for r in await collected(store.receipts(scope=MINE, settled=False))] == [open_one.id]
-            assert await collected(store.receipts(scope=THEIRS, settled=False)) == []
+            assert [r.id for r in await collected(every_recall(store, scope=MINE, settled=True))] == [closed.id]
+            assert [r.id for r in await collected(every_recall(store, scope=MINE, settled=False))] == [open_one.id]
+            assert await collected(every_recall(store, scope=THEIRS, settled=False)) == []
 
     async def test_the_latest_settlement_counts_and_the_journal_has_all(self) -> None:
         async with self.opened() as store:
             receipt, other = _receipt(), _receipt()
-            await store.record(receipt)
-            await store.record(other)
-            assert await store.settlement(receipt.id, scope=MINE) is None
+            await store.save_recall(receipt)
+            await store.save_recall(other)
+            assert await settlement_of(store, receipt.id, scope=MINE) is None
             first, second = settlement(receipt, outcome="unknown"), settlement(receipt, outcome="failure")
             new = experience()
             entries = await store.apply([Add(experience=new)], scope=MINE, writer="learn", settlement=first)
             assert [entry.entry for entry in entries] == [Add(experience=new), Settle(settlement=first)]
-            assert await store.settlement(receipt.id, scope=MINE) == first
+            assert await settlement_of(store, receipt.id, scope=MINE) == first
             await store.apply([], scope=MINE, writer="ana", settlement=second)
-            assert await store.settlement(receipt.id, scope=MINE) == second
+            assert await settlement_of(store, receipt.id, scope=MINE) == second
             kinds = [entry.entry.kind for entry in await collected(store.journal(scope=MINE))]
             assert kinds == ["add", "settle", "settle"]
-            counts = await store.counts(scope=MINE)
+            counts = await count_records(store, scope=MINE)
             assert (counts.recalls, counts.settled, counts.changes) == (2, 1, 3)
 
     async def test_a_settlement_of_nothing_or_of_another_scope_is_refused_with_its_changes(self) -> None:
         async with self.opened() as store:
             receipt = _receipt(scope=THEIRS)
-            await store.record(receipt)
+            await store.save_recall(receipt)
             with refused(NotFound):
                 await store.apply(
                     [Add(experience=experience())], scope=MINE, writer="tests", settlement=settlement(receipt)
                 )
             with refused(UsageError):
                 await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipt, scope=THEIRS))
-            assert (await store.counts(scope=MINE)).experiences == 0
+            assert (await count_records(store, scope=MINE)).experiences == 0
             assert await collected(store.journal(scope=MINE)) == []
 
     async def test_an_audit_is_written_down_and_changes_nothing(self) -> None:
@@ -247,24 +258,24 @@ class HistoryTests(StoreTests):
             (entry,) = await store.apply([audit], scope=MINE, writer="tests")
             assert (entry.entry, await collected(store.scan(scope=MINE))) == (audit, before)
             assert await collected(store.journal(scope=MINE, kinds=("audit",))) == [entry]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_a_setting_is_kept_until_it_is_set_again(self) -> None:
         async with self.opened() as store:
-            assert await store.setting("embedder") is None
-            await store.set_setting("embedder", "hashing")
-            await store.set_setting("embedder", "local")
-            assert await store.setting("embedder") == "local"
-            assert await store.scopes() == []
+            assert await get_setting(store, "embedder") is None
+            await store.put_setting("embedder", "hashing")
+            await store.put_setting("embedder", "local")
+            assert await get_setting(store, "embedder") == "local"
+            assert await list_scopes(store) == []
 
     async def test_settings_are_found_by_the_beginning_of_their_name_and_removed(self) -> None:
         async with self.opened() as store:
             for name in ("writer/b", "writer/a%", "write", "Writer/c", "other"):
-                await store.set_setting(name, name.upper())
+                await store.put_setting(name, name.upper())
             assert dict(await store.settings("writer/")) == {"writer/a%": "WRITER/A%", "writer/b": "WRITER/B"}
             assert list(await store.settings("writer/")) == ["writer/a%", "writer/b"]
-            await store.set_setting("writer/b", None)
-            await store.set_setting("writer/none", None)
+            await store.put_setting("writer/b", None)
+            await store.put_setting("writer/none", None)
             every = [name for name in await store.settings("") if name != RECEIPT_SECRET]
             assert every == ["Writer/c", "other", "write", "writer/a%"]
-            assert await store.setting("writer/b") is None
+            assert await get_setting(store, "writer/b") is None

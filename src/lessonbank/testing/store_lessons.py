@@ -8,6 +8,7 @@ import numpy as np
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Change, Experience, Lesson, Replace, Restore, Retire, Rollback
+from lessonbank.contracts.store_calls import drop_index, purge_one
 from lessonbank.errors import NotFound
 
 from .store_samples import MINE, SPACE, THEIRS, StoreTests, added, assert_ranked, experience, lesson, refused, towards
@@ -21,7 +22,7 @@ def _lessons(*titles: str, task: str = "Cancel the pending order", minute: int =
 
 async def _found(store: Store, axis: int = 0, *, limit: int = 9, scope: str = MINE) -> list[str]:
     """Titles of the lessons closest to an axis: what a match names must be an active lesson of its experience."""
-    found = await store.nearest(towards(axis), scope=scope, space=LESSONS, limit=limit)
+    found = (await store.nearest(towards(axis), scope=scope, space=LESSONS, limit=limit)).matches
     named = [next(i for i in match.experience.lessons if i.id == match.lesson_id) for match in found]
     assert not any(i.retired for i in named)
     return [i.title for i in named]
@@ -56,7 +57,7 @@ class LessonSpaceTests(StoreTests):
                 far.lessons[0].id: towards(0, tilt=1),
             }
             await store.index(along, scope=MINE, space=LESSONS)
-            found = await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=3)
+            found = (await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=3)).matches
             assert [match.experience for match in found] == [near, far, near]
             assert [match.lesson_id for match in found] == [near.lessons[0].id, far.lessons[0].id, near.lessons[1].id]
             assert [match.score for match in found] == sorted((m.score for m in found), reverse=True)
@@ -89,13 +90,13 @@ class LessonSpaceTests(StoreTests):
             known = _lessons("a", "b")
             await _along(store, known)
             await store.index({known.id: towards(0)}, scope=MINE, space=SPACE)
-            (task,) = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)
+            (task,) = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches
             assert (task.experience, task.lesson_id) == (known, None)
             assert await _found(store) == ["a", "b"]
-            await store.drop_index(scope=MINE, space=LESSONS)
+            await drop_index(store, scope=MINE, space=LESSONS)
             assert await _found(store) == []
             assert await _missing(store) == [(i.id, i.text) for i in known.lessons]
-            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+            assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
 
     async def test_a_retired_lesson_is_not_found_until_it_is_restored(self) -> None:
         async with self.opened() as store:
@@ -113,7 +114,9 @@ class LessonSpaceTests(StoreTests):
         async with self.opened() as store:
             first, second = _lessons("a", "b"), _lessons("c", "d")
             await _along(store, first, second)
-            found = await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=2, exclude=[first.id, "nothing"])
+            found = (
+                await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=2, exclude=[first.id, "nothing"])
+            ).matches
             assert [match.lesson_id for match in found] == [i.id for i in second.lessons]
 
     async def test_a_crowd_of_lessons_in_another_scope_takes_no_place_of_mine(self) -> None:
@@ -176,7 +179,7 @@ class LessonSpaceTests(StoreTests):
             along = {i.id: towards(axis) for axis, i in enumerate((*known.lessons, *other.lessons))}
             await added(store, known, other)
             await store.index(along, scope=MINE, space=LESSONS)
-            await store.purge("lesson", known.lessons[0].id, scope=MINE, writer="tests", reason="test")
+            await purge_one(store, "lesson", known.lessons[0].id, scope=MINE, writer="tests", reason="test")
             waiting = {id for id, _ in await _missing(store)}
             assert waiting <= {i.id for i in known.lessons[1:]}
             assert "a" not in await _found(store)
@@ -184,7 +187,7 @@ class LessonSpaceTests(StoreTests):
             assert [(await _found(store, axis, limit=1)) for axis in (1, 2, 3)] == [["b"], ["c"], ["o"]]
             with refused(NotFound):
                 await store.index({known.lessons[0].id: towards(0)}, scope=MINE, space=LESSONS)
-            await store.purge("scope", "", scope=MINE, writer="tests", reason="test")
+            await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="test")
             assert await _found(store) == await _missing(store) == []
 
     async def test_active_lessons_without_a_vector_are_listed_oldest_first(self) -> None:
@@ -206,9 +209,9 @@ class LessonSpaceTests(StoreTests):
     async def test_a_rebuild_keeps_the_vectors_of_lessons(self) -> None:
         async with self.opened() as store:
             await _along(store, _lessons("a", "b"), _lessons("c"))
-            before = list(await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9))
+            before = list((await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)).matches)
             await store.rebuild()
-            assert list(await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)) == before
+            assert list((await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)).matches) == before
             assert await _missing(store) == []
 
     async def test_lessons_are_ranked_as_plain_arithmetic_ranks_them(self) -> None:
@@ -226,5 +229,5 @@ class LessonSpaceTests(StoreTests):
             gone += [i.id for e in known[::7] for i in e.lessons]
             usable = {id: row for id, row in along.items() if id not in gone}
             for row in rows[len(lessons) :]:
-                found = await store.nearest(row, scope=MINE, space=LESSONS, limit=10, exclude=exclude)
+                found = (await store.nearest(row, scope=MINE, space=LESSONS, limit=10, exclude=exclude)).matches
                 assert_ranked(found, usable, row, limit=10)

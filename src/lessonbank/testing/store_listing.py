@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Add,
     Candidate,
@@ -25,6 +25,7 @@ from lessonbank.contracts.records import (
     Trust,
     Verdict,
 )
+from lessonbank.contracts.store_calls import count_records, get_recall, get_run, list_recalls, pending_runs, purge_one
 from lessonbank.errors import NotFound, UsageError
 
 from .store_samples import MINE, START, THEIRS, StoreTests, added, attempt, experience, lesson, refused, trajectory
@@ -66,7 +67,7 @@ async def made(
     )
     at = START + timedelta(minutes=n)
     recall = Recall(scope=MINE, task=f"Task {n}", candidates=candidates, created_at=at, **told)
-    await store.record(recall)
+    await store.save_recall(recall)
     return recall
 
 
@@ -81,13 +82,13 @@ class ListingTests(StoreTests):
             await added(store, experience(scope=THEIRS), scope=THEIRS)
             for limit in (1, 2, 4, 9, 50):
                 assert titles(await paged(store.list_lessons, limit=limit)) == [str(n) for n in range(8, -1, -1)]
-            assert len(await store.list_lessons(scope=MINE, limit=2)) == 2
+            assert len(await store.lessons(LessonFilter(limit=2), scope=MINE)) == 2
             with refused(UsageError):
-                await store.list_lessons(scope=MINE, limit=0)
+                await store.lessons(LessonFilter(limit=0), scope=MINE)
             with refused(NotFound):
-                await store.list_lessons(scope=MINE, after="nothing")
+                await store.lessons(LessonFilter(after="nothing"), scope=MINE)
             with refused(NotFound):
-                await store.list_lessons(scope=THEIRS, after="lesson-001")
+                await store.lessons(LessonFilter(after="lesson-001"), scope=THEIRS)
 
     async def test_lessons_of_one_moment_come_in_pages_all_the_same(self) -> None:
         async with self.opened() as store:
@@ -133,8 +134,8 @@ class ListingTests(StoreTests):
             assert await listed(retired=True) == ["2", "1", "0"]
             wrong: Any = "approved"
             with refused(UsageError):
-                await store.list_lessons(scope=MINE, state=wrong)
-            assert await store.verify() == []
+                await store.lessons(LessonFilter(state=wrong), scope=MINE)
+            assert (await store.verify()).problems == []
 
     async def test_lessons_are_found_by_kind_writer_words_and_metadata(self) -> None:
         async with self.opened() as store:
@@ -169,10 +170,10 @@ class ListingTests(StoreTests):
         async with self.opened() as store:
             learned, waiting, begun = trajectory("one"), trajectory("two"), trajectory("three")
             begun = begun.model_copy(update={"metadata": {"unfinished": True, "user": "u-17"}})
-            await store.keep([learned, waiting, begun], scope=MINE)
+            await store.save_runs([learned, waiting, begun], scope=MINE)
             told = experience(attempts=[attempt(learned, "failure")])
             await added(store, told.model_copy(update={"metadata": {"recall_id": "r-1"}}))
-            found = {run.trajectory.id: run for run in await store.list_runs(scope=MINE)}
+            found = {run.trajectory.id: run for run in await store.runs(RunFilter(), scope=MINE)}
             assert [found[id].status for id in (learned.id, waiting.id, begun.id)] == [
                 "learned",
                 "pending",
@@ -182,38 +183,38 @@ class ListingTests(StoreTests):
             assert found[learned.id].recall_id == "r-1"
             assert found[waiting.id].verdict == Verdict(outcome="unknown", reason="not judged yet")
             assert found[begun.id].metadata == {"unfinished": True, "user": "u-17"}
-            assert await store.get_run(learned.id, scope=MINE) == found[learned.id]
-            assert await store.pending(scope=MINE) == [waiting]
-            assert (await store.counts(scope=MINE)).pending == 1
+            assert await get_run(store, learned.id, scope=MINE) == found[learned.id]
+            assert await pending_runs(store, scope=MINE) == [waiting]
+            assert (await count_records(store, scope=MINE)).pending == 1
             with refused(NotFound):
-                await store.get_run(learned.id, scope=THEIRS)
+                await get_run(store, learned.id, scope=THEIRS)
             truth = Verdict(outcome="success", source="human")
             change = Rejudge(experience_id=told.id, trajectory_id=learned.id, verdict=truth)
             await store.apply([change], scope=MINE, writer="tests")
-            assert (await store.get_run(learned.id, scope=MINE)).verdict == truth
-            assert [run.trajectory for run in await store.list_runs(scope=MINE, outcome="success")] == [learned]
+            assert (await get_run(store, learned.id, scope=MINE)).verdict == truth
+            assert [run.trajectory for run in await store.runs(RunFilter(outcome="success"), scope=MINE)] == [learned]
 
     async def test_runs_come_in_pages_newest_first(self) -> None:
         async with self.opened() as store:
             known = [trajectory(f"run {n}") for n in range(7)]
-            await store.keep(known[:4], scope=MINE)
-            await store.keep(known[4:], scope=MINE)
-            await store.keep([trajectory()], scope=THEIRS)
+            await store.save_runs(known[:4], scope=MINE)
+            await store.save_runs(known[4:], scope=MINE)
+            await store.save_runs([trajectory()], scope=THEIRS)
             for limit in (1, 3, 50):
                 found = await paged(store.list_runs, limit=limit)
                 assert [run.trajectory for run in found] == known[::-1]
             for limit in (1, 3):
                 waiting, after = list[Trajectory](), None
-                while some := await store.pending(scope=MINE, limit=limit, after=after):
+                while some := await pending_runs(store, scope=MINE, limit=limit, after=after):
                     waiting.extend(some)
                     after = some[-1].id
                 assert waiting == known
             with refused(UsageError):
-                await store.list_runs(scope=MINE, limit=0)
+                await store.runs(RunFilter(limit=0), scope=MINE)
             with refused(NotFound):
-                await store.list_runs(scope=MINE, after="nothing")
+                await store.runs(RunFilter(after="nothing"), scope=MINE)
             with refused(NotFound):
-                await store.pending(scope=MINE, after="nothing")
+                await pending_runs(store, scope=MINE, after="nothing")
 
     async def test_runs_are_found_by_outcome_status_words_metadata_and_time(self) -> None:
         async with self.opened() as store:
@@ -221,7 +222,7 @@ class ListingTests(StoreTests):
             bad = Trajectory(task="Refund that", error="the till was locked", metadata={"user": "u-2"})
             waits = Trajectory(task="Cancel it", metadata={"user": "u-1"})
             begun = Trajectory(task="Begun", metadata={"unfinished": True})
-            await store.keep([good, bad, waits, begun], scope=MINE)
+            await store.save_runs([good, bad, waits, begun], scope=MINE)
             await added(store, experience(attempts=[attempt(good, "success"), attempt(bad, "failure")]))
 
             async def listed(**asked: Any) -> list[str]:
@@ -243,17 +244,17 @@ class ListingTests(StoreTests):
             await store.rebuild()
             assert await listed(metadata={"user": "u-1"}) == ["Cancel it", "Refund it"]
             assert await listed(outcome="failure") == ["Refund that"]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_recalls_come_in_pages_newest_first_and_filtered(self) -> None:
         async with self.opened() as store:
             for n in (3, 0, 2, 1):
                 await made(store, n, shows=["a"] if n % 2 else ["b"], withholds=["c"], metadata={"user": f"u-{n % 2}"})
             asked = await made(store, 4, text="Ask for the RECEIPT")
-            assert (await store.recall(asked.id, scope=MINE)).metadata == {}
+            assert (await get_recall(store, asked.id, scope=MINE)).metadata == {}
             settled = Settlement(recall_id=asked.id, scope=MINE, outcome="success")
             await store.apply([], scope=MINE, writer="tests", settlement=settled)
-            (second,) = await store.list_recalls(scope=MINE, text="task 2")
+            (second,) = await list_recalls(store, RecallFilter(text="task 2"), scope=MINE)
             undecided = Settlement(recall_id=second.id, scope=MINE, outcome="unknown")
             await store.apply([], scope=MINE, writer="tests", settlement=undecided)
 
@@ -272,29 +273,29 @@ class ListingTests(StoreTests):
                 assert await listed(settled=False) == ["Task 3", "Task 2", "Task 1", "Task 0"]
                 assert await listed(before=START + timedelta(minutes=2)) == ["Task 1", "Task 0"]
                 await store.rebuild()
-            assert await store.list_recalls(scope=THEIRS, lesson="a") == []
+            assert await list_recalls(store, RecallFilter(lesson="a"), scope=THEIRS) == []
             with refused(NotFound):
-                await store.list_recalls(scope=MINE, after="nothing")
+                await list_recalls(store, RecallFilter(after="nothing"), scope=MINE)
             with refused(UsageError):
-                await store.list_recalls(scope=MINE, limit=0)
-            assert await store.verify() == []
+                await list_recalls(store, RecallFilter(limit=0), scope=MINE)
+            assert (await store.verify()).problems == []
 
     async def test_what_is_purged_is_listed_no_more(self) -> None:
         async with self.opened() as store:
             run = Trajectory(task="Refund it", metadata={"user": "u-1"})
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             drawn = written(1).model_copy(update={"provenance": Provenance(trajectory_ids=(run.id,))})
             told = experience(lessons=(drawn,), attempts=[attempt(run, "success")])
             await added(store, told.model_copy(update={"metadata": {"user": "u-1"}}))
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             for page in (store.list_runs, store.list_lessons):
                 assert await page(scope=MINE, metadata={"user": "u-1"}) == []
-            assert await store.verify() == []
-            await store.keep([run], scope=MINE)
+            assert (await store.verify()).problems == []
+            await store.save_runs([run], scope=MINE)
             await made(store, 1, shows=["a"], metadata={"user": "u-1"})
-            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
-            assert await store.list_recalls(scope=MINE, metadata={"user": "u-1"}) == []
-            assert await store.verify() == []
+            await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
+            assert await list_recalls(store, RecallFilter(metadata={"user": "u-1"}), scope=MINE) == []
+            assert (await store.verify()).problems == []
 
     async def test_an_experience_without_attempts_is_a_lesson_a_person_wrote(self) -> None:
         async with self.opened() as store:
@@ -302,7 +303,7 @@ class ListingTests(StoreTests):
             told = Experience(scope=MINE, task="Cancel an order", lessons=(mine,))
             trust = Trust(lesson_ids=(mine.id,), state="active", by="person", reason="written by Ana")
             await store.apply([Add(experience=told), trust], scope=MINE, writer="Ana")
-            (found,) = await store.list_lessons(scope=MINE, state="active", writer="Ana")
+            (found,) = await store.lessons(LessonFilter(state="active", writer="Ana"), scope=MINE)
             assert found == mine.model_copy(update={"state": "active", "approved": True})
             assert [m.experience.id for m in await store.search("cancel order", scope=MINE, limit=3)] == [told.id]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []

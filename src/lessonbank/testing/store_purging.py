@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Add,
     Administer,
@@ -28,6 +28,22 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.settings import keys_of
 from lessonbank.contracts.records.timeline import state_at
+from lessonbank.contracts.store_calls import (
+    count_records,
+    drop_index,
+    every_recall,
+    experience_of_lesson,
+    forget,
+    get_experience,
+    get_recall,
+    get_run,
+    get_trajectory,
+    list_recalls,
+    pending_runs,
+    purge_one,
+    settled_runs,
+    settlement_of,
+)
 from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 
 from .store_rewinding import present
@@ -67,14 +83,14 @@ async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: s
         Candidate(lesson_id=i.id, experience_id="e", score=0.5, rank=n, shown=True) for n, i in enumerate(lessons)
     )
     recall = Recall(scope=MINE, task=task, text=text, text_digest=digest(text), candidates=candidates)
-    await store.record(recall)
+    await store.save_recall(recall)
     return recall
 
 
 async def asked(store: Store, who: str, /) -> Recall:
     """A kept receipt of a task of somebody's."""
     recall = Recall(scope=MINE, task=f"A task of {who}", text=f"<{who}>", notes=(who,), metadata={"user": who})
-    await store.record(recall)
+    await store.save_recall(recall)
     return recall
 
 
@@ -83,10 +99,14 @@ async def everything(store: Store, *, scope: str = MINE) -> str:
     kept: list[Any] = [
         *await collected(store.scan(scope=scope)),
         *await collected(store.journal(scope=scope)),
-        *await collected(store.receipts(scope=scope)),
-        *await store.pending(scope=scope),
-        *await store.list_runs(scope=scope, limit=1000),
-        *[s for r in await collected(store.receipts(scope=scope)) if (s := await store.settlement(r.id, scope=scope))],
+        *await collected(every_recall(store, scope=scope)),
+        *await pending_runs(store, scope=scope),
+        *await store.runs(RunFilter(limit=1000), scope=scope),
+        *[
+            s
+            for r in await collected(every_recall(store, scope=scope))
+            if (s := await settlement_of(store, r.id, scope=scope))
+        ],
     ]
     return "\n".join(record.model_dump_json() for record in kept)
 
@@ -94,7 +114,7 @@ async def everything(store: Store, *, scope: str = MINE) -> str:
 async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Recall]:
     """A bank with a run that must go: alone in one experience, merged into another, shown, settled, rolled back."""
     run, other = trajectory(f"Move {SECRET} to Oslo", answer=SECRET), trajectory()
-    await store.keep([run, other], scope=MINE)
+    await store.save_runs([run, other], scope=MINE)
     secret = drawn(run, title=f"{SECRET} likes it so")
     theirs = drawn(other)
     mine = tried(run, lessons=(secret,))
@@ -108,7 +128,7 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     merged = experience(f"Of {SECRET}", lessons=(lesson(f"{SECRET} and all"),))
     merge = Merge(experience=merged, source_lesson_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
     await store.apply([merge], scope=MINE, writer="tests")
-    earlier = await store.get(kept.id, scope=MINE)
+    earlier = await get_experience(store, kept.id, scope=MINE)
     longer = earlier.model_copy(update={"lessons": (*earlier.lessons, drawn(run, title=SECRET))})
     await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
     await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
@@ -121,7 +141,7 @@ class PurgingTests(StoreTests):
 
     async def lose_what_can_be_rebuilt(self, store: Store) -> None:
         """Damage the store where that can be mended: every vector, and where it can be reached the word index."""
-        await store.drop_index(scope=MINE, space=SPACE)
+        await drop_index(store, scope=MINE, space=SPACE)
 
     async def test_what_can_be_rebuilt_answers_as_before(self) -> None:
         async with self.opened() as store:
@@ -137,8 +157,8 @@ class PurgingTests(StoreTests):
             places = {e.id: towards(n % 8) for n, e in enumerate(known)}
             await store.index({id: places[id] for id, _ in missing}, scope=MINE, space=SPACE)
             assert await present(store) == before
-            assert await store.owner(known[2].lessons[1].id, scope=MINE) == known[2]
-            assert await store.verify() == []
+            assert await experience_of_lesson(store, known[2].lessons[1].id, scope=MINE) == known[2]
+            assert (await store.verify()).problems == []
             await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
             assert len(await collected(store.scan(scope=MINE))) == 9
 
@@ -147,7 +167,7 @@ class PurgingTests(StoreTests):
             run, mine, kept, recall = await lived_in(store)
             assert SECRET in await everything(store)
             length = len(await collected(store.journal(scope=MINE)))
-            entry = await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            entry = await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             tombstone = entry.entry
             assert isinstance(tombstone, Purge)
             assert (tombstone.what, tombstone.digest, tombstone.reason) == ("trajectory", digest(run.id), "asked to")
@@ -157,22 +177,22 @@ class PurgingTests(StoreTests):
             assert SECRET not in text
             assert run.id not in text
             with refused(NotFound):
-                await store.trajectory(run.id, scope=MINE)
-            left = await store.get(kept.id, scope=MINE)
+                await get_trajectory(store, run.id, scope=MINE)
+            left = await get_experience(store, kept.id, scope=MINE)
             assert [i.title for i in left.lessons] == ["Check the status first"]
             assert left.lessons[0].retired, "what a merge retired must not come back because the merge was erased"
-            assert (await store.recall(recall.id, scope=MINE)).candidates == recall.candidates
+            assert (await get_recall(store, recall.id, scope=MINE)).candidates == recall.candidates
             with refused(NotFound):
-                await store.get(mine.id, scope=MINE)
+                await get_experience(store, mine.id, scope=MINE)
             assert await store.search(SECRET, scope=MINE, limit=9) == []
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
             with refused(NotFound):
-                await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="again")
+                await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="again")
 
     async def test_after_a_purge_the_journal_still_tells_the_state_and_can_be_rolled_back(self) -> None:
         async with self.opened() as store:
             run, *_ = await lived_in(store)
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             entries = await collected(store.journal(scope=MINE))
             assert [e.sequence for e in entries] == list(range(1, len(entries) + 1))
             assert any(isinstance(e.entry, Erased) for e in entries)
@@ -181,17 +201,17 @@ class PurgingTests(StoreTests):
                 wanted = state_at(await collected(store.journal(scope=MINE)), to, scope=MINE)
                 assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
                 assert SECRET not in await everything(store)
-                assert await store.verify() == []
+                assert (await store.verify()).problems == []
 
     async def test_a_purged_run_that_a_rollback_had_taken_out_is_gone_too(self) -> None:
         async with self.opened() as store:
             run, *_ = await lived_in(store)
             await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
             assert len(await collected(store.scan(scope=MINE))) == 1
             assert SECRET not in await everything(store)
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_a_purged_lesson_leaves_its_neighbours(self) -> None:
         async with self.opened() as store:
@@ -200,48 +220,48 @@ class PurgingTests(StoreTests):
             await added(store, known, along=[towards(0)])
             receipts = [await shown(store, secret, text=SECRET), await shown(store, plain, text="other")]
             await store.apply([Retire(lesson_ids=(secret.id,), reason=SECRET)], scope=MINE, writer="tests")
-            await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
-            assert (await store.get(known.id, scope=MINE)).lessons == (plain,)
-            assert [(await store.recall(r.id, scope=MINE)).text for r in receipts] == ["", "other"]
+            await purge_one(store, "lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
+            assert (await get_experience(store, known.id, scope=MINE)).lessons == (plain,)
+            assert [(await get_recall(store, r.id, scope=MINE)).text for r in receipts] == ["", "other"]
             assert [m.experience.id for m in await store.search(known.task, scope=MINE, limit=9)] == [known.id]
-            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+            assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
             assert SECRET not in await everything(store)
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
             with refused(NotFound):
-                await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="again")
+                await purge_one(store, "lesson", secret.id, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
-                await store.purge("lesson", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
+                await purge_one(store, "lesson", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
 
     async def test_a_purged_recall_goes_with_its_settlement_and_nothing_else_does(self) -> None:
         async with self.opened() as store:
             recall, other = await asked(store, SECRET), await asked(store, "Cancel it")
             run, told = trajectory(), lesson()
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             known = tried(run, lessons=(told,)).model_copy(update={"metadata": {"recall_id": recall.id}})
             await added(store, known)
             for one in (recall, other):
                 done = Settlement(recall_id=one.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
                 await store.apply([], scope=MINE, writer="tests", settlement=done)
             assert SECRET in await everything(store)
-            entry = await store.purge("recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+            entry = await purge_one(store, "recall", recall.id, scope=MINE, writer="ana", reason="asked to")
             assert isinstance(tombstone := entry.entry, Purge)
             assert (tombstone.what, tombstone.digest, tombstone.recalls) == ("recall", digest(recall.id), 1)
             assert (tombstone.experiences, tombstone.lessons, tombstone.trajectories) == (0, 0, 0)
             text = await everything(store)
             assert SECRET not in text
             assert recall.id not in text
-            assert [r.id for r in await store.list_recalls(scope=MINE)] == [other.id]
-            assert await store.list_recalls(scope=MINE, metadata={"user": SECRET}) == []
-            assert await store.settlement(recall.id, scope=MINE) is None
-            assert (await store.counts(scope=MINE)).settled == 1
-            assert (await store.get(known.id, scope=MINE)).lessons == (told,)
-            assert (await store.get_run(run.id, scope=MINE)).status == "learned"
-            assert await store.verify() == []
+            assert [r.id for r in await list_recalls(store, RecallFilter(), scope=MINE)] == [other.id]
+            assert await list_recalls(store, RecallFilter(metadata={"user": SECRET}), scope=MINE) == []
+            assert await settlement_of(store, recall.id, scope=MINE) is None
+            assert (await count_records(store, scope=MINE)).settled == 1
+            assert (await get_experience(store, known.id, scope=MINE)).lessons == (told,)
+            assert (await get_run(store, run.id, scope=MINE)).status == "learned"
+            assert (await store.verify()).problems == []
             for gone in (recall.id, "nothing"):
                 with refused(NotFound):
-                    await store.purge("recall", gone, scope=MINE, writer="ana", reason="again")
+                    await purge_one(store, "recall", gone, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
-                await store.purge("recall", other.id, scope=THEIRS, writer="ana", reason="elsewhere")
+                await purge_one(store, "recall", other.id, scope=THEIRS, writer="ana", reason="elsewhere")
 
     async def test_many_are_purged_together_or_none_is(self) -> None:
         async with self.opened() as store:
@@ -250,16 +270,16 @@ class PurgingTests(StoreTests):
             before = await everything(store)
             with refused(NotFound):
                 these: list[tuple[Erasure, str]] = [("trajectory", run.id), ("recall", "nothing")]
-                await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+                await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             with refused(UsageError):
-                await store.purge_many([("scope", "")], scope=MINE, writer="ana", reason="asked to")
+                await store.purge([("scope", "")], scope=MINE, writer="ana", reason="asked to")
             assert await everything(store) == before
             these = [("trajectory", run.id), ("recall", recall.id), ("recall", recall.id)]
-            entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            entries = await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             assert [e.entry.kind for e in entries] == ["purge", "purge"]
             assert SECRET not in await everything(store)
-            assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
-            assert await store.verify() == []
+            assert await store.purge([], scope=MINE, writer="ana", reason="asked to") == []
+            assert (await store.verify()).problems == []
 
     async def test_what_lives_on_is_written_with_the_purge_or_nothing_is(self) -> None:
         async with self.opened() as store:
@@ -272,14 +292,14 @@ class PurgingTests(StoreTests):
             for these, error in (([("trajectory", "nothing")], NotFound), ([("trajectory", run.id)], Conflict)):
                 asked = told if error is NotFound else told | {"unchanged": [heir]}
                 with refused(error):
-                    await store.purge_many(these, scope=MINE, writer="ana", reason="asked to", **asked)  # type: ignore[arg-type]
+                    await store.purge(these, scope=MINE, writer="ana", reason="asked to", **asked)  # type: ignore[arg-type]
                 assert await everything(store) == before
-            entries = await store.purge_many([("trajectory", run.id)], scope=MINE, writer="ana", reason="ask", **told)  # type: ignore[arg-type]
+            entries = await store.purge([("trajectory", run.id)], scope=MINE, writer="ana", reason="ask", **told)  # type: ignore[arg-type]
             assert [e.entry.kind for e in entries] == ["purge"]
-            assert await store.get(stays.id, scope=MINE) == heir
+            assert await get_experience(store, stays.id, scope=MINE) == heir
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))][-2:] == ["replace", "purge"]
             assert SECRET not in await everything(store)
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_runs_lose_what_memory_showed_to_them_of_a_purged_lesson(self) -> None:
         async with self.opened() as store:
@@ -293,22 +313,22 @@ class PurgingTests(StoreTests):
             plain = trajectory("Plain", answer="8742e352 is a number")
             with_code = trajectory("Quoted", answer=f"> {shown_text}Done. {other}")
             without = trajectory("Copied", answer=f"It said: Without a code: {SECRET}. Done.")
-            await store.keep([plain, with_code, without], scope=MINE)
-            await store.purge("lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
+            await store.save_runs([plain, with_code, without], scope=MINE)
+            await purge_one(store, "lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
-            answers = [(await store.trajectory(one.id, scope=MINE)).answer for one in (plain, with_code, without)]
+            answers = [(await get_trajectory(store, one.id, scope=MINE)).answer for one in (plain, with_code, without)]
             assert answers == [
                 plain.answer,
                 f"> Notes.\n8742e352| [erased]\n8742e352| [erased]\nDone. {other}",
                 "It said: [erased]. Done.",
             ]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_what_went_with_a_record_is_no_unknown_one_of_the_same_purge(self) -> None:
         async with self.opened() as store:
             run, drawn, other = trajectory("t"), lesson("drawn"), lesson("other")
             drawn = drawn.model_copy(update={"provenance": Provenance(trajectory_ids=(run.id,))})
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             await added(store, experience(lessons=(drawn,), attempts=[attempt(run, "failure")]))
             await added(store, experience("u", lessons=(other,)))
             merged = lesson("merged")
@@ -316,39 +336,39 @@ class PurgingTests(StoreTests):
             await store.apply([change], scope=MINE, writer="tests")
             gone: list[tuple[Erasure, str]] = [("lesson", one.id) for one in (drawn, other, merged)]
             these: list[tuple[Erasure, str]] = [("trajectory", run.id), *gone]
-            entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            entries = await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             assert len(entries) == 2
-            assert (await store.counts(scope=MINE)).lessons == 0
-            assert await store.verify() == []
+            assert (await count_records(store, scope=MINE)).lessons == 0
+            assert (await store.verify()).problems == []
 
     async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
         async with self.opened() as store:
             run, told = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()
-            await store.keep([run, Trajectory(task=SECRET, metadata={"user": SECRET})], scope=MINE)
+            await store.save_runs([run, Trajectory(task=SECRET, metadata={"user": SECRET})], scope=MINE)
             known = experience(lessons=(told,), attempts=[attempt(run, "success")])
             await added(store, known)
             receipts = [await asked(store, SECRET) for _ in range(3)]
             for recall in receipts[:2]:
                 done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
                 await store.apply([], scope=MINE, writer="tests", settlement=done)
-            nothing = await store.forget(scope=MINE, before=START, writer="retention")
+            nothing = await forget(store, scope=MINE, before=START, writer="retention")
             assert (nothing.runs, nothing.recalls) == (0, 0)
             assert SECRET in await everything(store)
             end = START + timedelta(days=36_500)
-            gone = await store.forget(scope=MINE, before=end, writer="retention")
+            gone = await forget(store, scope=MINE, before=end, writer="retention")
             assert (gone.runs, gone.recalls) == (2, 3)
             assert SECRET not in await everything(store)
-            assert await store.list_runs(scope=MINE) == []
-            kept = await store.list_recalls(scope=MINE)
+            assert await store.runs(RunFilter(), scope=MINE) == []
+            kept = await list_recalls(store, RecallFilter(), scope=MINE)
             assert {recall.id for recall in kept} == {recall.id for recall in receipts[:2]}
             assert kept[0].task == kept[1].task
-            assert (await store.settlement(receipts[0].id, scope=MINE)) is not None
+            assert (await settlement_of(store, receipts[0].id, scope=MINE)) is not None
             assert await collected(store.scan(scope=MINE)) == [known]
-            assert await store.learned([run.id], scope=MINE) == {run.id}
+            assert await settled_runs(store, [run.id], scope=MINE) == {run.id}
             last = (await collected(store.journal(scope=MINE)))[-1]
             assert (last.entry, last.writer) == (gone, "retention")
-            assert (await store.forget(scope=MINE, before=end, writer="retention")).recalls == 0
-            assert await store.verify() == []
+            assert (await forget(store, scope=MINE, before=end, writer="retention")).recalls == 0
+            assert (await store.verify()).problems == []
 
     async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
         async with self.opened() as store:
@@ -356,37 +376,39 @@ class PurgingTests(StoreTests):
             theirs = experience(scope=THEIRS)
             await added(store, theirs, scope=THEIRS, along=[towards(0)])
             length = len(await collected(store.journal(scope=MINE)))
-            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
             text = await everything(store)
             assert SECRET not in text
             assert "Check the status" not in text
-            counts = await store.counts(scope=MINE)
+            counts = await count_records(store, scope=MINE)
             assert not any(counts.model_dump(exclude={"changes"}).values())
             entries = await collected(store.journal(scope=MINE))
             assert [e.entry.kind for e in entries] == ["erased"] * length + ["purge"]
             assert await collected(store.scan(scope=THEIRS)) == [theirs]
-            assert len(await store.nearest(towards(0), scope=THEIRS, space=SPACE, limit=9)) == 1
+            assert len((await store.nearest(towards(0), scope=THEIRS, space=SPACE, limit=9)).matches) == 1
             new = experience()
             await store.apply(
                 [Add(experience=new)], scope=MINE, writer="tests", vectors={new.id: towards(0)}, space=SPACE
             )
-            assert [m.experience for m in await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)] == [new]
+            assert [
+                m.experience for m in (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches
+            ] == [new]
             await store.apply([Rollback(to=length, reason="test")], scope=MINE, writer="tests")
             assert await collected(store.scan(scope=MINE)) == []
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_the_settings_of_a_purged_scope_go_with_it_and_no_others_do(self) -> None:
         async with self.opened() as store:
             known = experience()
             await added(store, known)
             for key in ("embedder", *keys_of(MINE), *keys_of(THEIRS)):
-                await store.set_setting(key, SECRET)
-            await store.purge("lesson", known.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+                await store.put_setting(key, SECRET)
+            await purge_one(store, "lesson", known.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
             made_again = keys_of(MINE, derived=True)
             left = set(await store.settings(""))
             assert left.isdisjoint(made_again)
             assert left >= {"embedder", *keys_of(THEIRS), *(set(keys_of(MINE)) - set(made_again))}
-            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="asked to")
             left = set(await store.settings(""))
             assert [key for key in left if key.endswith(MINE)] == []
             assert left >= {"embedder", *keys_of(THEIRS)}
@@ -396,19 +418,19 @@ class PurgingTests(StoreTests):
             await added(store, experience(), scope=MINE)
             act = Administer(act="admin.export", subject="3 records", by="process:ana@here")
             await store.apply([act], scope=MINE, writer="ana")
-            await store.purge("scope", "", scope=MINE, writer="ana", reason=f"it held {SECRET}")
-            await store.purge("scope", "", scope=MINE, writer="ben", reason="again")
+            await purge_one(store, "scope", "", scope=MINE, writer="ana", reason=f"it held {SECRET}")
+            await purge_one(store, "scope", "", scope=MINE, writer="ben", reason="again")
             entries = await collected(store.journal(scope=MINE))
             assert [e.entry.kind for e in entries] == ["erased", "admin", "purge", "purge"]
             assert (entries[1].entry, entries[1].writer) == (act, "ana")
             assert [getattr(e.entry, "reason", "") for e in entries[2:]] == ["purged", "again"]
             assert SECRET not in await everything(store)
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_a_closed_store_erases_and_rebuilds_nothing(self) -> None:
         async with self.opened() as store:
             await store.close()
             with refused(StoreUnavailable):
-                await store.purge("scope", "", scope=MINE, writer="ana", reason="late")
+                await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="late")
             with refused(StoreUnavailable):
                 await store.rebuild()

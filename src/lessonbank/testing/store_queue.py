@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lessonbank._base.aio import gather
-from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Add, Queue, Trajectory
+from lessonbank.contracts.ports import RunFilter, Store
+from lessonbank.contracts.records import Add, QueueStatus, Trajectory
+from lessonbank.contracts.store_calls import count_records, get_run, pending_runs, settled_runs
 
 from .store_samples import MINE, THEIRS, StoreTests, added, attempt, experience, trajectory
 
@@ -17,7 +18,7 @@ async def _kept(store: Store, count: int, /, *, scope: str = MINE, wait: float =
     """Runs that were kept one by one: workers may claim each of them."""
     runs = [trajectory(f"task {n}") for n in range(count)]
     for run in runs:
-        await store.keep([run], scope=scope, wait=wait)
+        await store.save_runs([run], scope=scope, wait=wait)
     return runs
 
 
@@ -52,7 +53,7 @@ class QueueTests(StoreTests):
             assert await _claimed(store, 2) == runs[:2]
             assert await _claimed(store, 2, worker="two") == runs[2:]
             assert await _claimed(store, 2, worker="two") == []
-            assert set(await store.learned([run.id for run in runs], scope=MINE)) == set()
+            assert set(await settled_runs(store, [run.id for run in runs], scope=MINE)) == set()
 
     async def test_a_claim_names_the_scope_and_how_often_the_run_was_taken_before(self) -> None:
         async with self.opened() as store:
@@ -60,7 +61,7 @@ class QueueTests(StoreTests):
             for tries in range(3):
                 (claim,) = await store.claim(worker=f"worker {tries}", limit=5, seconds=0.0)
                 assert (claim.scope, claim.trajectory, claim.tries) == (THEIRS, run, tries)
-            assert (await store.get_run(run.id, scope=THEIRS)).tries == 3
+            assert (await get_run(store, run.id, scope=THEIRS)).tries == 3
 
     async def test_many_workers_at_once_never_get_the_same_run(self) -> None:
         async with self.opened() as store:
@@ -87,7 +88,7 @@ class QueueTests(StoreTests):
             assert await _claimed(store, worker="two") == [run]
             assert not await store.extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
             assert not await store.release(run.id, scope=MINE, worker="one", error="too late", wait=None)
-            assert (await store.get_run(run.id, scope=MINE)).status == "pending"
+            assert (await get_run(store, run.id, scope=MINE)).status == "pending"
 
     async def test_a_worker_keeps_its_runs_for_longer(self) -> None:
         async with self.opened() as store:
@@ -108,8 +109,8 @@ class QueueTests(StoreTests):
             assert not await store.extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
             assert not await store.release(run.id, scope=MINE, worker="one", error="?", wait=None)
             assert await _claimed(store, anyway=True) == []
-            assert await store.queue() == Queue()
-            assert (await store.get_run(run.id, scope=MINE)).status == "learned"
+            assert await store.queue() == QueueStatus()
+            assert (await get_run(store, run.id, scope=MINE)).status == "learned"
 
     async def test_a_failed_try_waits_and_says_why(self) -> None:
         async with self.opened() as store:
@@ -117,10 +118,10 @@ class QueueTests(StoreTests):
             await _claimed(store, 1)
             assert await store.release(first.id, scope=MINE, worker="one", error="no model \ud800", wait=_HOUR)
             assert await _claimed(store, worker="two") == [second]
-            kept = await store.get_run(first.id, scope=MINE)
+            kept = await get_run(store, first.id, scope=MINE)
             assert (kept.status, kept.tries, kept.problem) == ("pending", 1, "no model \ufffd")
-            assert kept in await store.list_runs(scope=MINE, status="pending")
-            assert first in await store.pending(scope=MINE)
+            assert kept in await store.runs(RunFilter(status="pending"), scope=MINE)
+            assert first in await pending_runs(store, scope=MINE)
 
     async def test_a_run_that_is_given_back_without_an_error_was_not_tried(self) -> None:
         async with self.opened() as store:
@@ -138,37 +139,37 @@ class QueueTests(StoreTests):
             await _claimed(store)
             await store.release(run.id, scope=MINE, worker="one", error="it always fails", wait=None)
             assert await _claimed(store) == []
-            assert await store.pending(scope=MINE) == []
-            assert (await store.counts(scope=MINE)).pending == 0
-            (failed,) = await store.list_runs(scope=MINE, status="failed")
+            assert await pending_runs(store, scope=MINE) == []
+            assert (await count_records(store, scope=MINE)).pending == 0
+            (failed,) = await store.runs(RunFilter(status="failed"), scope=MINE)
             assert (failed.trajectory, failed.status, failed.problem) == (run, "failed", "it always fails")
-            assert await store.list_runs(scope=MINE, status="pending") == []
+            assert await store.runs(RunFilter(status="pending"), scope=MINE) == []
             assert await _claimed(store, anyway=True) == [run]
             assert await _claimed(store, worker="two", anyway=True) == []
-            assert (await store.get_run(run.id, scope=MINE)).status == "pending"
+            assert (await get_run(store, run.id, scope=MINE)).status == "pending"
             await _learn(store, run)
-            assert await store.list_runs(scope=MINE, status="failed") == []
+            assert await store.runs(RunFilter(status="failed"), scope=MINE) == []
 
     async def test_a_run_in_the_hands_of_the_process_that_kept_it_is_only_taken_anyway(self) -> None:
         async with self.opened() as store:
             run = trajectory()
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             assert await _claimed(store) == []
-            assert await store.pending(scope=MINE) == [run]
+            assert await pending_runs(store, scope=MINE) == [run]
             assert await _claimed(store, anyway=True) == [run]
 
     async def test_an_unfinished_run_is_never_claimed(self) -> None:
         async with self.opened() as store:
             run = trajectory().model_copy(update={"metadata": {"unfinished": True}})
-            await store.keep([run], scope=MINE, wait=0.0)
+            await store.save_runs([run], scope=MINE, wait=0.0)
             assert await _claimed(store) == []
             assert await _claimed(store, anyway=True) == []
-            assert await store.queue() == Queue()
+            assert await store.queue() == QueueStatus()
 
     async def test_runs_that_are_kept_together_are_claimed_by_the_first_of_them(self) -> None:
         async with self.opened() as store:
             runs = [trajectory(), trajectory(), trajectory()]
-            await store.keep(runs, scope=MINE, wait=0.0)
+            await store.save_runs(runs, scope=MINE, wait=0.0)
             assert await _claimed(store) == runs[:1]
             assert await _claimed(store, worker="two", anyway=True) == []
             await store.release(runs[0].id, scope=MINE, worker="one", error="no model", wait=None)
@@ -191,10 +192,10 @@ class QueueTests(StoreTests):
 
     async def test_the_queue_counts_what_waits_what_is_claimed_and_what_is_given_up(self) -> None:
         async with self.opened() as store:
-            assert await store.queue() == await store.queue(scope="acme/nothing") == Queue()
+            assert await store.queue() == await store.queue(scope="acme/nothing") == QueueStatus()
             first, second, *_ = await _kept(store, 4)
             await _kept(store, 1, scope=THEIRS)
-            await store.keep([trajectory()], scope=MINE)
+            await store.save_runs([trajectory()], scope=MINE)
             await _claimed(store, 2, scope=MINE)
             await store.release(first.id, scope=MINE, worker="one", error="it always fails", wait=None)
             mine, all_of_it = await store.queue(scope=MINE), await store.queue()
@@ -216,4 +217,4 @@ class QueueTests(StoreTests):
             await store.rebuild()
             assert await store.queue() == before
             assert await _claimed(store, worker="two") == [runs[1]]
-            assert list(await store.verify()) == []
+            assert list((await store.verify()).problems) == []

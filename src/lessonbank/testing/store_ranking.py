@@ -9,6 +9,7 @@ import numpy as np
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Experience, Replace, Restore, Retire
+from lessonbank.contracts.store_calls import count_records, drop_index
 from lessonbank.errors import NotFound, SpaceMismatch, UsageError
 
 from .store_lessons import LessonSpaceTests
@@ -30,7 +31,7 @@ _WORDS = ("cancel", "order", "refund", "boots", "flight", "oslo", "hotel", "pend
 
 
 async def _nearest(store: Store, axis: int = 0, *, limit: int = 5, scope: str = MINE) -> list[str]:
-    found = await store.nearest(towards(axis), scope=scope, space=SPACE, limit=limit)
+    found = (await store.nearest(towards(axis), scope=scope, space=SPACE, limit=limit)).matches
     return [match.experience.id for match in found]
 
 
@@ -51,7 +52,7 @@ class RankingTests(LessonSpaceTests):
         async with self.opened() as store:
             same, close, far = experience(), experience(), experience()
             await added(store, far, close, same, along=[towards(4), towards(0, tilt=0.5), 7 * towards(0)])
-            found = await store.nearest(3 * towards(0), scope=MINE, space=SPACE, limit=3)
+            found = (await store.nearest(3 * towards(0), scope=MINE, space=SPACE, limit=3)).matches
             assert [match.experience for match in found] == [same, close, far]
             for match, score in zip(found, (1.0, 1 / math.sqrt(1.25), 0.0), strict=True):
                 assert math.isclose(match.score, score, abs_tol=2.5e-5)
@@ -106,7 +107,7 @@ class RankingTests(LessonSpaceTests):
             known = [experience(minute=n) for n in range(6)]
             await added(store, *known, along=[towards(0)] * 6)
             exclude = [known[5].id, known[4].id, "nothing", "\ud800"]
-            nearest = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=2, exclude=exclude)
+            nearest = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=2, exclude=exclude)).matches
             searched = await store.search(known[0].task, scope=MINE, limit=2, exclude=exclude)
             wanted = [known[3].id, known[2].id]
             assert [m.experience.id for m in nearest] == [m.experience.id for m in searched] == wanted
@@ -117,14 +118,14 @@ class RankingTests(LessonSpaceTests):
             await added(store, one, other, along=[towards(0)])
             await store.index({other.id: np.ones(3, dtype=np.float32)}, scope=MINE, space="other:3")
             assert await _nearest(store) == [one.id]
-            found = await store.nearest(np.ones(3, dtype=np.float32), scope=MINE, space="other:3", limit=5)
+            found = (await store.nearest(np.ones(3, dtype=np.float32), scope=MINE, space="other:3", limit=5)).matches
             assert [match.experience.id for match in found] == [other.id]
-            assert list(await store.nearest(towards(0), scope=MINE, space="none", limit=5)) == []
+            assert list((await store.nearest(towards(0), scope=MINE, space="none", limit=5)).matches) == []
             with refused(SpaceMismatch):
                 await store.nearest(towards(0), scope=MINE, space="other:3", limit=5)
             with refused(SpaceMismatch):
                 await store.nearest(towards(0), scope=MINE, space="other:3", limit=0)
-            assert list(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=0)) == []
+            assert list((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=0)).matches) == []
             with refused(SpaceMismatch):
                 await store.index({one.id: towards(0)}, scope=MINE, space="other:3")
             with refused(SpaceMismatch):
@@ -146,7 +147,7 @@ class RankingTests(LessonSpaceTests):
                 await store.index({new.id: towards(0)}, scope=MINE, space=SPACE)
             with refused(UsageError):
                 await store.index({known.id: towards(0)}, scope=MINE, space="")
-            assert (await store.counts(scope=MINE)).experiences == 1
+            assert (await count_records(store, scope=MINE)).experiences == 1
             assert await _nearest(store) == [known.id]
 
     async def test_what_has_no_vector_is_listed_indexed_and_found(self) -> None:
@@ -177,12 +178,12 @@ class RankingTests(LessonSpaceTests):
             await added(store, mine, along=[towards(0)])
             await added(store, theirs, scope=THEIRS, along=[towards(0)])
             await _nearest(store)
-            await store.drop_index(scope=MINE, space=SPACE)
+            await drop_index(store, scope=MINE, space=SPACE)
             assert await _nearest(store) == []
             assert list(await store.unindexed(scope=MINE, space=SPACE, limit=9)) == [(mine.id, mine.task)]
             assert await _nearest(store, scope=THEIRS) == [theirs.id]
             await store.index({mine.id: np.ones(2, dtype=np.float32)}, scope=MINE, space=SPACE)
-            found = await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=1)
+            found = (await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=1)).matches
             assert [match.experience.id for match in found] == [mine.id]
 
     async def test_a_new_task_makes_the_old_vector_and_words_invalid(self) -> None:
@@ -240,5 +241,5 @@ class RankingTests(LessonSpaceTests):
             exclude = [e.id for e in known[::7]]
             usable = {e.id: row for e, row in zip(known, rows, strict=False) if e.id not in exclude}
             for row in rows[120:]:
-                found = await store.nearest(row, scope=MINE, space=SPACE, limit=10, exclude=exclude)
+                found = (await store.nearest(row, scope=MINE, space=SPACE, limit=10, exclude=exclude)).matches
                 assert_ranked(found, usable, row, limit=10)

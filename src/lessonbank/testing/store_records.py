@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessonbank._base.aio import gather
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RunFilter, Store
 from lessonbank.contracts.records import (
     SUBMITTED,
     Add,
@@ -15,6 +15,18 @@ from lessonbank.contracts.records import (
     Restore,
     Retire,
     Trajectory,
+)
+from lessonbank.contracts.store_calls import (
+    count_records,
+    drop_index,
+    experience_of_lesson,
+    experience_of_runs,
+    get_experience,
+    get_setting,
+    get_trajectory,
+    list_scopes,
+    pending_runs,
+    settled_runs,
 )
 from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 
@@ -38,7 +50,7 @@ async def _state(store: Store) -> tuple[object, ...]:
     return (
         await collected(store.scan(scope=MINE)),
         await collected(store.journal(scope=MINE)),
-        await store.counts(scope=MINE),
+        await count_records(store, scope=MINE),
         await store.unindexed(scope=MINE, space=SPACE, limit=100),
     )
 
@@ -50,8 +62,8 @@ class RecordTests(StoreTests):
         async with self.opened() as store:
             wanted = experience(lessons=(lesson("first"), lesson("second", retired=True)))
             await added(store, wanted)
-            assert await store.get(wanted.id, scope=MINE) == wanted
-            assert await store.owner(wanted.lessons[1].id, scope=MINE) == wanted
+            assert await get_experience(store, wanted.id, scope=MINE) == wanted
+            assert await experience_of_lesson(store, wanted.lessons[1].id, scope=MINE) == wanted
 
     async def test_the_owners_of_lessons_come_once_each_and_unknown_ids_are_left_out(self) -> None:
         async with self.opened() as store:
@@ -59,9 +71,9 @@ class RecordTests(StoreTests):
             late, other = experience(minute=2), experience(minute=3)
             await added(store, early, late, other)
             ids = (late.lessons[0].id, *(one.id for one in early.lessons), "nothing", "\ud800", "nul \0 inside")
-            assert list(await store.owners(ids, scope=MINE)) == [early, late]
-            assert list(await store.owners(ids, scope=THEIRS)) == []
-            assert list(await store.owners((), scope=MINE)) == []
+            assert list(await store.experiences("lesson", ids, scope=MINE)) == [early, late]
+            assert list(await store.experiences("lesson", ids, scope=THEIRS)) == []
+            assert list(await store.experiences("lesson", (), scope=MINE)) == []
 
     async def test_unknown_ids_are_not_found(self) -> None:
         async with self.opened() as store:
@@ -107,7 +119,7 @@ class RecordTests(StoreTests):
     async def test_a_batch_with_one_bad_change_changes_nothing(self) -> None:
         async with self.opened() as store:
             known, run = experience(), trajectory()
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             await added(store, known, along=[towards(0)])
             before = await _state(store)
             good: list[Change] = [
@@ -132,7 +144,7 @@ class RecordTests(StoreTests):
             new = experience()
             changes: list[Change] = [Add(experience=new), Retire(lesson_ids=(new.lessons[0].id,), reason="at once")]
             await store.apply(changes, scope=MINE, writer="tests")
-            assert (await store.get(new.id, scope=MINE)).active_lessons == ()
+            assert (await get_experience(store, new.id, scope=MINE)).active_lessons == ()
 
     async def test_retire_and_restore_flip_the_lessons_named_and_no_other(self) -> None:
         async with self.opened() as store:
@@ -140,11 +152,11 @@ class RecordTests(StoreTests):
             known = experience(lessons=(first, second))
             await added(store, known)
             await store.apply([Retire(lesson_ids=(first.id,), reason="harmful")], scope=MINE, writer="tests")
-            assert [i.retired for i in (await store.get(known.id, scope=MINE)).lessons] == [True, False]
+            assert [i.retired for i in (await get_experience(store, known.id, scope=MINE)).lessons] == [True, False]
             with refused(Conflict):
                 await store.apply([Restore(lesson_ids=(second.id,), reason="?")], scope=MINE, writer="tests")
             await store.apply([Restore(lesson_ids=(first.id,), reason="wrong")], scope=MINE, writer="tests")
-            assert await store.get(known.id, scope=MINE) == known
+            assert await get_experience(store, known.id, scope=MINE) == known
 
     async def test_replace_takes_the_record_as_it_is_given(self) -> None:
         async with self.opened() as store:
@@ -154,10 +166,10 @@ class RecordTests(StoreTests):
             new = lesson("new", retired=True)
             later = known.model_copy(update={"lessons": (kept.model_copy(update={"retired": True}), new)})
             await store.apply([Replace(experience=later)], scope=MINE, writer="tests")
-            assert await store.get(known.id, scope=MINE) == later
-            assert await store.owner(new.id, scope=MINE) == later
+            assert await get_experience(store, known.id, scope=MINE) == later
+            assert await experience_of_lesson(store, new.id, scope=MINE) == later
             with refused(NotFound):
-                await store.owner(gone.id, scope=MINE)
+                await experience_of_lesson(store, gone.id, scope=MINE)
 
     async def test_two_experiences_can_exchange_a_lesson_in_one_batch(self) -> None:
         async with self.opened() as store:
@@ -169,7 +181,7 @@ class RecordTests(StoreTests):
                 Replace(experience=target.model_copy(update={"lessons": (moved,)})),
             ]
             await store.apply(changes, scope=MINE, writer="tests")
-            assert (await store.owner(moved.id, scope=MINE)).id == target.id
+            assert (await experience_of_lesson(store, moved.id, scope=MINE)).id == target.id
 
     async def test_merge_adds_one_and_retires_its_sources(self) -> None:
         async with self.opened() as store:
@@ -179,50 +191,50 @@ class RecordTests(StoreTests):
             sources = (first.lessons[0].id, second.lessons[0].id)
             merge = Merge(experience=merged, source_lesson_ids=sources, reason="the same")
             await store.apply([merge], scope=MINE, writer="tests")
-            assert await store.get(merged.id, scope=MINE) == merged
-            assert not (await store.get(first.id, scope=MINE)).active_lessons
-            assert not (await store.get(second.id, scope=MINE)).active_lessons
+            assert await get_experience(store, merged.id, scope=MINE) == merged
+            assert not (await get_experience(store, first.id, scope=MINE)).active_lessons
+            assert not (await get_experience(store, second.id, scope=MINE)).active_lessons
             await store.apply([Restore(lesson_ids=sources, reason="not the same")], scope=MINE, writer="tests")
-            assert await store.get(first.id, scope=MINE) == first
+            assert await get_experience(store, first.id, scope=MINE) == first
 
     async def test_an_experience_of_another_scope_is_refused(self) -> None:
         async with self.opened() as store:
             with refused(UsageError):
                 await added(store, experience(scope=THEIRS), scope=MINE)
-            assert await store.scopes() == []
+            assert await list_scopes(store) == []
 
     async def test_scopes_share_nothing_not_even_ids(self) -> None:
         async with self.opened() as store:
             mine, run = experience(), trajectory()
             theirs = mine.model_copy(update={"scope": THEIRS, "task": "Theirs"})
             await added(store, mine)
-            await store.keep([run], scope=MINE)
-            assert await store.keep([run], scope=THEIRS) == [run.id]
+            await store.save_runs([run], scope=MINE)
+            assert await store.save_runs([run], scope=THEIRS) == [run.id]
             await added(store, theirs, scope=THEIRS)
             await store.apply([Retire(lesson_ids=(theirs.lessons[0].id,), reason="?")], scope=THEIRS, writer="tests")
-            assert await store.get(mine.id, scope=MINE) == mine
-            assert (await store.counts(scope=MINE)).retired == 0
+            assert await get_experience(store, mine.id, scope=MINE) == mine
+            assert (await count_records(store, scope=MINE)).retired == 0
             assert [entry.sequence for entry in await collected(store.journal(scope=THEIRS))] == [1, 2]
-            assert await store.scopes() == sorted([MINE, THEIRS])
+            assert await list_scopes(store) == sorted([MINE, THEIRS])
             with refused(NotFound):
-                await store.get(mine.id, scope="acme")
+                await get_experience(store, mine.id, scope="acme")
 
     async def test_asking_an_empty_scope_does_not_make_it(self) -> None:
         async with self.opened() as store:
             assert await collected(store.scan(scope=MINE)) == []
             assert await collected(store.journal(scope=MINE)) == []
-            assert await store.pending(scope=MINE) == []
-            assert not await store.learned(["x"], scope=MINE)
-            assert await store.keep([], scope=MINE) == []
+            assert await pending_runs(store, scope=MINE) == []
+            assert not await settled_runs(store, ["x"], scope=MINE)
+            assert await store.save_runs([], scope=MINE) == []
             assert await store.apply([], scope=MINE, writer="tests") == []
             await store.index({}, scope=MINE, space=SPACE)
-            await store.drop_index(scope=MINE, space=SPACE)
-            assert await store.scopes() == []
+            await drop_index(store, scope=MINE, space=SPACE)
+            assert await list_scopes(store) == []
 
     async def test_what_is_learned_only_once_is_refused_when_another_was_quicker(self) -> None:
         async with self.opened() as store:
             run, waiting, free = trajectory(), trajectory(), trajectory()
-            await store.keep([run, waiting, free], scope=MINE)
+            await store.save_runs([run, waiting, free], scope=MINE)
             first = experience(attempts=[attempt(run, "success"), attempt(waiting, "unknown")])
             await store.apply([Add(experience=first)], scope=MINE, writer="tests", unlearned=[run.id, waiting.id])
             before = await _state(store)
@@ -233,7 +245,7 @@ class RecordTests(StoreTests):
                 )
             assert await _state(store) == before
             await store.apply([late], scope=MINE, writer="tests", unlearned=[free.id, waiting.id, "never seen"])
-            assert set(await store.learned([run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
+            assert set(await settled_runs(store, [run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
 
     async def test_what_was_decided_upon_a_version_is_refused_when_there_is_another_one(self) -> None:
         async with self.opened() as store:
@@ -246,15 +258,15 @@ class RecordTests(StoreTests):
                 with refused(Conflict):
                     await store.apply([later], scope=MINE, writer="tests", unchanged=[stale])
             assert await _state(store) == before
-            now = await store.get(known.id, scope=MINE)
+            now = await get_experience(store, known.id, scope=MINE)
             seen = Replace(experience=now.model_copy(update={"metadata": {"seen": 2}}))
             await store.apply([seen], scope=MINE, writer="tests", unchanged=[now])
-            assert await store.get(known.id, scope=MINE) == seen.experience
+            assert await get_experience(store, known.id, scope=MINE) == seen.experience
 
     async def test_of_many_calls_that_learn_a_run_at_once_one_is_kept(self) -> None:
         async with self.opened() as store:
             run = trajectory()
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             refusals: list[str] = []
 
             async def learn() -> None:
@@ -272,9 +284,9 @@ class RecordTests(StoreTests):
     async def test_a_kept_run_is_read_back_and_never_overwritten(self) -> None:
         async with self.opened() as store:
             run = trajectory()
-            assert await store.keep([run, run], scope=MINE) == [run.id]
-            assert await store.keep([run.model_copy(update={"answer": "other"})], scope=MINE) == []
-            assert await store.trajectory(run.id, scope=MINE) == run
+            assert await store.save_runs([run, run], scope=MINE) == [run.id]
+            assert await store.save_runs([run.model_copy(update={"answer": "other"})], scope=MINE) == []
+            assert await get_trajectory(store, run.id, scope=MINE) == run
 
     async def test_a_run_that_waits_takes_what_is_said_of_it_now_and_one_that_was_learned_does_not(self) -> None:
         def saying(**fields: Json) -> Trajectory:
@@ -282,16 +294,18 @@ class RecordTests(StoreTests):
 
         async with self.opened() as store:
             run = trajectory().model_copy(update={"metadata": {"user": "u"}})
-            await store.keep([run], scope=MINE)
-            await store.keep([saying(verdict={"outcome": "failure"}, recall="r1")], scope=MINE)
-            await store.keep([saying(identity="key:ana")], scope=MINE)
-            noted = await store.trajectory(run.id, scope=MINE)
+            await store.save_runs([run], scope=MINE)
+            await store.save_runs([saying(verdict={"outcome": "failure"}, recall="r1")], scope=MINE)
+            await store.save_runs([saying(identity="key:ana")], scope=MINE)
+            noted = await get_trajectory(store, run.id, scope=MINE)
             told: dict[str, Json] = {"verdict": {"outcome": "failure"}, "recall": "r1", "identity": "key:ana"}
             assert noted == run.model_copy(update={"metadata": {"user": "u", SUBMITTED: told}})
-            assert [one.trajectory.id for one in await store.list_runs(scope=MINE, metadata={"user": "u"})] == [run.id]
+            assert [one.trajectory.id for one in await store.runs(RunFilter(metadata={"user": "u"}), scope=MINE)] == [
+                run.id
+            ]
             await added(store, experience(attempts=[attempt(run, "failure")]))
-            await store.keep([saying(verdict={"outcome": "success"})], scope=MINE)
-            assert await store.trajectory(run.id, scope=MINE) == noted
+            await store.save_runs([saying(verdict={"outcome": "success"})], scope=MINE)
+            assert await get_trajectory(store, run.id, scope=MINE) == noted
 
     async def test_no_other_writer_changes_how_one_said_that_a_run_that_waits_ended(self) -> None:
         async with self.opened() as store:
@@ -301,8 +315,8 @@ class RecordTests(StoreTests):
                 fields: dict[str, Json] = {"identity": identity}
                 if verdict:
                     fields["verdict"] = verdict
-                await store.keep([run.model_copy(update={"metadata": {SUBMITTED: fields}})], scope=MINE)
-                noted = (await store.trajectory(run.id, scope=MINE)).metadata[SUBMITTED]
+                await store.save_runs([run.model_copy(update={"metadata": {SUBMITTED: fields}})], scope=MINE)
+                noted = (await get_trajectory(store, run.id, scope=MINE)).metadata[SUBMITTED]
                 assert isinstance(noted, dict)
                 return noted["identity"], noted["verdict"]
 
@@ -318,80 +332,80 @@ class RecordTests(StoreTests):
     async def test_an_unfinished_run_of_which_something_is_said_can_be_claimed(self) -> None:
         async with self.opened() as store:
             run = trajectory().model_copy(update={"metadata": {"unfinished": True, "user": "u"}})
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             assert await store.claim(worker="w", limit=1, seconds=60, scope=MINE) == []
             said = run.model_copy(update={"metadata": {SUBMITTED: {"recall": "r1"}}})
-            assert await store.keep([said], scope=MINE, wait=0.0) == []
+            assert await store.save_runs([said], scope=MINE, wait=0.0) == []
             (claim,) = await store.claim(worker="w", limit=1, seconds=60, scope=MINE)
             assert claim.trajectory.metadata == {"user": "u", SUBMITTED: {"recall": "r1"}}
 
     async def test_a_run_is_pending_until_an_experience_settles_it(self) -> None:
         async with self.opened() as store:
             judged, unsure, marked, alone = (trajectory() for _ in range(4))
-            await store.keep([judged, unsure, marked, alone], scope=MINE)
+            await store.save_runs([judged, unsure, marked, alone], scope=MINE)
             open_one = experience(attempts=[attempt(unsure, "unknown")])
             marked_one = experience(attempts=[attempt(marked, "failure")], pending=True)
             await added(store, experience(attempts=[attempt(judged, "failure")]), open_one, marked_one)
             ids = [judged.id, unsure.id, marked.id, alone.id, "never seen"]
-            assert set(await store.learned(ids, scope=MINE)) == {judged.id}
-            assert await store.pending(scope=MINE) == [unsure, marked, alone]
-            assert await store.pending(scope=MINE, limit=1) == [unsure]
+            assert set(await settled_runs(store, ids, scope=MINE)) == {judged.id}
+            assert await pending_runs(store, scope=MINE) == [unsure, marked, alone]
+            assert await pending_runs(store, scope=MINE, limit=1) == [unsure]
             known = open_one.model_copy(update={"attempts": (attempt(unsure, "success"),)})
             ready = marked_one.model_copy(update={"metadata": {}})
             await store.apply([Replace(experience=known), Replace(experience=ready)], scope=MINE, writer="tests")
-            assert set(await store.learned(ids, scope=MINE)) == {judged.id, unsure.id, marked.id}
-            assert await store.pending(scope=MINE) == [alone]
+            assert set(await settled_runs(store, ids, scope=MINE)) == {judged.id, unsure.id, marked.id}
+            assert await pending_runs(store, scope=MINE) == [alone]
             await store.apply([Replace(experience=open_one)], scope=MINE, writer="tests")
-            assert await store.pending(scope=MINE) == [unsure, alone]
+            assert await pending_runs(store, scope=MINE) == [unsure, alone]
 
     async def test_of_several_attempts_only_the_undecided_stay_pending(self) -> None:
         async with self.opened() as store:
             sure, unsure = trajectory(), trajectory()
-            await store.keep([sure, unsure], scope=MINE)
+            await store.save_runs([sure, unsure], scope=MINE)
             await added(store, experience(attempts=[attempt(sure, "success"), attempt(unsure, "unknown")]))
-            assert await store.pending(scope=MINE) == [unsure]
-            assert set(await store.learned([sure.id, unsure.id], scope=MINE)) == {sure.id}
+            assert await pending_runs(store, scope=MINE) == [unsure]
+            assert set(await settled_runs(store, [sure.id, unsure.id], scope=MINE)) == {sure.id}
 
     async def test_a_run_kept_after_its_experience_is_not_pending(self) -> None:
         async with self.opened() as store:
             run = trajectory()
             await added(store, experience(attempts=[attempt(run, "success")]))
-            assert set(await store.learned([run.id], scope=MINE)) == {run.id}
-            await store.keep([run], scope=MINE)
-            assert await store.pending(scope=MINE) == []
+            assert set(await settled_runs(store, [run.id], scope=MINE)) == {run.id}
+            await store.save_runs([run], scope=MINE)
+            assert await pending_runs(store, scope=MINE) == []
 
     async def test_the_newest_experience_that_holds_a_run_is_found(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
             older, newer = (experience(minute=m, attempts=[attempt(run, "unknown")]) for m in (1, 2))
             await added(store, newer, older, experience(minute=9))
-            assert await store.holding([other.id, run.id], scope=MINE) == newer
-            assert await store.holding([other.id, "\ud800"], scope=MINE) is None
-            assert await store.holding([], scope=MINE) is None
-            assert await store.holding([run.id], scope=THEIRS) is None
+            assert await experience_of_runs(store, [other.id, run.id], scope=MINE) == newer
+            assert await experience_of_runs(store, [other.id, "\ud800"], scope=MINE) is None
+            assert await experience_of_runs(store, [], scope=MINE) is None
+            assert await experience_of_runs(store, [run.id], scope=THEIRS) is None
             moved = newer.model_copy(update={"attempts": ()})
             await store.apply([Replace(experience=moved)], scope=MINE, writer="tests")
-            assert await store.holding([run.id], scope=MINE) == older
+            assert await experience_of_runs(store, [run.id], scope=MINE) == older
 
     async def test_a_sound_store_has_no_complaints(self) -> None:
         async with self.opened() as store:
-            assert list(await store.verify()) == []
+            assert list((await store.verify()).problems) == []
             run, known = trajectory(), experience(lessons=(lesson(), lesson()))
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             await added(store, known, experience("!?", attempts=[attempt(run, "success")]), along=[towards(0)])
             await store.apply([Retire(lesson_ids=(known.lessons[0].id,), reason="x")], scope=MINE, writer="tests")
             await added(store, experience(scope=THEIRS), scope=THEIRS)
-            assert list(await store.verify()) == []
-            assert list(await store.verify(records=False)) == []
+            assert list((await store.verify()).problems) == []
+            assert list((await store.verify(records=False)).problems) == []
 
     async def test_counts_say_how_much_a_scope_holds(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
-            await store.keep([run, other], scope=MINE)
+            await store.save_runs([run, other], scope=MINE)
             one = experience(lessons=(lesson(), lesson(retired=True)), attempts=[attempt(run, "success")])
             await added(store, one, experience())
             await added(store, experience(scope=THEIRS), scope=THEIRS)
-            counts = await store.counts(scope=MINE)
+            counts = await count_records(store, scope=MINE)
             assert (counts.experiences, counts.lessons, counts.retired) == (2, 3, 1)
             assert (counts.trajectories, counts.pending) == (2, 1)
 
@@ -400,27 +414,27 @@ class RecordTests(StoreTests):
             run = trajectory().model_copy(update={"answer": "half \ud83d an emoji"})
             odd = lesson().model_copy(update={"content": "x\udfffy", "description": "ok 🙂"})
             torn = experience(lessons=(odd,)).model_copy(update={"metadata": {"k\ud800": ["\ud800"]}})
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             await store.apply([Add(experience=torn)], scope=MINE, writer="\ud800")
-            await store.set_setting("\ud800", "\ud801")
-            assert (await store.trajectory(run.id, scope=MINE)).answer == "half \ufffd an emoji"
-            found: Experience = await store.get(torn.id, scope=MINE)
+            await store.put_setting("\ud800", "\ud801")
+            assert (await get_trajectory(store, run.id, scope=MINE)).answer == "half \ufffd an emoji"
+            found: Experience = await get_experience(store, torn.id, scope=MINE)
             assert found.lessons[0].content == "x\ufffdy"
             assert found.lessons[0].description == "ok 🙂"
             assert found.metadata == {"k\ufffd": ["\ufffd"]}
             assert [entry.writer for entry in await collected(store.journal(scope=MINE))] == ["\ufffd"]
             with refused(UsageError):
-                await store.keep([run], scope="\ud800")
+                await store.save_runs([run], scope="\ud800")
 
     async def test_hostile_text_is_kept_as_it_is(self) -> None:
         async with self.opened() as store:
             text = "'; DROP TABLE lessons; -- \x00 \x1b[2J \u202e \" OR * NEAR( ::"
             odd = experience(f"task {text}", lessons=(lesson(f"title {text}"),))
             await added(store, odd)
-            await store.keep([trajectory(f"task {text}")], scope=MINE)
-            assert await store.get(odd.id, scope=MINE) == odd
+            await store.save_runs([trajectory(f"task {text}")], scope=MINE)
+            assert await get_experience(store, odd.id, scope=MINE) == odd
             assert [m.experience for m in await store.search(text, scope=MINE, limit=3)] == [odd]
-            assert await store.scopes() == [MINE]
+            assert await list_scopes(store) == [MINE]
 
     async def test_deeply_nested_metadata_can_be_read_back(self) -> None:
         async with self.opened() as store:
@@ -429,7 +443,7 @@ class RecordTests(StoreTests):
                 deep = [deep]
             odd = Experience.model_validate({**experience().model_dump(), "metadata": {"deep": deep}})
             await added(store, odd)
-            assert await store.get(odd.id, scope=MINE) == odd
+            assert await get_experience(store, odd.id, scope=MINE) == odd
             assert len(await collected(store.journal(scope=MINE))) == 1
 
     async def test_many_tasks_at_once_lose_nothing(self) -> None:
@@ -438,7 +452,7 @@ class RecordTests(StoreTests):
 
             async def learn(one: Experience) -> None:
                 run = trajectory()
-                await store.keep([run], scope=MINE)
+                await store.save_runs([run], scope=MINE)
                 await added(store, one, along=[towards(0)])
                 await store.nearest(towards(0), scope=MINE, space=SPACE, limit=3)
                 await store.search(one.task, scope=MINE, limit=3)
@@ -447,11 +461,11 @@ class RecordTests(StoreTests):
             assert await collected(store.scan(scope=MINE)) == new
             sequences = [entry.sequence for entry in await collected(store.journal(scope=MINE))]
             assert sequences == list(range(1, 41))
-            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=99)) == 40
+            assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=99)).matches) == 40
 
     async def test_the_storage_is_told_in_words(self) -> None:
         async with self.opened() as store:
-            told = await store.storage()
+            told = (await store.verify(tables=False)).storage
             assert told
             assert all(name and text for name, text in told.items())
 
@@ -462,16 +476,16 @@ class RecordTests(StoreTests):
             await store.close()
             await store.close()
             with refused(StoreUnavailable):
-                await store.get(known.id, scope=MINE)
+                await get_experience(store, known.id, scope=MINE)
             with refused(StoreUnavailable):
-                await store.keep([trajectory()], scope=MINE)
+                await store.save_runs([trajectory()], scope=MINE)
             with refused(StoreUnavailable):
-                await store.keep([], scope=MINE)
+                await store.save_runs([], scope=MINE)
             with refused(StoreUnavailable):
                 await store.apply([], scope=MINE, writer="tests")
             with refused(StoreUnavailable):
                 await collected(store.scan(scope=MINE))
             with refused(StoreUnavailable):
-                await store.setting("key")
+                await get_setting(store, "key")
             with refused(StoreUnavailable):
                 await store.storage()

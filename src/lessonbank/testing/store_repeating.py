@@ -18,6 +18,7 @@ from lessonbank.contracts.records import (
     Trust,
 )
 from lessonbank.contracts.records.repeats import with_repeats
+from lessonbank.contracts.store_calls import count_records, get_experience, purge_one
 
 from .store_purging import SECRET, drawn, everything, tried
 from .store_samples import MINE, SPACE, StoreTests, added, attempt, experience, lesson, towards, trajectory
@@ -36,7 +37,7 @@ def repeating(*lessons: Lesson, task: str = AGAIN, minute: int = 1, own: Sequenc
 async def found(store: Store, *, limit: int = 9) -> list[tuple[str, tuple[Lesson, ...]]]:
     """What is found for the task of `repeating`, by its words; by its vector it is the same, best first."""
     by_words = await store.search(AGAIN, scope=MINE, limit=limit)
-    near = await store.nearest(towards(1), scope=MINE, space=SPACE, limit=limit)
+    near = (await store.nearest(towards(1), scope=MINE, space=SPACE, limit=limit)).matches
     close = [match for match in near if match.score > 0.9]
     assert [m.experience for m in by_words if m.experience.task == AGAIN] == [m.experience for m in close]
     return [(match.experience.id, match.experience.lessons) for match in close]
@@ -61,12 +62,12 @@ class RepeatingTests(StoreTests):
             again = repeating(*first.lessons)
             await kept(store, first, again)
             assert await found(store) == [(again.id, first.lessons)]
-            assert await store.get(again.id, scope=MINE) == again
-            assert (await store.counts(scope=MINE)).lessons == 1
-            assert await store.repeating(first.lessons[0].id, scope=MINE) == [again]
-            assert await store.repeating(first.lessons[0].id, scope="elsewhere") == []
+            assert await get_experience(store, again.id, scope=MINE) == again
+            assert (await count_records(store, scope=MINE)).lessons == 1
+            assert await store.experiences("repeats", [first.lessons[0].id], scope=MINE) == [again]
+            assert await store.experiences("repeats", [first.lessons[0].id], scope="elsewhere") == []
             assert [m.experience for m in await store.search(first.task, scope=MINE, limit=9)] == [first]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_its_own_lessons_come_first_and_it_waits_for_a_vector_like_any_other(self) -> None:
         async with self.opened() as store:
@@ -97,12 +98,12 @@ class RepeatingTests(StoreTests):
                 assert await found(store) == []
                 await change(store, back)
                 ((_, shown),) = await found(store)
-                assert shown == (await store.get(first.id, scope=MINE)).lessons
+                assert shown == (await get_experience(store, first.id, scope=MINE)).lessons
             said = Edit(lesson_id=known.id, title="Wait", description="", content="Wait a day.", by="Ana", reason="")
             await change(store, said)
             ((_, shown),) = await found(store)
             assert [(one.id, one.title, one.version) for one in shown] == [(known.id, "Wait", 2)]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_it_is_found_once_its_lesson_comes_and_not_once_it_goes(self) -> None:
         async with self.opened() as store:
@@ -117,7 +118,7 @@ class RepeatingTests(StoreTests):
             await change(store, Replace(experience=again.model_copy(update={"metadata": {}})))
             await change(store, Replace(experience=first))
             assert await found(store) == []
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_a_rollback_takes_it_out_and_brings_it_back(self) -> None:
         async with self.opened() as store:
@@ -136,7 +137,7 @@ class RepeatingTests(StoreTests):
             ):
                 await change(store, Rollback(to=to, reason="test"))
                 assert [shown for _, shown in await found(store)] == lessons
-                assert await store.verify() == []
+                assert (await store.verify()).problems == []
 
     async def test_a_rebuild_finds_it_as_before(self) -> None:
         async with self.opened() as store:
@@ -145,25 +146,25 @@ class RepeatingTests(StoreTests):
             await kept(store, first, again)
             await store.rebuild()
             assert await found(store) == [(again.id, first.lessons)]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_a_purged_lesson_is_no_more_what_another_experience_taught(self) -> None:
         async with self.opened() as store:
             first, other = experience(lessons=(lesson(SECRET),)), experience("Ship the parcel", minute=2)
             again = repeating(*first.lessons, *other.lessons)
             await kept(store, first, again, other)
-            await store.purge("lesson", first.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "lesson", first.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
             assert await found(store) == [(again.id, other.lessons)]
-            await store.purge("lesson", other.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "lesson", other.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
             assert await found(store) == []
-            assert (await store.get(again.id, scope=MINE)).metadata == {}
-            assert await store.verify() == []
+            assert (await get_experience(store, again.id, scope=MINE)).metadata == {}
+            assert (await store.verify()).problems == []
 
     async def test_the_purge_of_either_run_takes_what_it_taught_and_no_more(self) -> None:
         async with self.opened() as store:
             one, two, three = (trajectory(task) for task in ("Ship the parcel", AGAIN, AGAIN))
-            await store.keep([one, two, three], scope=MINE)
+            await store.save_runs([one, two, three], scope=MINE)
             first = tried(one, lessons=(drawn(one, title=SECRET),))
             again = repeating(*first.lessons).model_copy(update={"attempts": (attempt(two, "success"),)})
             both = repeating(*first.lessons, minute=2).model_copy(
@@ -171,13 +172,13 @@ class RepeatingTests(StoreTests):
             )
             await kept(store, first, again)
             await added(store, both)
-            await store.purge("trajectory", two.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", two.id, scope=MINE, writer="ana", reason="asked to")
             assert await found(store) == []
-            left = await store.get(both.id, scope=MINE)
+            left = await get_experience(store, both.id, scope=MINE)
             assert (len(left.attempts), left.metadata) == (1, {})
             assert [m.experience for m in await store.search(one.task, scope=MINE, limit=9)] == [first]
             await added(store, again, along=[towards(1)])
-            await store.purge("trajectory", one.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", one.id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
             assert await found(store) == []
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []

@@ -24,6 +24,15 @@ from lessonbank.contracts.records import (
     Verdict,
 )
 from lessonbank.contracts.records.timeline import State, state_at
+from lessonbank.contracts.store_calls import (
+    count_records,
+    experience_of_lesson,
+    experience_of_runs,
+    get_experience,
+    get_trajectory,
+    pending_runs,
+    settled_runs,
+)
 from lessonbank.errors import Conflict, NotFound, UsageError
 
 from .store_samples import (
@@ -49,12 +58,12 @@ _TASKS = ("Cancel the pending order", "Exchange the blue boots", "Cancel the fli
 
 async def present(store: Store, *, scope: str = MINE) -> list[Any]:
     """Everything about a scope that a rollback sets back."""
-    counts = await store.counts(scope=scope)
+    counts = await count_records(store, scope=scope)
     return [
         await collected(store.scan(scope=scope)),
         (counts.experiences, counts.lessons, counts.retired, counts.quarantined),
         await store.search("cancel the order or the boots", scope=scope, limit=99),
-        await store.nearest(towards(0, tilt=0.4), scope=scope, space=SPACE, limit=99),
+        (await store.nearest(towards(0, tilt=0.4), scope=scope, space=SPACE, limit=99)).matches,
     ]
 
 
@@ -146,13 +155,13 @@ class RewindingTests(StoreTests):
                     vectors = {change.experience.id: towards(chance.randint(0, 7))} if isinstance(change, Add) else {}
                     await store.apply([change], scope=MINE, writer="tests", vectors=vectors, space=SPACE)
                 seen.append(await present(store))
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
             for sequence, then in enumerate(seen):
                 assert list((await as_of(store, sequence)).experiences) == then[0]
             for sequence in (0, 36, 17, 33, 32, 5, 35):
                 await wind(store, sequence)
                 assert await present(store) == seen[sequence]
-                assert await store.verify() == []
+                assert (await store.verify()).problems == []
 
     async def test_a_rollback_is_undone_by_another(self) -> None:
         async with self.opened() as store:
@@ -163,9 +172,9 @@ class RewindingTests(StoreTests):
             assert await collected(store.scan(scope=MINE)) == known[:1]
             for gone in known[1:]:
                 with refused(NotFound):
-                    await store.get(gone.id, scope=MINE)
+                    await get_experience(store, gone.id, scope=MINE)
                 with refused(NotFound):
-                    await store.owner(gone.lessons[0].id, scope=MINE)
+                    await experience_of_lesson(store, gone.lessons[0].id, scope=MINE)
             await wind(store, 3)
             assert await present(store) == before
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))] == ["add"] * 3 + ["rollback"] * 2
@@ -190,20 +199,20 @@ class RewindingTests(StoreTests):
                 journal = await collected(store.journal(scope=MINE))
                 assert list((await as_of(store, journal[-1].sequence)).experiences) == now
                 assert [e.entry.kind for e in journal[sequence:]] in ([], ["trust"])
-                assert await store.verify() == []
+                assert (await store.verify()).problems == []
 
     async def test_runs_of_what_was_taken_out_can_be_learned_again(self) -> None:
         async with self.opened() as store:
             run = trajectory()
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             await added(store, experience(attempts=[attempt(run, "success")]))
             await wind(store, 0)
-            assert not await store.learned([run.id], scope=MINE)
-            assert await store.holding([run.id], scope=MINE) is None
-            assert await store.pending(scope=MINE) == [run]
+            assert not await settled_runs(store, [run.id], scope=MINE)
+            assert await experience_of_runs(store, [run.id], scope=MINE) is None
+            assert await pending_runs(store, scope=MINE) == [run]
             await wind(store, 1)
-            assert await store.learned([run.id], scope=MINE) == {run.id}
-            assert await store.pending(scope=MINE) == []
+            assert await settled_runs(store, [run.id], scope=MINE) == {run.id}
+            assert await pending_runs(store, scope=MINE) == []
 
     async def test_what_was_taken_out_can_be_added_again_and_taken_out_again(self) -> None:
         async with self.opened() as store:
@@ -222,7 +231,7 @@ class RewindingTests(StoreTests):
             assert {m.experience.id for m in await store.search("cancel", scope=MINE, limit=9)} == {one.id, twin.id}
             await wind(store, 4)
             assert await collected(store.scan(scope=MINE)) == [changed]
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
 
     async def test_a_lesson_that_changed_hands_goes_back(self) -> None:
         async with self.opened() as store:
@@ -239,9 +248,9 @@ class RewindingTests(StoreTests):
             for to, owner in ((2, source), (4, target), (2, source), (6, None), (4, target), (5, None)):
                 await wind(store, to)
                 if owner:
-                    assert (await store.owner(moved.id, scope=MINE)).id == owner.id
+                    assert (await experience_of_lesson(store, moved.id, scope=MINE)).id == owner.id
                 assert await collected(store.scan(scope=MINE)) == list((await as_of(store, to)).experiences)
-                assert await store.verify() == []
+                assert (await store.verify()).problems == []
 
     async def test_a_rollback_leaves_runs_receipts_and_other_scopes_alone(self) -> None:
         async with self.opened() as store:
@@ -249,9 +258,9 @@ class RewindingTests(StoreTests):
             theirs = experience(scope=THEIRS)
             await added(store, theirs, scope=THEIRS)
             run = trajectory()
-            await store.keep([run], scope=MINE)
+            await store.save_runs([run], scope=MINE)
             await wind(store, 0)
-            assert await store.trajectory(run.id, scope=MINE) == run
+            assert await get_trajectory(store, run.id, scope=MINE) == run
             assert await collected(store.scan(scope=THEIRS)) == [theirs]
             assert len(await collected(store.journal(scope=THEIRS))) == 1
 

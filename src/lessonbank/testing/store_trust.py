@@ -23,6 +23,7 @@ from lessonbank.contracts.records import (
     TrustState,
 )
 from lessonbank.contracts.records.timeline import diff
+from lessonbank.contracts.store_calls import count_records, experience_of_lesson, get_experience, purge_one
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 
 from .store_rewinding import as_of, present, some_change, wind
@@ -65,13 +66,13 @@ async def _do(store: Store, *changes: Change) -> None:
 
 
 async def _kept(store: Store, which: Lesson) -> Lesson:
-    owner = await store.owner(which.id, scope=MINE)
+    owner = await experience_of_lesson(store, which.id, scope=MINE)
     return next(i for i in owner.lessons if i.id == which.id)
 
 
 async def _sound(store: Store) -> None:
     """The records follow from each other, and from the journal."""
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     assert await differences(store, scope=MINE) == ()
 
 
@@ -102,10 +103,13 @@ class TrustTests(StoreTests):
             known = experience()
             await added(store, known)
             await _do(store, _moved(*known.lessons))
-            now = await store.get(known.id, scope=MINE)
+            now = await get_experience(store, known.id, scope=MINE)
             later = now.model_copy(update={"lessons": (*now.lessons, lesson("Later"))})
             await _do(store, Replace(experience=later))
-            assert [i.state for i in (await store.get(known.id, scope=MINE)).lessons] == ["active", "probation"]
+            assert [i.state for i in (await get_experience(store, known.id, scope=MINE)).lessons] == [
+                "active",
+                "probation",
+            ]
             await _do(store, _moved(known.lessons[0], to="probation", by="ledger"))
             with refused(UsageError):
                 await _do(store, Replace(experience=later))
@@ -116,7 +120,7 @@ class TrustTests(StoreTests):
             source, target = experience(), experience("Another", lessons=())
             await added(store, source, target)
             await _do(store, _moved(*source.lessons))
-            (trusted,) = (await store.get(source.id, scope=MINE)).lessons
+            (trusted,) = (await get_experience(store, source.id, scope=MINE)).lessons
             away = Replace(experience=source.model_copy(update={"lessons": ()}))
             with refused(UsageError):
                 await _do(store, away, Replace(experience=target.model_copy(update={"lessons": (trusted,)})))
@@ -132,7 +136,7 @@ class TrustTests(StoreTests):
             first, second = known.lessons
             for state in ("active", "probation", "quarantined", "active", "quarantined", "probation"):
                 await _do(store, _moved(first, to=state))
-                now = await store.get(known.id, scope=MINE)
+                now = await get_experience(store, known.id, scope=MINE)
                 changed = first.model_copy(update={"state": state, "approved": state == "active"})
                 assert now.lessons == (changed, second)
                 assert now.model_copy(update={"lessons": known.lessons}) == known
@@ -142,7 +146,10 @@ class TrustTests(StoreTests):
             )
             assert (entry.entry.kind, entry.writer) == ("trust", "learn")
             assert (await collected(store.journal(scope=MINE)))[-1] == entry
-            assert [i.state for i in (await store.get(known.id, scope=MINE)).lessons] == ["active", "active"]
+            assert [i.state for i in (await get_experience(store, known.id, scope=MINE)).lessons] == [
+                "active",
+                "active",
+            ]
             await _sound(store)
 
     async def test_a_move_that_does_not_fit_leaves_no_trace_of_its_batch(self) -> None:
@@ -197,15 +204,15 @@ class TrustTests(StoreTests):
             )
             for found in (
                 await store.search("Cancel the pending order", scope=MINE, limit=9),
-                await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9),
-                await store.nearest(towards(1), scope=MINE, space="lessons:8", limit=9),
+                (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches,
+                (await store.nearest(towards(1), scope=MINE, space="lessons:8", limit=9)).matches,
             ):
                 assert [m.experience.id for m in found] == [shown.id]
             await _do(store, _moved(*hidden.lessons))
             assert len(await store.search("Cancel the pending order", scope=MINE, limit=9)) == 2
-            assert len(await store.nearest(towards(1), scope=MINE, space="lessons:8", limit=9)) == 2
+            assert len((await store.nearest(towards(1), scope=MINE, space="lessons:8", limit=9)).matches) == 2
             await _do(store, _moved(*hidden.lessons, to="quarantined"))
-            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+            assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
             await _sound(store)
 
     async def test_retired_and_quarantined_are_two_things(self) -> None:
@@ -214,17 +221,17 @@ class TrustTests(StoreTests):
             await added(store, known)
             one, two, _ = known.lessons
             await _do(store, _moved(one, two, to="quarantined"), Retire(lesson_ids=(two.id,), reason="no use"))
-            counts = await store.counts(scope=MINE)
+            counts = await count_records(store, scope=MINE)
             assert (counts.lessons, counts.retired, counts.quarantined) == (3, 1, 1)
             await _do(store, Restore(lesson_ids=(two.id,), reason="of use"))
             kept = await _kept(store, two)
             assert (kept.retired, kept.state, kept.hidden) == (False, "quarantined", True)
-            assert (await store.counts(scope=MINE)).quarantined == 2
+            assert (await count_records(store, scope=MINE)).quarantined == 2
             await _do(store, Retire(lesson_ids=(one.id,), reason="no use"), _moved(one))
             kept = await _kept(store, one)
             assert (kept.retired, kept.state, kept.hidden) == (True, "active", True)
             await store.rebuild()
-            assert (await store.counts(scope=MINE)).quarantined == 1
+            assert (await count_records(store, scope=MINE)).quarantined == 1
             await _sound(store)
 
     async def test_every_view_of_the_past_tells_the_same_of_trust(self) -> None:
@@ -267,14 +274,14 @@ class TrustTests(StoreTests):
                 states |= {i.state for e in await collected(store.scan(scope=MINE)) for i in e.lessons}
             assert states == set(_STATES), "the walk drew moves"
             lessons = [i for e in await collected(store.scan(scope=MINE)) for i in e.lessons]
-            counts = await store.counts(scope=MINE)
+            counts = await count_records(store, scope=MINE)
             assert counts.quarantined == sum(i.state == "quarantined" and not i.retired for i in lessons)
             await _sound(store)
 
     async def test_a_purge_takes_what_moved_a_lesson_and_names_no_evidence_that_is_gone(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
-            await store.keep([run, other], scope=MINE)
+            await store.save_runs([run, other], scope=MINE)
             gone, stays = _learned(run), _learned(other)
             await added(store, gone, stays)
             together: dict[str, Any] = {
@@ -293,7 +300,7 @@ class TrustTests(StoreTests):
                 _moved(*gone.lessons, to="quarantined", reason="bad"),
                 _moved(*stays.lessons, to="probation", **alone),
             )
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             moved, vanished, left = [e.entry for e in await collected(store.journal(scope=MINE))][2:5]
             assert isinstance(vanished, Erased)
             assert moved == _moved(*stays.lessons, by="corroboration", reason="purged", evidence=(other.id,))
@@ -309,15 +316,15 @@ class TrustTests(StoreTests):
     async def test_an_experience_keeps_what_was_turned_away_until_its_run_is_purged(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
-            await store.keep([run, other], scope=MINE)
+            await store.save_runs([run, other], scope=MINE)
             rejected: Any = {"title": "Note", "content": "vermilion", "rule": "order", "reason": "it gives orders"}
             both = experience(attempts=[attempt(run, "success"), attempt(other, "success")])
             known = Experience.model_validate({**both.model_dump(), "rejected": [rejected]})
             await added(store, known)
-            assert await store.get(known.id, scope=MINE) == known
+            assert await get_experience(store, known.id, scope=MINE) == known
             assert list((await as_of(store, 1)).experiences) == [known]
-            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
-            assert (await store.get(known.id, scope=MINE)).rejected == ()
+            await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            assert (await get_experience(store, known.id, scope=MINE)).rejected == ()
             assert "vermilion" not in "".join(e.model_dump_json() for e in await collected(store.journal(scope=MINE)))
             await _sound(store)
 

@@ -20,6 +20,7 @@ from lessonbank.contracts.agents import Verifier as Verifier
 from lessonbank.contracts.agents import called, check_calls, stated, taken
 from lessonbank.contracts.records import Candidate, Experience, Found, Lesson, Match, Recall, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.store_calls import experience_of_lesson, get_recall
 from lessonbank.contracts.withholding import Assignment
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import TOPIC, group_names, groups_of, named, topic_names, writer_of
@@ -144,7 +145,7 @@ async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) 
     known = {one.id for one in given if is_a(one, Recall)}
 
     async def read(name: str) -> Recall:
-        return await (store.recall(name, scope=scope) if name in known or _is_id(name) else recaller(name))
+        return await (get_recall(store, name, scope=scope) if name in known or _is_id(name) else recaller(name))
 
     return await gather([partial(read, name) for name in each]), len(given)
 
@@ -175,7 +176,7 @@ class _Lessons:
         return match and match.model_copy(update={"score": score})
 
     async def _read(self, id: str) -> Match | None:
-        owner = await if_there(self._store.owner(id, scope=self._scope))
+        owner = await if_there(experience_of_lesson(self._store, id, scope=self._scope))
         if owner is None:
             return None
         lesson = next(lesson for lesson in owner.lessons if lesson.id == id)

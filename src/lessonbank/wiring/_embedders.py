@@ -12,6 +12,7 @@ from lessonbank._base.checks import attribute, is_a, shown
 from lessonbank.bank.views.acts import note_act
 from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
 from lessonbank.contracts.settings import Model
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 
 Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
@@ -46,7 +47,7 @@ async def choose(choice: Choice, /, *, store: Store, scope: str, model: Model | 
     Raises:
         UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
     """
-    kept = await store.setting(_SETTING)
+    kept = await get_setting(store, _SETTING)
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         made = await _make(choice, model)
@@ -71,7 +72,7 @@ async def _keep(store: Store, scope: str, choice: str, kept: str | None) -> None
     if kept is not None:
         log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", kept, choice)
     with suppress(ReadOnly):  # it is used all the same
-        await store.set_setting(_SETTING, choice)
+        await store.put_setting(_SETTING, choice)
         if kept is not None:
             await note_act(store, "settings", f"embedder {choice} in the place of {kept}", scope=scope, writer="learn")
 

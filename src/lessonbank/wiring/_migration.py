@@ -10,6 +10,7 @@ from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.ports import RECEIPT_SECRET
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.settings import File
+from lessonbank.contracts.store_calls import get_setting
 
 from ._stores import open_store
 
@@ -36,7 +37,7 @@ async def _migrate(source: str | Path, target: str | Path, progress: Callable[[s
     try:
         there = await open_store(File(target))
         try:
-            name = digest(await here.setting(RECEIPT_SECRET) or "")
+            name = digest(await get_setting(here, RECEIPT_SECRET) or "")
             return await copy_bank(cast("Copyable", here), cast("Copyable", there), name=name, progress=progress)
         finally:
             await there.close()

@@ -9,6 +9,7 @@ from typing import Any
 from tenants import collected
 
 from lessonbank import AsyncReasoningBank
+from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Edit,
     Experience,
@@ -24,6 +25,19 @@ from lessonbank.contracts.records import (
     Trajectory,
     Trust,
     Verdict,
+)
+from lessonbank.contracts.store_calls import (
+    experience_of_lesson,
+    experience_of_runs,
+    get_experience,
+    get_recall,
+    get_run,
+    get_trajectory,
+    list_recalls,
+    pending_runs,
+    purge_one,
+    settled_runs,
+    settlement_of,
 )
 from lessonbank.testing.store_samples import START, towards
 
@@ -69,13 +83,13 @@ def _apply(takes: str, change: Callable[[str, Ids], Any]) -> Door:
 
 
 DOORS: dict[str, Door] = {
-    "store.get": Door("experience", lambda b, s, i: b.store.get(i.experience, scope=s)),
-    "store.owner": Door("lesson", lambda b, s, i: b.store.owner(i.lesson, scope=s)),
-    "store.trajectory": Door("run", lambda b, s, i: b.store.trajectory(i.run, scope=s)),
-    "store.recall": Door("recall", lambda b, s, i: b.store.recall(i.recall, scope=s)),
-    "store.settlement": Door("recall", lambda b, s, i: b.store.settlement(i.recall, scope=s)),
-    "store.holding": Door("run", lambda b, s, i: b.store.holding([i.run], scope=s)),
-    "store.learned": Door("run", lambda b, s, i: b.store.learned([i.run], scope=s)),
+    "store.get": Door("experience", lambda b, s, i: get_experience(b.store, i.experience, scope=s)),
+    "store.owner": Door("lesson", lambda b, s, i: experience_of_lesson(b.store, i.lesson, scope=s)),
+    "store.trajectory": Door("run", lambda b, s, i: get_trajectory(b.store, i.run, scope=s)),
+    "store.recall": Door("recall", lambda b, s, i: get_recall(b.store, i.recall, scope=s)),
+    "store.settlement": Door("recall", lambda b, s, i: settlement_of(b.store, i.recall, scope=s)),
+    "store.holding": Door("run", lambda b, s, i: experience_of_runs(b.store, [i.run], scope=s)),
+    "store.learned": Door("run", lambda b, s, i: settled_runs(b.store, [i.run], scope=s)),
     "store.replace": _apply("experience", lambda s, i: Replace(experience=_made(s, i.experience))),
     "store.rejudge": _apply(
         "experience",
@@ -113,29 +127,35 @@ DOORS: dict[str, Door] = {
     "store.unlearned": Door("run", lambda b, s, i: _on_condition(b, s, unlearned=[i.run])),
     "store.unchanged": Door("experience", lambda b, s, i: _on_condition(b, s, unchanged=[_made(s, i.experience)])),
     "store.purge_lesson": Door(
-        "lesson", lambda b, s, i: b.store.purge("lesson", i.lesson, scope=s, writer="w", reason="r")
+        "lesson", lambda b, s, i: purge_one(b.store, "lesson", i.lesson, scope=s, writer="w", reason="r")
     ),
-    "store.purge_run": Door("run", lambda b, s, i: b.store.purge("trajectory", i.run, scope=s, writer="w", reason="r")),
+    "store.purge_run": Door(
+        "run", lambda b, s, i: purge_one(b.store, "trajectory", i.run, scope=s, writer="w", reason="r")
+    ),
     "store.rollback": _apply("last", lambda s, i: Rollback(to=i.last, reason="r")),
     "store.journal_since": Door("last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last))),
     "store.journal_of_kinds": Door(
         "last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last, kinds={"add", "settle"}))
     ),
-    "store.get_run": Door("run", lambda b, s, i: b.store.get_run(i.run, scope=s)),
+    "store.get_run": Door("run", lambda b, s, i: get_run(b.store, i.run, scope=s)),
     "store.edit": _apply(
         "lesson", lambda s, i: Edit(lesson_id=i.lesson, title="t", description="d", content="c", by="ana")
     ),
-    "store.list_runs_after": Door("run", lambda b, s, i: b.store.list_runs(scope=s, after=i.run)),
-    "store.pending_after": Door("run", lambda b, s, i: b.store.pending(scope=s, after=i.run)),
-    "store.list_lessons_after": Door("lesson", lambda b, s, i: b.store.list_lessons(scope=s, after=i.lesson)),
-    "store.list_recalls_after": Door("recall", lambda b, s, i: b.store.list_recalls(scope=s, after=i.recall)),
-    "store.list_recalls_of": Door("lesson", lambda b, s, i: b.store.list_recalls(scope=s, lesson=i.lesson)),
+    "store.list_runs_after": Door("run", lambda b, s, i: b.store.runs(RunFilter(after=i.run), scope=s)),
+    "store.pending_after": Door("run", lambda b, s, i: pending_runs(b.store, scope=s, after=i.run)),
+    "store.list_lessons_after": Door("lesson", lambda b, s, i: b.store.lessons(LessonFilter(after=i.lesson), scope=s)),
+    "store.list_recalls_after": Door(
+        "recall", lambda b, s, i: list_recalls(b.store, RecallFilter(after=i.recall), scope=s)
+    ),
+    "store.list_recalls_of": Door(
+        "lesson", lambda b, s, i: list_recalls(b.store, RecallFilter(lesson=i.lesson), scope=s)
+    ),
     "store.purge_recall": Door(
-        "recall", lambda b, s, i: b.store.purge("recall", i.recall, scope=s, writer="w", reason="r")
+        "recall", lambda b, s, i: purge_one(b.store, "recall", i.recall, scope=s, writer="w", reason="r")
     ),
     "store.purge_many": Door(
         "run",
-        lambda b, s, i: b.store.purge_many(
+        lambda b, s, i: b.store.purge(
             [("lesson", "own-lesson"), ("trajectory", i.run)], scope=s, writer="w", reason="r"
         ),
     ),

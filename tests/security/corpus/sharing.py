@@ -19,6 +19,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Parts
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Trajectory
+from lessonbank.contracts.store_calls import count_records, every_recall, pending_runs
 from lessonbank.testing.store_samples import added, attempt, experience, lesson, settlement, towards
 
 STORES = ("memory", "sqlite")
@@ -57,11 +58,11 @@ async def state(store: Store, scope: str) -> dict[str, Any]:
     return {
         "scan": await collected(store.scan(scope=scope)),
         "journal": plain(await collected(store.journal(scope=scope))),
-        "receipts": await collected(store.receipts(scope=scope)),
-        "pending": list(await store.pending(scope=scope)),
-        "counts": await store.counts(scope=scope),
+        "receipts": await collected(every_recall(store, scope=scope)),
+        "pending": list(await pending_runs(store, scope=scope)),
+        "counts": await count_records(store, scope=scope),
         "search": list(await store.search("cancel the pending order", scope=scope, limit=9)),
-        "nearest": list(await store.nearest(towards(0), scope=scope, space="sample:8", limit=9)),
+        "nearest": list((await store.nearest(towards(0), scope=scope, space="sample:8", limit=9)).matches),
         "unindexed": list(await store.unindexed(scope=scope, space="another", limit=9)),
     }
 
@@ -69,7 +70,7 @@ async def state(store: Store, scope: str) -> dict[str, Any]:
 async def furnished(store: Store, scope: str, mark: str = "") -> Ids:
     """A bit of everything in a scope. A mark makes the ids its own."""
     run, waiting = (Trajectory(id=f"{mark}{name}", task="Cancel it", answer="a") for name in ("own-run", "waiting"))
-    await store.keep([run, waiting], scope=scope)
+    await store.save_runs([run, waiting], scope=scope)
     known = experience(
         scope=scope,
         lessons=[lesson().model_copy(update={"id": f"{mark}own-lesson"})],
@@ -78,7 +79,7 @@ async def furnished(store: Store, scope: str, mark: str = "") -> Ids:
     known = known.model_copy(update={"id": f"{mark}own"})
     await added(store, known, scope=scope, along=[towards(0)])
     receipt = Recall(id=f"{mark}own-recall", scope=scope, task="Cancel it", text="the text")
-    await store.record(receipt)
+    await store.save_recall(receipt)
     await store.apply([], scope=scope, writer="tests", settlement=settlement(receipt, scope=scope))
     more = [experience(f"Task {n}", scope=scope) for n in range(60)] if mark else []
     await added(store, *more, scope=scope)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lessonbank.contracts.ports import Imported, Store
+from lessonbank.contracts.ports import Imported, LessonFilter, RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Add,
     Change,
@@ -30,6 +30,25 @@ from lessonbank.contracts.records import (
     Trajectory,
     Trust,
     Verdict,
+)
+from lessonbank.contracts.store_calls import (
+    count_records,
+    drop_index,
+    every_recall,
+    experience_of_lesson,
+    experience_of_runs,
+    forget,
+    get_experience,
+    get_recall,
+    get_run,
+    get_setting,
+    get_trajectory,
+    list_recalls,
+    list_scopes,
+    pending_runs,
+    purge_one,
+    settled_runs,
+    settlement_of,
 )
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.wording import wording_of
@@ -183,7 +202,7 @@ async def _index(t: Tenant, chance: random.Random) -> Any:
 async def _nearest(t: Tenant, chance: random.Random) -> Any:
     (vector,) = t.vectors(["query"], chance).values()
     exclude = [t.id("e", chance)] if chance.random() < 0.3 else []
-    return await t.store.nearest(vector, scope=t.scope, space=chance.choice(SPACES), limit=3, exclude=exclude)
+    return (await t.store.nearest(vector, scope=t.scope, space=chance.choice(SPACES), limit=3, exclude=exclude)).matches
 
 
 async def _search(t: Tenant, chance: random.Random) -> Any:
@@ -199,54 +218,61 @@ async def _unindexed(t: Tenant, chance: random.Random) -> Any:
 async def _record(t: Tenant, chance: random.Random) -> Any:
     at = START + timedelta(minutes=chance.randrange(3))
     recall = Recall(id=t.id("q", chance), scope=t.scope, task=t.text(chance), text=t.mark, created_at=at)
-    return await t.store.record(recall)
+    return await t.store.save_recall(recall)
 
 
 async def _purge(t: Tenant, chance: random.Random) -> Any:
     what = chance.choice(("lesson", "trajectory", "trajectory", "scope"))
     id = {"lesson": t.lesson_id(chance), "trajectory": t.id("r", chance), "scope": ""}[what]
-    return await t.store.purge(what, id, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
+    return await purge_one(t.store, what, id, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
 
 
 async def _purge_many(t: Tenant, chance: random.Random) -> Any:
     these = [("lesson", t.lesson_id(chance)), ("trajectory", t.id("r", chance)), ("recall", t.id("q", chance))]
     chosen = chance.sample(these, chance.choice((1, 1, 2)))
-    return await t.store.purge_many(chosen, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
+    return await t.store.purge(chosen, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
 
 
 async def _forget(t: Tenant, chance: random.Random) -> Any:
     before = START + timedelta(days=chance.choice((-1, 36_500)))
-    return await t.store.forget(scope=t.scope, before=before, writer=t.mark)
+    return await forget(t.store, scope=t.scope, before=before, writer=t.mark)
 
 
 async def _list_runs(t: Tenant, chance: random.Random) -> Any:
-    return await t.store.list_runs(
+    return await t.store.runs(
+        RunFilter(
+            outcome=chance.choice((None, "success")),
+            text=chance.choice((None, *_WORDS)),
+            limit=chance.choice((1, 9)),
+            after=chance.choice((None, t.id("r", chance))),
+        ),
         scope=t.scope,
-        outcome=chance.choice((None, "success")),
-        text=chance.choice((None, *_WORDS)),
-        limit=chance.choice((1, 9)),
-        after=chance.choice((None, t.id("r", chance))),
     )
 
 
 async def _list_lessons(t: Tenant, chance: random.Random) -> Any:
-    return await t.store.list_lessons(
+    return await t.store.lessons(
+        LessonFilter(
+            state=chance.choice((None, "active", "quarantined", "retired")),
+            text=chance.choice((None, *_WORDS)),
+            retired=chance.random() < 0.5,
+            limit=chance.choice((1, 9)),
+            after=chance.choice((None, t.lesson_id(chance))),
+        ),
         scope=t.scope,
-        state=chance.choice((None, "active", "quarantined", "retired")),
-        text=chance.choice((None, *_WORDS)),
-        retired=chance.random() < 0.5,
-        limit=chance.choice((1, 9)),
-        after=chance.choice((None, t.lesson_id(chance))),
     )
 
 
 async def _list_recalls(t: Tenant, chance: random.Random) -> Any:
-    return await t.store.list_recalls(
+    return await list_recalls(
+        t.store,
+        RecallFilter(
+            text=chance.choice((None, *_WORDS)),
+            settled=chance.choice((None, True, False)),
+            limit=chance.choice((1, 9)),
+            after=chance.choice((None, t.id("q", chance))),
+        ),
         scope=t.scope,
-        text=chance.choice((None, *_WORDS)),
-        settled=chance.choice((None, True, False)),
-        limit=chance.choice((1, 9)),
-        after=chance.choice((None, t.id("q", chance))),
     )
 
 
@@ -256,17 +282,17 @@ async def _import(t: Tenant, chance: random.Random) -> Any:
 
 
 async def _setting(t: Tenant, chance: random.Random) -> Any:
-    return await t.store.setting(f"{t.mark}{chance.choice(_IDS)}")
+    return await get_setting(t.store, f"{t.mark}{chance.choice(_IDS)}")
 
 
 async def _set_setting(t: Tenant, chance: random.Random) -> Any:
     # Settings are the file's, not a scope's: who shares a file agrees on their names.
-    return await t.store.set_setting(f"{t.mark}{chance.choice(_IDS)}", t.text(chance))
+    return await t.store.put_setting(f"{t.mark}{chance.choice(_IDS)}", t.text(chance))
 
 
 async def _scopes(t: Tenant, chance: random.Random) -> Any:
     # For the owner of the file, who sees everybody: a tenant's own name is in it, or not, whatever the others do.
-    return t.scope in await t.store.scopes()
+    return t.scope in await list_scopes(t.store)
 
 
 async def _backup(t: Tenant, chance: random.Random) -> Any:
@@ -274,7 +300,7 @@ async def _backup(t: Tenant, chance: random.Random) -> Any:
     await t.store.backup(path)
     copy = await SqliteStore.open(path)
     try:
-        return await copy.counts(scope=t.scope), await collected(copy.scan(scope=t.scope))
+        return await count_records(copy, scope=t.scope), await collected(copy.scan(scope=t.scope))
     finally:
         await copy.close()
 
@@ -282,7 +308,7 @@ async def _backup(t: Tenant, chance: random.Random) -> Any:
 async def _close(t: Tenant, chance: random.Random) -> Any:
     await t.store.close()
     await t.store.close()
-    return await t.store.counts(scope=t.scope)
+    return await count_records(t.store, scope=t.scope)
 
 
 async def _claim(t: Tenant, chance: random.Random) -> Any:
@@ -302,7 +328,7 @@ async def _queue(t: Tenant, chance: random.Random) -> Any:
 
 async def _storage(t: Tenant, chance: random.Random) -> Any:
     """Of the whole store: for its owner."""
-    return sorted(await t.store.storage())
+    return sorted((await t.store.verify(tables=False)).storage)
 
 
 CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
@@ -311,40 +337,42 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "release": lambda t, c: t.store.release(t.id("r", c), scope=t.scope, worker=t.mark, wait=c.choice((0.0, None))),
     "queue": _queue,
     "storage": _storage,
-    "keep": lambda t, c: t.store.keep([t.run(c) for _ in range(c.choice((1, 2)))], scope=t.scope),
-    "learned": lambda t, c: t.store.learned([f"r{n}" for n in _IDS], scope=t.scope),
-    "holding": lambda t, c: t.store.holding([t.id("r", c)], scope=t.scope),
-    "repeating": lambda t, c: t.store.repeating(t.lesson_id(c), scope=t.scope),
-    "pending": lambda t, c: t.store.pending(
-        scope=t.scope, limit=c.choice((None, 1)), after=c.choice((None, None, t.id("r", c)))
+    "keep": lambda t, c: t.store.save_runs([t.run(c) for _ in range(c.choice((1, 2)))], scope=t.scope),
+    "learned": lambda t, c: settled_runs(t.store, [f"r{n}" for n in _IDS], scope=t.scope),
+    "holding": lambda t, c: experience_of_runs(t.store, [t.id("r", c)], scope=t.scope),
+    "repeating": lambda t, c: t.store.experiences("repeats", [t.lesson_id(c)], scope=t.scope),
+    "pending": lambda t, c: pending_runs(
+        t.store, scope=t.scope, limit=c.choice((None, 1)), after=c.choice((None, None, t.id("r", c)))
     ),
-    "get_run": lambda t, c: t.store.get_run(t.id("r", c), scope=t.scope),
+    "get_run": lambda t, c: get_run(t.store, t.id("r", c), scope=t.scope),
     "list_runs": _list_runs,
     "list_lessons": _list_lessons,
     "list_recalls": _list_recalls,
     "import_records": _import,
-    "trajectory": lambda t, c: t.store.trajectory(t.id("r", c), scope=t.scope),
+    "trajectory": lambda t, c: get_trajectory(t.store, t.id("r", c), scope=t.scope),
     "apply": _apply,
-    "get": lambda t, c: t.store.get(t.id("e", c), scope=t.scope),
-    "owner": lambda t, c: t.store.owner(t.lesson_id(c), scope=t.scope),
-    "owners": lambda t, c: t.store.owners([t.lesson_id(c), t.lesson_id(c)], scope=t.scope),
+    "get": lambda t, c: get_experience(t.store, t.id("e", c), scope=t.scope),
+    "owner": lambda t, c: experience_of_lesson(t.store, t.lesson_id(c), scope=t.scope),
+    "owners": lambda t, c: t.store.experiences("lesson", [t.lesson_id(c), t.lesson_id(c)], scope=t.scope),
     "scan": lambda t, c: collected(t.store.scan(scope=t.scope)),
     "nearest": _nearest,
     "search": _search,
     "unindexed": _unindexed,
     "index": _index,
-    "drop_index": lambda t, c: t.store.drop_index(scope=t.scope, space=c.choice(SPACES)),
+    "drop_index": lambda t, c: drop_index(t.store, scope=t.scope, space=c.choice(SPACES)),
     "record": _record,
-    "recall": lambda t, c: t.store.recall(t.id("q", c), scope=t.scope),
-    "receipts": lambda t, c: collected(t.store.receipts(scope=t.scope)),
-    "settlement": lambda t, c: t.store.settlement(t.id("q", c), scope=t.scope),
+    "recall": lambda t, c: get_recall(t.store, t.id("q", c), scope=t.scope),
+    "receipts": lambda t, c: collected(every_recall(t.store, scope=t.scope)),
+    "settlement": lambda t, c: settlement_of(t.store, t.id("q", c), scope=t.scope),
     "journal": lambda t, c: collected(t.store.journal(scope=t.scope, since=c.choice((0, 0, 2)))),
-    "counts": lambda t, c: t.store.counts(scope=t.scope),
+    "counts": lambda t, c: count_records(t.store, scope=t.scope),
     "scopes": _scopes,
     "setting": _setting,
     "set_setting": _set_setting,
     "settings": lambda t, c: t.store.settings(t.mark),
-    "worded": lambda t, c: t.store.worded([wording_of(Lesson(title=t.text(c), content="x"))], scope=t.scope),
+    "worded": lambda t, c: t.store.experiences(
+        "wording", [wording_of(Lesson(title=t.text(c), content="x"))], scope=t.scope
+    ),
     "purge": _purge,
     "purge_many": _purge_many,
     "forget": _forget,

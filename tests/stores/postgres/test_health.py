@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.full, pytest.mark.anyio]
 
 async def test_a_sound_database_asks_for_nothing(postgres: Callable[[], str]) -> None:
     store = await PostgresStore.open(postgres(), partitions=2)
-    told = await store.storage()
+    told = (await store.verify(tables=False)).storage
     await store.close()
     assert told["PostgreSQL"].split(".")[0].isdecimal()
     assert told["tables"] == "step 1 of 1"
@@ -28,14 +28,16 @@ async def test_what_is_missing_or_not_safe_is_named(postgres_bank: Callable[...,
     address = postgres_bank(2)
     store = await PostgresStore.open(address, partitions=2)
     await added(store, experience())
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("DROP INDEX lessonbank.lessons_by_wording")
-    assert await store.verify() == ["the index lessons_by_wording is missing: make it again, see migrations/"]
-    assert "lessons_by_wording is missing" in (await store.storage())["indexes"]
+    assert (await store.verify()).problems == [
+        "the index lessons_by_wording is missing: make it again, see migrations/"
+    ]
+    assert "lessons_by_wording is missing" in (await store.verify(tables=False)).storage["indexes"]
     await store.close()
     superuser = await PostgresStore.open(address.replace("keeper@", "postgres@"))
-    assert "row-level security does not bind it" in (await superuser.storage())["role"]
+    assert "row-level security does not bind it" in (await superuser.verify(tables=False)).storage["role"]
     await superuser.close()
 
 
@@ -52,7 +54,7 @@ async def test_dead_rows_and_transactions_left_open_are_named(
         raw.execute("SELECT set_config('lessonbank.scope', %s, false)", (MINE,))
         raw.execute("UPDATE lessonbank.lessons SET place = place")
         raw.execute("SELECT pg_stat_force_next_flush()")
-        told = await store.storage()
+        told = (await store.verify(tables=False)).storage
         assert re.search(r"\d+ % of lessons_\d: VACUUM lessonbank\.lessons_\d;", told["dead rows"])
         assert re.search(r"(is|are) open for over", told["long transactions"])
     await store.close()
@@ -66,12 +68,12 @@ async def test_a_large_scope_gets_an_index_that_finds_what_comparing_all_finds(
     try:
         known = [experience(minute=n) for n in range(60)]
         await added(store, *known, along=[towards(n % 8, tilt=n / 100) for n in range(60)])
-        before = await store.nearest(towards(1, tilt=0.3), scope=MINE, space=SPACE, limit=9)
-        assert "CREATE INDEX vectors_near_8" in (await store.storage())["indexes"]
+        before = (await store.nearest(towards(1, tilt=0.3), scope=MINE, space=SPACE, limit=9)).matches
+        assert "CREATE INDEX vectors_near_8" in (await store.verify(tables=False)).storage["indexes"]
         assert len(await store.index_vectors()) == 1
-        assert (await store.storage())["indexes"] == "all are there"
+        assert (await store.verify(tables=False)).storage["indexes"] == "all are there"
         assert await store.index_vectors() == []
-        assert await store.nearest(towards(1, tilt=0.3), scope=MINE, space=SPACE, limit=9) == before
+        assert (await store.nearest(towards(1, tilt=0.3), scope=MINE, space=SPACE, limit=9)).matches == before
     finally:
         await store.close()
 

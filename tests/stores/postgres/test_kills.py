@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from lessonbank.contracts.records import Experience
+from lessonbank.contracts.store_calls import get_experience, settled_runs
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_samples import MINE, added, collected, experience, refused, towards
@@ -39,9 +40,9 @@ async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres_bank: Cal
     there = {e.id: e for e in await collected(store.scan(scope=MINE))}
     assert set(said) <= set(there)
     assert len(there) <= len(said) + 3, "at most one was kept and not yet said, for each writer"
-    learned = await store.learned([a.trajectory_id for e in there.values() for a in e.attempts], scope=MINE)
+    learned = await settled_runs(store, [a.trajectory_id for e in there.values() for a in e.attempts], scope=MINE)
     assert len(learned) == len(there)
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -56,7 +57,7 @@ async def test_sessions_that_the_server_ends_are_replaced(
         end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
         for _ in range(2):
             connection.execute(end)
-            assert await store.get(known.id, scope=MINE) == known
+            assert await get_experience(store, known.id, scope=MINE) == known
             await added(store, experience())
         assert await anext(scan) == known
     assert len([e async for e in scan]) == 2
@@ -74,7 +75,7 @@ async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(postgr
     assert await collected(store.scan(scope=MINE)) == []
     assert [entry async for entry in store.journal(scope=MINE)] == []
     await added(store, new)
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 

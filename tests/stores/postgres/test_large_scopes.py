@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from lessonbank.contracts.records import Erasure
+from lessonbank.contracts.store_calls import experience_of_runs
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_samples import MINE, added, attempt, experience, trajectory
 
@@ -25,17 +26,17 @@ async def test_to_learn_from_one_run_in_a_large_scope_reads_few_rows(postgres: C
     store = await PostgresStore.open(address, partitions=1)
     for _ in range(4):
         runs = [trajectory() for _ in range(MANY // 4)]
-        await store.keep(runs, scope=MINE)
+        await store.save_runs(runs, scope=MINE)
         await added(store, *[experience(attempts=[attempt(run, "success")]) for run in runs])
     await store.close()
     with psycopg.connect(address.replace("keeper@", "postgres@"), autocommit=True) as raw:
         raw.execute("ANALYZE")
     before = rows_read(address)
     store, run = await PostgresStore.open(address), trajectory()
-    await store.keep([run], scope=MINE)
-    assert await store.holding([run.id], scope=MINE) is None
+    await store.save_runs([run], scope=MINE)
+    assert await experience_of_runs(store, [run.id], scope=MINE) is None
     await added(store, known := experience(attempts=[attempt(run, "success")]))
-    assert await store.holding([run.id], scope=MINE) == known
+    assert await experience_of_runs(store, [run.id], scope=MINE) == known
     await store.close()
     assert rows_read(address) - before < MANY / 4
 
@@ -49,7 +50,7 @@ async def test_to_erase_ten_lessons_reads_a_scope_once_and_vacuums_its_own_table
     before = rows_read(address, "journal")
     store = await PostgresStore.open(address)
     lessons: list[tuple[Erasure, str]] = [("lesson", one.lessons[0].id) for one in every[:ten]]
-    assert len(await store.purge_many(lessons, scope=MINE, writer="test", reason="asked to")) == ten
+    assert len(await store.purge(lessons, scope=MINE, writer="test", reason="asked to")) == ten
     await store.close()
     assert rows_read(address, "journal") - before < 2 * size
     with psycopg.connect(address, autocommit=True) as raw:

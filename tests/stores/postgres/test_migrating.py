@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.contracts.ports import RECEIPT_SECRET, Store
+from lessonbank.contracts.ports import RECEIPT_SECRET, LessonFilter, RunFilter, Store
 from lessonbank.contracts.records import Rollback
+from lessonbank.contracts.store_calls import count_records, every_recall, get_setting, list_scopes, purge_one
 from lessonbank.errors import Conflict, UsageError
 from lessonbank.stores._copying import Copyable, Row, Table, copy_bank
 from lessonbank.stores.postgres import PostgresStore
@@ -26,33 +27,36 @@ pytestmark = [pytest.mark.full, pytest.mark.anyio]
 async def _fill(store: Store) -> None:
     """Two scopes with everything a bank can hold: history, a purge, what is rolled back, what waits and what failed."""
     run, *_ = await lived_in(store)
-    await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+    await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
     away = experience("Exchange the boots", minute=4)
     await added(store, experience("Cancel the flight", minute=4), away, along=[towards(3), towards(4)])
     last = [entry.sequence async for entry in store.journal(scope=MINE)][-1]
     await store.apply([Rollback(to=last - 1, reason="test")], scope=MINE, writer="bob")
     together = [trajectory(), trajectory()]
-    await store.keep(together, scope=THEIRS, wait=0.0)
+    await store.save_runs(together, scope=THEIRS, wait=0.0)
     await store.claim(worker="w", limit=1, seconds=60.0)
     await store.release(together[0].id, scope=THEIRS, worker="w", error="no model \0", wait=None)
     await added(store, experience(scope=THEIRS), scope=THEIRS, along=[towards(0)])
-    await store.set_setting("embedder", "hashing")
+    await store.put_setting("embedder", "hashing")
 
 
 async def _all_of(store: Store) -> dict[str, Any]:
-    told: dict[str, Any] = {"settings": await store.settings(""), "scopes": await store.scopes()}
+    told: dict[str, Any] = {"settings": await store.settings(""), "scopes": await list_scopes(store)}
     for scope in (MINE, THEIRS):
         told[scope] = [
             await collected(store.scan(scope=scope)),
             await collected(store.journal(scope=scope)),
-            await collected(store.receipts(scope=scope)),
-            await store.list_runs(scope=scope),
-            await store.list_lessons(scope=scope, retired=True),
-            await store.counts(scope=scope),
+            await collected(every_recall(store, scope=scope)),
+            await store.runs(RunFilter(), scope=scope),
+            await store.lessons(LessonFilter(retired=True), scope=scope),
+            await count_records(store, scope=scope),
             await store.queue(scope=scope),
             await store.search("cancel the order or the boots", scope=scope, limit=99),
-            [(m.experience, m.lesson_id) for m in await store.nearest(towards(0), scope=scope, space=SPACE, limit=99)],
-            list(await store.verify()),
+            [
+                (m.experience, m.lesson_id)
+                for m in (await store.nearest(towards(0), scope=scope, space=SPACE, limit=99)).matches
+            ],
+            list((await store.verify()).problems),
         ]
     return told
 
@@ -169,7 +173,7 @@ async def test_receipts_stay_signed(postgres_bank: Callable[..., str]) -> None:
     try:
         copied: Copyable = database
         await copy_bank(source, copied, name="bank")
-        assert await database.setting(RECEIPT_SECRET) == await source.setting(RECEIPT_SECRET)
+        assert await get_setting(database, RECEIPT_SECRET) == await get_setting(source, RECEIPT_SECRET)
     finally:
         await source.close()
         await database.close()

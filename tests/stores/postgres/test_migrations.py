@@ -13,6 +13,7 @@ import anyio.to_thread
 import psycopg
 import pytest
 
+from lessonbank.contracts.store_calls import count_records, get_setting
 from lessonbank.errors import VersionMismatch
 from lessonbank.stores.postgres import PostgresStore, _migrations
 from lessonbank.stores.postgres._database import prepared
@@ -51,11 +52,11 @@ async def test_the_release_before_works_beside_the_next_one_and_after_its_step_b
     await added(store, experience())
     late = await PostgresStore.open(address)
     await added(late, experience())
-    assert (await late.storage())["tables"] == "step 2 of 1"
+    assert (await late.verify(tables=False)).storage["tables"] == "step 2 of 1"
     newer(address, to=1)
     await added(store, experience())
-    assert (await store.counts(scope=MINE)).experiences == 4
-    assert await store.verify() == []
+    assert (await count_records(store, scope=MINE)).experiences == 4
+    assert (await store.verify()).problems == []
     for one in (store, late):
         await one.close()
 
@@ -73,8 +74,8 @@ async def test_a_step_that_has_to_wait_keeps_nobody_else_waiting(
             await _somebody_waits(address)
             with anyio.fail_after(20):
                 await added(store, experience())
-            assert (await store.storage())["tables"] == "step 1 of 1", "the reader is still there"
-    assert (await store.storage())["tables"] == "step 2 of 1"
+            assert (await store.verify(tables=False)).storage["tables"] == "step 1 of 1", "the reader is still there"
+    assert (await store.verify(tables=False)).storage["tables"] == "step 2 of 1"
     await store.close()
 
 
@@ -130,7 +131,7 @@ async def test_many_that_open_a_new_database_at_once_make_its_tables_once(postgr
 
     address = postgres()
     stores = await gather([lambda: PostgresStore.open(address, partitions=2) for _ in range(6)], limit=6)
-    secrets = {await store.setting("receipt_secret") for store in stores}
+    secrets = {await get_setting(store, "receipt_secret") for store in stores}
     assert len(secrets) == 1
     for store in stores:
         await store.close()

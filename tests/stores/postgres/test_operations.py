@@ -122,11 +122,13 @@ async def test_whoever_looks_after_the_database_is_told_how_far_a_standby_is_beh
             other.execute("SELECT pg_wal_replay_pause()")
             await added(store, *[experience() for _ in range(20)])
             until(lambda: _behind(first) > 10_000)
-        assert re.fullmatch(r"walreceiver is [\d.]+ s and \d\d+ kB behind", (await store.storage())["standbys"])
+        assert re.fullmatch(
+            r"walreceiver is [\d.]+ s and \d\d+ kB behind", (await store.verify(tables=False)).storage["standbys"]
+        )
     finally:
         await store.close()
     reader = await PostgresStore.open(standby, read_only=True)
-    assert (await reader.storage())["standbys"] == "none: this is a standby itself"
+    assert (await reader.verify(tables=False)).storage["standbys"] == "none: this is a standby itself"
     await reader.close()
 
 
@@ -182,7 +184,7 @@ class TestThroughAPooler(RecordTests, RankingTests, QueueTests):
                 group.start_soon(add)
         for n in range(5):
             scope = f"{MINE}/{n}"
-            found = await store.nearest(towards(1), scope=scope, space=SPACE, limit=9)
+            found = (await store.nearest(towards(1), scope=scope, space=SPACE, limit=9)).matches
             assert {m.experience.scope for m in found} == {scope}
-            assert await store.verify() == []
+            assert (await store.verify()).problems == []
         await store.close()

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from lessonbank.contracts.records import Recall
+from lessonbank.contracts.store_calls import get_experience, get_trajectory, list_scopes, purge_one
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores.postgres import PostgresStore
 from lessonbank.testing.store_samples import (
@@ -57,10 +58,10 @@ async def _lived_in(store: PostgresStore) -> None:
     """Something in every table, in two scopes."""
     for scope in (MINE, THEIRS):
         run, receipt = trajectory(), Recall(scope=scope, task="Cancel it")
-        await store.keep([run], scope=scope)
+        await store.save_runs([run], scope=scope)
         new = experience(scope=scope, attempts=[attempt(run, "success")])
         await added(store, new, scope=scope, along=[towards(0)])
-        await store.record(receipt)
+        await store.save_recall(receipt)
         await store.apply([], scope=scope, writer="tests", settlement=settlement(receipt, scope=scope))
 
 
@@ -100,18 +101,18 @@ async def test_a_tenants_role_is_bound_to_its_scopes_whatever_it_asks_for(
     tenant = await PostgresStore.open(address)
     try:
         (found,) = await tenant.search("Cancel the order", scope=MINE, limit=5)
-        assert await tenant.get(found.experience.id, scope=MINE) == found.experience
+        assert await get_experience(tenant, found.experience.id, scope=MINE) == found.experience
         assert await tenant.search("Cancel the order", scope=THEIRS, limit=5) == []
-        assert await tenant.nearest(towards(0), scope=THEIRS, space=SPACE, limit=5) == []
-        assert await tenant.scopes() == []
+        assert (await tenant.nearest(towards(0), scope=THEIRS, space=SPACE, limit=5)).matches == []
+        assert await list_scopes(tenant) == []
         with refused(StoreUnavailable):
-            await tenant.keep([trajectory()], scope=THEIRS)
+            await tenant.save_runs([trajectory()], scope=THEIRS)
         with refused(StoreUnavailable):
-            await tenant.keep([trajectory()], scope="acme/supporters")
+            await tenant.save_runs([trajectory()], scope="acme/supporters")
         below = trajectory()
-        assert await tenant.keep([below], scope=f"{MINE}/eu") == [below.id]
+        assert await tenant.save_runs([below], scope=f"{MINE}/eu") == [below.id]
         with refused(NotFound):
-            await store.trajectory(below.id, scope=MINE)
+            await get_trajectory(store, below.id, scope=MINE)
     finally:
         await tenant.close()
         await store.close()
@@ -126,16 +127,16 @@ async def test_an_agents_role_learns_and_recalls_but_changes_no_history(role: tu
     try:
         new = experience("Exchange the boots")
         await added(agent, new, along=[towards(1)])
-        assert await agent.get(new.id, scope=MINE) == new
-        assert await agent.scopes() == []
+        assert await get_experience(agent, new.id, scope=MINE) == new
+        assert await list_scopes(agent) == []
         assert await agent.claim(worker="w", limit=9, seconds=1.0) == []
         with refused(StoreUnavailable):
-            await agent.purge("lesson", new.lessons[0].id, scope=MINE, writer="agent", reason="hide it")
+            await purge_one(agent, "lesson", new.lessons[0].id, scope=MINE, writer="agent", reason="hide it")
         for change in ("UPDATE lessonbank.journal SET writer = 'ana'", "DELETE FROM lessonbank.journal"):
             with _session(address, MINE) as rows, pytest.raises(psycopg.errors.InsufficientPrivilege):
                 rows(f"{change} RETURNING sequence")
-        assert await store.get(new.id, scope=MINE) == new
-        assert await store.verify() == []
+        assert await get_experience(store, new.id, scope=MINE) == new
+        assert (await store.verify()).problems == []
     finally:
         await agent.close()
         await store.close()
@@ -145,10 +146,10 @@ async def test_a_workers_role_takes_runs_of_every_scope(role: tuple[str, Callabl
     owner, make = role
     store = await PostgresStore.open(owner, partitions=2)
     for scope in (MINE, THEIRS):
-        await store.keep([trajectory()], scope=scope, wait=0.0)
+        await store.save_runs([trajectory()], scope=scope, wait=0.0)
     worker = await PostgresStore.open(make("worker", None, True))
     try:
-        assert await worker.scopes() == sorted([MINE, THEIRS])
+        assert await list_scopes(worker) == sorted([MINE, THEIRS])
         assert [claim.scope for claim in await worker.claim(worker="w", limit=9, seconds=60.0)] == [MINE, THEIRS]
     finally:
         await worker.close()

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import LessonFilter, Store
 from lessonbank.contracts.records import Retire, Rollback
+from lessonbank.contracts.store_calls import purge_one
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores.postgres import PostgresStore, _postings
 from lessonbank.testing.store_editing import EditingTests
@@ -46,7 +47,7 @@ async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with
     known = [experience(f"Cancel order {n % 3} of {n}", minute=n) for n in range(12)]
     for n in range(0, 12, 4):
         await added(store, *known[n : n + 4])
-    await store.purge("lesson", known[5].lessons[0].id, scope=MINE, writer="tests", reason="asked")
+    await purge_one(store, "lesson", known[5].lessons[0].id, scope=MINE, writer="tests", reason="asked")
     await agrees(store, "cancel order 1 5")
     await store.apply([Rollback(to=6, reason="try")], scope=MINE, writer="tests")
     await agrees(store, "cancel order 1 5")
@@ -59,7 +60,7 @@ async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with
         held = dict(raw.execute("SELECT word, sum(held) FROM lessonbank.postings GROUP BY word").fetchall())
         assert held["order"] >= 8
         raw.execute("UPDATE lessonbank.postings SET places = substr(places, 13) WHERE word = 'order' AND held > 1")
-    assert "rows of terms that disagree" in " ".join(await store.verify())
+    assert "rows of terms that disagree" in " ".join((await store.verify()).problems)
     await store.close()
 
 
@@ -72,14 +73,14 @@ async def test_marks_that_hide_an_experience_or_its_vector_from_searches_are_ver
     await added(store, one, other)
     await store.apply([Retire(lesson_ids=tuple(i.id for i in other.lessons), reason="old")], scope=MINE, writer="tests")
     await store.index({one.id: towards(0), other.id: towards(1)}, scope=MINE, space="s")
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     for table in ("experiences", "vectors"):
         with psycopg.connect(address) as raw:
             raw.execute("SELECT set_config('lessonbank.scope', %s, true)", (MINE,))
             changed = raw.execute(f"UPDATE lessonbank.{table} SET shown = NOT shown".encode()).rowcount
-        assert f"{changed} {table} that searches find or miss" in " ".join(await store.verify())
+        assert f"{changed} {table} that searches find or miss" in " ".join((await store.verify()).problems)
         await store.rebuild()
-        assert await store.verify() == []
+        assert (await store.verify()).problems == []
     await store.close()
 
 
@@ -88,7 +89,7 @@ async def agrees(store: PostgresStore, query: str, /) -> None:
     every = ranked_by_words(await collected(store.scan(scope=MINE)), query)
     found = await store.search(query, scope=MINE, limit=5)
     assert [(match.experience, match.score) for match in found] == every[:5]
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
 
 
 async def test_lessons_with_a_rare_word_are_found_without_reading_the_others(
@@ -103,9 +104,9 @@ async def test_lessons_with_a_rare_word_are_found_without_reading_the_others(
         return unpacked(data)
 
     monkeypatch.setattr("lessonbank.stores.postgres._rows.unpacked", counted)
-    found = await store.list_lessons(scope=MINE, text="lesson number17", limit=5)
+    found = await store.lessons(LessonFilter(text="lesson number17", limit=5), scope=MINE)
     assert [one.title for one in found] == ["Lesson number17"]
-    assert await store.list_lessons(scope=MINE, text="lesson zanzibar", limit=5) == []
+    assert await store.lessons(LessonFilter(text="lesson zanzibar", limit=5), scope=MINE) == []
     assert 0 < len(read) < 20, "some seem to hold the word"
-    assert len(await store.list_lessons(scope=MINE, text="lesson", limit=50)) == 50
+    assert len(await store.lessons(LessonFilter(text="lesson", limit=50), scope=MINE)) == 50
     await store.close()

@@ -13,7 +13,7 @@ async def main(address: str) -> None:
     store = await PostgresStore.open(address, partitions=2)
     while True:
         run = trajectory()
-        await store.keep([run], scope=MINE)
+        await store.save_runs([run], scope=MINE)
         new = experience(attempts=[attempt(run, "success")])
         await added(store, new, along=[towards(0)])
         print(new.id, flush=True)

@@ -34,6 +34,7 @@ import psycopg
 
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Add, Experience, Lesson
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.http.service.keys import Keys
 from lessonbank.wiring import connect_async
 
@@ -62,7 +63,7 @@ async def fill(address: str, /, *, lessons: int, tenants: int) -> list[str]:
     bank = await connect_async(address, scope="default", embedder="lexical")
     async with bank:
         for scope in scopes(tenants):
-            there = (await bank.store.counts(scope=scope)).experiences
+            there = (await count_records(bank.store, scope=scope)).experiences
             await _fill(bank.store, scope, tasks(lessons // tenants, seed=len(scope))[there:])
         return [await Keys(bank).add("load", scope=scope, rate=10**9) for scope in scopes(tenants)]
 

@@ -175,7 +175,7 @@ async def own(address: str, size: int, queries: np.ndarray, truth: list[set[int]
         if truth is None:
             matches = await store.search(task(chance), scope=SCOPE, limit=LIMIT)
         else:
-            matches = await store.nearest(query, scope=SCOPE, space=SPACE, limit=LIMIT)
+            matches = (await store.nearest(query, scope=SCOPE, space=SPACE, limit=LIMIT)).matches
         times.append((perf_counter() - began) * 1000)
         found += len({numbers(m.experience.id) for m in matches} & truth[at]) if truth else 0
     await store.close()

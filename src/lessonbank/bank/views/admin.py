@@ -40,6 +40,16 @@ from lessonbank.contracts.records import (
     target_of,
 )
 from lessonbank.contracts.records.settings import REFUSED
+from lessonbank.contracts.store_calls import (
+    count_records,
+    experience_of_lesson,
+    forget,
+    get_recall,
+    get_setting,
+    get_trajectory,
+    list_scopes,
+    purge_one,
+)
 from lessonbank.errors import Conflict, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
@@ -105,7 +115,7 @@ class AsyncAdmin:
 
     async def counts(self) -> Counts:
         """How much the scope holds."""
-        return await self._of.store.counts(scope=self._of.scope)
+        return await count_records(self._of.store, scope=self._of.scope)
 
     async def export(
         self,
@@ -237,8 +247,8 @@ class AsyncAdmin:
         `progress` is called with the number done so far. Raises NotAllowed, ModelError.
         """
         a_call(progress, "progress=")
-        if await self._of.store.setting(REFUSED.of(self._of.scope)):
-            await self._of.store.set_setting(REFUSED.of(self._of.scope), None)
+        if await get_setting(self._of.store, REFUSED.of(self._of.scope)):
+            await self._of.store.put_setting(REFUSED.of(self._of.scope), None)
         done = 0
         while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
@@ -249,7 +259,7 @@ class AsyncAdmin:
 
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
-        kept = await self._of.store.setting(REFUSED.of(self._of.scope))
+        kept = await get_setting(self._of.store, REFUSED.of(self._of.scope))
         refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
         return tuple(
             f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
@@ -295,7 +305,7 @@ class AsyncAdmin:
         if preview or wanted.empty:
             return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
         if wanted.whole_scope:
-            await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
+            await purge_one(self._of.store, "scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
         these: Sequence[tuple[Erasure, str]] = [
             *(("trajectory", id) for id in wanted.runs),  # first: their lessons go with them
@@ -330,7 +340,7 @@ class AsyncAdmin:
         before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
         if self._of.skips("forget"):
             return Forgotten(before=before)
-        return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
+        return await forget(self._of.store, scope=self._of.scope, before=before, writer=self._of.writer)
 
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
@@ -398,7 +408,7 @@ class AsyncAdmin:
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
         self._of.whole_file("scopes")
-        return tuple(await self._of.store.scopes())
+        return tuple(await list_scopes(self._of.store))
 
     async def backup(self, path: str | Path, /) -> None:
         """Copy the whole file as it is now, every scope with its journal and vectors, while others may write to it.
@@ -432,7 +442,7 @@ class AsyncAdmin:
         self._of.whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
         found = list(await self._of.store.verify(records=a_flag(records, "records=")))
-        for scope in await self._of.store.scopes() if compared else ():
+        for scope in await list_scopes(self._of.store) if compared else ():
             try:
                 found += await differences(self._of.store, scope=scope)
             except StoreError as error:
@@ -503,11 +513,11 @@ class AsyncAdmin:
         """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""
         store, scope = self._of.store, self._of.scope
         for id in wanted.lessons:
-            await store.owner(id, scope=scope)
+            await experience_of_lesson(store, id, scope=scope)
         for id in wanted.runs:
-            await store.trajectory(id, scope=scope)
+            await get_trajectory(store, id, scope=scope)
         for id in wanted.recalls:
-            await store.recall(id, scope=scope)
+            await get_recall(store, id, scope=scope)
 
     async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         page = partial(self._of.store.list_runs, scope=self._of.scope, metadata=metadata)

@@ -27,6 +27,7 @@ from lessonbank.contracts.ports import Imported, Redactor, Store
 from lessonbank.contracts.records import Experience, Lesson, Recall, Record, Settlement, Trajectory
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
+from lessonbank.contracts.store_calls import every_recall, get_trajectory, pending_runs, settlement_of
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
@@ -173,9 +174,9 @@ def _portion(told: Sequence[Record], scope: str) -> Imported:
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
     """All records. A record comes before those that name it: receipts before outcomes, runs before experiences."""
-    async for receipt in store.receipts(scope=scope):
+    async for receipt in every_recall(store, scope=scope):
         yield "recall", receipt
-        settlement = await store.settlement(receipt.id, scope=scope)
+        settlement = await settlement_of(store, receipt.id, scope=scope)
         if settlement:
             yield "settlement", settlement
     seen: set[str] = set()
@@ -184,10 +185,10 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
             if ref.trajectory_id not in seen:
                 seen.add(ref.trajectory_id)
                 # A run that was too old to be kept is gone, and its experience stays.
-                if run := await if_there(store.trajectory(ref.trajectory_id, scope=scope)):
+                if run := await if_there(get_trajectory(store, ref.trajectory_id, scope=scope)):
                     yield "trajectory", without_submission(run)
         yield "experience", experience
-    for run in await store.pending(scope=scope):
+    for run in await pending_runs(store, scope=scope):
         if run.id not in seen:
             yield "trajectory", without_submission(run)
 

@@ -12,6 +12,7 @@ from lessonbank.contracts.ports import Retriever, Store, Vectors
 from lessonbank.contracts.records import Change, Experience, Extraction, JournalEntry, Learned, Lesson, Recall, Run
 from lessonbank.contracts.records.repeats import repeats_of
 from lessonbank.contracts.settings import OFF
+from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.identity import check_reviewer, holders
@@ -69,12 +70,12 @@ class Handle:
 
     async def lesson(self, id: str, /) -> Lesson | None:
         """The lesson of that id; `None` where it was erased."""
-        owner = await if_there(self.store.owner(id, scope=self.scope))
+        owner = await if_there(experience_of_lesson(self.store, id, scope=self.scope))
         return owner and next((lesson for lesson in owner.lessons if lesson.id == id), None)
 
     async def lessons(self, ids: Collection[str], /) -> dict[str, Lesson]:
         """The lessons of those ids, in one read; erased ones are left out."""
-        owners = await self.store.owners(ids, scope=self.scope) if ids else ()
+        owners = await self.store.experiences("lesson", ids, scope=self.scope) if ids else ()
         return {lesson.id: lesson for owner in owners for lesson in owner.lessons if lesson.id in ids}
 
     async def apply(
@@ -120,7 +121,7 @@ class Handle:
         Raises ModelError: the embedder failed.
         """
         space = self.retriever.space
-        if space is None or not (await self.store.counts(scope=self.scope)).experiences:
+        if space is None or not (await count_records(self.store, scope=self.scope)).experiences:
             return None
         probe = Experience(scope=self.scope, task=task, lessons=(Lesson(title="A lesson", content="A lesson."),))
         try:

@@ -30,6 +30,7 @@ from lessonbank.contracts.records.timeline import (
     state_at,
 )
 from lessonbank.contracts.settings import OFF
+from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.reviewed import asks
 from lessonbank.text.bm25 import scores, words
@@ -139,7 +140,7 @@ class AsyncHistory:
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
         """The entries among which the story of a lesson is, in their order: of the many that add, only its own."""
         few = await self._entries(0, None, kinds=_FEW)
-        owner = await if_there(self._of.store.owner(lesson, scope=self._of.scope))
+        owner = await if_there(experience_of_lesson(self._of.store, lesson, scope=self._of.scope))
         if owner is None:
             return await self._with_adds_of(lesson)
         if jumps := rollbacks_of(few):
@@ -197,7 +198,7 @@ class AsyncHistory:
 
     async def _before(self, moment: datetime) -> int:
         """A sequence after which everything later than `moment` was written, if clocks went forward."""
-        low, high = 0, (await self._of.store.counts(scope=self._of.scope)).changes
+        low, high = 0, (await count_records(self._of.store, scope=self._of.scope)).changes
         while low < high:
             middle = (low + high) // 2
             (entry, *_) = await self._entries(middle, 1) or (None,)

@@ -20,7 +20,7 @@ from lessonbank._base.checks import (
     several,
     shown,
 )
-from lessonbank.contracts.ports import LessonState, Vectors
+from lessonbank.contracts.ports import LessonFilter, LessonState, Vectors
 from lessonbank.contracts.records import (
     Add,
     Change,
@@ -39,6 +39,7 @@ from lessonbank.contracts.records import (
     Trust,
 )
 from lessonbank.contracts.records.repeats import repeats_in, split_off
+from lessonbank.contracts.store_calls import experience_of_lesson, get_experience
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard.reviewed import asks
@@ -83,14 +84,18 @@ class AsyncLessons:
         id, as `topics` lists them. `text`: every word of it stands in the title, description or content. `metadata`:
         the lesson's experience has these keys and values. Raises UsageError, NotFound (`after`, `topic`).
         """
-        found = await self._of.store.list_lessons(
+        found = await self._of.store.lessons(
+            LessonFilter(
+                state=maybe_one_of(state, "state=", get_args(LessonState)),
+                kind=maybe_one_of(kind, "kind=", get_args(Kind)),
+                writer=maybe_text(writer, "writer="),
+                topics=topic
+                if topic is None
+                else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
+                retired=a_flag(retired, "retired="),
+                **filters(text=text, metadata=metadata, limit=limit, after=after),
+            ),
             scope=self._of.scope,
-            state=maybe_one_of(state, "state=", get_args(LessonState)),
-            kind=maybe_one_of(kind, "kind=", get_args(Kind)),
-            writer=maybe_text(writer, "writer="),
-            topics=topic if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
-            retired=a_flag(retired, "retired="),
-            **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
         return tuple(found)
 
@@ -122,7 +127,7 @@ class AsyncLessons:
 
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
-        return await self._of.store.owner(an_id(lesson_id), scope=self._of.scope)
+        return await experience_of_lesson(self._of.store, an_id(lesson_id), scope=self._of.scope)
 
     async def repeats(self, id: str, /) -> tuple[Repeat, ...]:
         """Each time a lesson came again, oldest first: from which runs, how they ended, in which words.
@@ -130,7 +135,7 @@ class AsyncLessons:
         Raises NotFound.
         """
         await self.experience(id)
-        again = await self._of.store.repeating(id, scope=self._of.scope)
+        again = await self._of.store.experiences("repeats", [id], scope=self._of.scope)
         return tuple(repeat for experience in again for repeat in repeats_in(experience, id))
 
     async def split(self, id: str, experience_id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
@@ -139,7 +144,7 @@ class AsyncLessons:
         `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
         """
         await self.experience(id)
-        experience = await self._of.store.get(an_id(experience_id), scope=self._of.scope)
+        experience = await get_experience(self._of.store, an_id(experience_id), scope=self._of.scope)
         apart, lessons = split_off(experience, id)
         if not lessons:
             raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
@@ -169,7 +174,7 @@ class AsyncLessons:
             **in_common([lesson for lesson, _ in sources]),
             provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
         )
-        again = [one for id in named for one in await self._of.store.repeating(id, scope=self._of.scope)]
+        again = [one for id in named for one in await self._of.store.experiences("repeats", [id], scope=self._of.scope)]
         why = a_text(reason, "reason=") or f"merged by {writer}"
         merge = merging(lesson, sources, again=again, reason=why)
         safe = await self._of.intake.experience(merge.experience)

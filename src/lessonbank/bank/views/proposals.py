@@ -7,9 +7,10 @@ from functools import partial
 from typing import Final
 
 from lessonbank._base.iterate import paged
-from lessonbank.contracts.ports import Vectors
+from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import EDITS, FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
 from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.errors import Conflict
 from lessonbank.guard import one_line
 
@@ -30,7 +31,7 @@ async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
 
 async def compared(of: Handle, /) -> tuple[Proposal, ...]:
     """What the newest lessons contradict or nearly repeat, until a person decides."""
-    page = await of.store.list_lessons(scope=of.scope, limit=_LATEST)
+    page = await of.store.lessons(LessonFilter(limit=_LATEST), scope=of.scope)
     return (*await _opposed(of, page), *await _near(of, page))
 
 
@@ -71,7 +72,7 @@ def _titled(lesson: Lesson) -> str:
 
 async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
     """`None` where the lesson that it speaks of is gone, or retired."""
-    owner = await of.store.owner(lesson.id, scope=of.scope)
+    owner = await experience_of_lesson(of.store, lesson.id, scope=of.scope)
     why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
     why += f"; {lesson.risk}" if lesson.risk else ""
     id = target_of(owner)
@@ -90,7 +91,7 @@ async def accepting(
 
     Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
     """
-    owner = await of.store.owner(id, scope=of.scope)
+    owner = await experience_of_lesson(of.store, id, scope=of.scope)
     target, lesson = target_of(owner), lesson_of(owner, id)
     if target is None:
         return None
@@ -100,7 +101,7 @@ async def accepting(
     done = Replace(experience=owner.model_copy(update={"lessons": others}), reason=reason)
     if EDITS not in owner.metadata:
         return (done, Retire(lesson_ids=(target,), reason=reason)), {}
-    changed = await of.store.owner(target, scope=of.scope)
+    changed = await experience_of_lesson(of.store, target, scope=of.scope)
     now = lesson_of(changed, target)
     if now.retired or owner.metadata.get(WAS) != digest(now.text):
         what = "is retired" if now.retired else "was edited"

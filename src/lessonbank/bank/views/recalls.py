@@ -9,8 +9,10 @@ from typing import Literal
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank._base.plural import counted
+from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Kind, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
+from lessonbank.contracts.store_calls import get_recall, list_recalls, settlement_of
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
@@ -45,11 +47,14 @@ class AsyncRecalls:
         an outcome that was told as unknown is not known.
         Raises UsageError, NotFound (`after`).
         """
-        found = await self._of.store.list_recalls(
+        found = await list_recalls(
+            self._of.store,
+            RecallFilter(
+                lesson=maybe_id(lesson, "lesson="),
+                settled=None if settled is None else a_flag(settled, "settled="),
+                **filters(text=text, metadata=metadata, limit=limit, after=after),
+            ),
             scope=self._of.scope,
-            lesson=maybe_id(lesson, "lesson="),
-            settled=None if settled is None else a_flag(settled, "settled="),
-            **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
         return await self._with_lessons(found)
 
@@ -70,7 +75,7 @@ class AsyncRecalls:
         return (await self._with_lessons([await self._stored(id)]))[0]
 
     async def _stored(self, id: str) -> Recall:
-        return await self._of.store.recall(an_id(id), scope=self._of.scope)
+        return await get_recall(self._of.store, an_id(id), scope=self._of.scope)
 
     async def _with_lessons(self, recalls: Sequence[Recall]) -> tuple[Recall, ...]:
         """Each receipt with the lessons that its candidates name: receipts are kept without them."""
@@ -115,7 +120,7 @@ class AsyncRecalls:
         lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         lessons = await self._of.lessons({c.lesson_id for c in receipt.candidates})
-        settlement = await self._of.store.settlement(receipt.id, scope=self._of.scope)
+        settlement = await settlement_of(self._of.store, receipt.id, scope=self._of.scope)
         told = explained(receipt, settlement, lessons, lifts)
         try:
             near = await self._of.retriever(receipt.task, scope=self._of.scope, limit=len(receipt.candidates) + _NEXT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lessonbank.contracts.ports import Store
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import NotAllowed
 from lessonbank.guard.identity import check_reviewer, holders
 
@@ -14,7 +15,7 @@ _KEPT: Final = "keep_runs"
 
 async def keep(store: Store, days: float | None, /) -> None:
     """Let the bank keep runs for so long. `None`: for ever."""
-    await store.set_setting(_KEPT, None if days is None else repr(days))
+    await store.put_setting(_KEPT, None if days is None else repr(days))
 
 
 async def days_to_keep(
@@ -26,7 +27,7 @@ async def days_to_keep(
     """
     if not await holders(store, "reviewer"):
         return asked, ()
-    written = await store.setting(_KEPT)
+    written = await get_setting(store, _KEPT)
     kept = None if written is None else float(written)
     if asked is None or asked == kept:
         return kept, ()

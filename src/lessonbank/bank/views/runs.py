@@ -12,9 +12,18 @@ from lessonbank._base.aio import if_there
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
+from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict
 from lessonbank.contracts.records.ids import new_id, now
-from lessonbank.contracts.records.queue import IN_HAND, Queue, Spending, problem_of
+from lessonbank.contracts.records.queue import IN_HAND, QueueStatus, Spending, problem_of
+from lessonbank.contracts.store_calls import (
+    get_recall,
+    get_run,
+    get_trajectory,
+    pending_runs,
+    settled_runs,
+    settlement_of,
+)
 from lessonbank.errors import UsageError
 from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
@@ -47,11 +56,13 @@ class AsyncRuns:
         `text`: every word of it stands in the run's task, steps, answer or error. `metadata`: the run has these keys
         and values. Raises UsageError, NotFound (`after`).
         """
-        found = await self._of.store.list_runs(
+        found = await self._of.store.runs(
+            RunFilter(
+                outcome=maybe_one_of(outcome, "outcome=", get_args(Outcome)),
+                status=maybe_one_of(status, "status=", get_args(RunStatus)),
+                **filters(text=text, metadata=metadata, limit=limit, after=after),
+            ),
             scope=self._of.scope,
-            outcome=maybe_one_of(outcome, "outcome=", get_args(Outcome)),
-            status=maybe_one_of(status, "status=", get_args(RunStatus)),
-            **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
         return tuple(map(_as_handed_in, found))
 
@@ -70,7 +81,7 @@ class AsyncRuns:
 
     async def get(self, id: str, /) -> Run:
         """One run with its trajectory, verdict and status. Raises NotFound."""
-        return _as_handed_in(await self._of.store.get_run(an_id(id), scope=self._of.scope))
+        return _as_handed_in(await get_run(self._of.store, an_id(id), scope=self._of.scope))
 
     async def pending(self, *, limit: int = 50, after: str | None = None) -> tuple[Trajectory, ...]:
         """Runs that wait for a verdict or for extraction, oldest first. `retry` learns from them.
@@ -78,7 +89,7 @@ class AsyncRuns:
         Raises UsageError, NotFound (`after`).
         """
         limit, after = a_count(limit), maybe_id(after, "after=")
-        waiting = await self._of.store.pending(scope=self._of.scope, limit=limit, after=after)
+        waiting = await pending_runs(self._of.store, scope=self._of.scope, limit=limit, after=after)
         return tuple(map(without_submission, waiting))
 
     async def retry(self, *ids: str, limit: int = 50) -> tuple[Learned, ...]:
@@ -88,7 +99,7 @@ class AsyncRuns:
         """
         store, scope, limit = self._of.store, self._of.scope, a_count(limit)
         if ids:
-            named = [await store.get_run(an_id(id), scope=scope) for id in ids]
+            named = [await get_run(store, an_id(id), scope=scope) for id in ids]
             await self._note_retry(sum(run.status == "failed" for run in named))
             return tuple([(await self._again(run.trajectory))[0] for run in named])
         await self._note_retry((await store.queue(scope=scope)).failed)
@@ -125,18 +136,18 @@ class AsyncRuns:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
         noted, store, scope = submission_of(run), self._of.store, self._of.scope
         others = [id for id in noted.get("runs", ()) if id != run.id]
-        siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
+        siblings = [one for id in others if (one := await if_there(get_trajectory(store, id, scope=scope)))]
         runs, recall_id = [run, *siblings], submitted_recall(run)
-        recall = await if_there(store.recall(recall_id, scope=scope)) if recall_id else None
+        recall = await if_there(get_recall(store, recall_id, scope=scope)) if recall_id else None
         teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)
-        learned = await store.learned([one.id for one in runs], scope=scope)
+        learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
         outcomes, rewards = zip(
             *[(None, None) if one.id in learned else submitted_outcome(one) for one in runs], strict=True
         )
         return runs, teller, {"outcome": outcomes, "reward": rewards, "recall": recall}
 
-    async def queue(self) -> Queue:
+    async def queue(self) -> QueueStatus:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
         return await self._of.store.queue(scope=self._of.scope)
 
@@ -153,7 +164,7 @@ class AsyncRuns:
         """
         name, reason = person(by), a_text(reason, "reason=")
         outcome = maybe_one_of(outcome, "outcome=", get_args(Outcome))
-        run = await self._of.store.trajectory(an_id(id), scope=self._of.scope)
+        run = await get_trajectory(self._of.store, an_id(id), scope=self._of.scope)
         if outcome is None:
             verdict = await self._before_correction(run.id)
         else:
@@ -192,9 +203,9 @@ class AsyncRuns:
     async def unlabelled(self) -> tuple[Run, ...]:
         """The runs that an audit drew and that wait for a person's label, the oldest first."""
         store, scope = self._of.store, self._of.scope
-        drawn = [await store.settlement(id, scope=scope) for id in await self._of.ledger.unlabelled(scope=scope)]
+        drawn = [await settlement_of(store, id, scope=scope) for id in await self._of.ledger.unlabelled(scope=scope)]
         ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
-        found = [run for id in ids if (run := await if_there(store.get_run(id, scope=scope)))]
+        found = [run for id in ids if (run := await if_there(get_run(store, id, scope=scope)))]
         return tuple(_as_handed_in(run) for run in found if run.verdict.source == "judge")
 
 

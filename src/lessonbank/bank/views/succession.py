@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from lessonbank._base.aio import if_there
 from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
+from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectory
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.guard.wording import wording_of
@@ -76,7 +77,7 @@ class SuccessionSearch:
         restored = [one for id in ids for one in await self._restored(id)]
         for id in ids:
             again = await self._again(id)
-            owner = await if_there(self.of.store.owner(id, scope=self.of.scope)) if again else None
+            owner = await if_there(experience_of_lesson(self.of.store, id, scope=self.of.scope)) if again else None
             if owner is None:
                 continue
             heirs[id] = again
@@ -93,21 +94,23 @@ class SuccessionSearch:
 
     async def _restored(self, id: str) -> list[Succession]:
         """The lessons that a merged one stood for, where it goes and they stay."""
-        owner = await if_there(self.of.store.owner(id, scope=self.of.scope))
+        owner = await if_there(experience_of_lesson(self.of.store, id, scope=self.of.scope))
         made = sources_of(owner).get(id, ()) if owner else ()
         merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
         if merged is None:
             return []
         self._freed.update(made)
         stay = [
-            await if_there(self.of.store.owner(one, scope=self.of.scope)) for one in made if one not in self.lessons
+            await if_there(experience_of_lesson(self.of.store, one, scope=self.of.scope))
+            for one in made
+            if one not in self.lessons
         ]
         kept = [(lesson, one) for one in stay if one for lesson in one.lessons if lesson.id in made and lesson.retired]
         return [Succession(merged, lesson, await self._heir(one), is_new=False) for lesson, one in kept]
 
     async def _again(self, id: str) -> tuple[Heir, ...]:
         """Who taught a lesson again and stays, the earliest first."""
-        every = await self.of.store.repeating(id, scope=self.of.scope)
+        every = await self.of.store.experiences("repeats", [id], scope=self.of.scope)
         stay = [one for one in every if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
         return tuple([await self._heir(one) for one in stay])
 
@@ -120,7 +123,7 @@ class SuccessionSearch:
     async def _runs(self, experience: Experience) -> tuple[Trajectory, ...]:
         store, scope = self.of.store, self.of.scope
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
-        kept = [run for id in ids if (run := await if_there(store.trajectory(id, scope=scope)))]
+        kept = [run for id in ids if (run := await if_there(get_trajectory(store, id, scope=scope)))]
         shown = Shown(set(await receipts_in(store, kept, scope=scope)))
         return tuple(left for run in kept if (left := _without(run, shown)))
 
@@ -162,7 +165,7 @@ class SuccessionSearch:
         """A lesson of these words that stays takes its place; else the words become a new one."""
         wording = wording_of(lesson)
         if self.of.one_wording and wording not in self._worded:
-            owners = await self.of.store.worded([wording], scope=self.of.scope)
+            owners = await self.of.store.experiences("wording", [wording], scope=self.of.scope)
             every = [one for owner in owners for one in owner.lessons if wording_of(one) == wording]
             self._worded.update((wording, one) for one in every if one.id not in self.lessons)
         if known := self._worded.get(wording):

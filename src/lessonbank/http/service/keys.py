@@ -16,6 +16,7 @@ from lessonbank.bank.views.acts import note_act
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.record import Moment
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.identity import ServerRole, check_reviewer
@@ -104,8 +105,8 @@ class Keys:
         """End a key, named by its id. `by` and `key` as in `add`. Raises UsageError, NotAllowed."""
         await check_reviewer(self._store, "keys.remove", name=by or "", key=key)
         gone = await self._named(id)
-        await self._store.set_setting(f"{_KEPT}{gone.id}", None)
-        await self._store.set_setting(f"{_USED}{gone.id}", None)
+        await self._store.put_setting(f"{_KEPT}{gone.id}", None)
+        await self._store.put_setting(f"{_USED}{gone.id}", None)
         await self._note("keys.remove", gone, by, key)
         return gone
 
@@ -127,7 +128,7 @@ class Keys:
         parts = written.split("_", _PARTS - 1)
         if len(parts) != _PARTS or parts[0] != "lb" or not (parts[1].isascii() and parts[1].isalnum()):
             return None
-        kept = await self._store.setting(f"{_KEPT}{parts[1]}")
+        kept = await get_setting(self._store, f"{_KEPT}{parts[1]}")
         if kept is None:
             return None
         key, at = Key.model_validate_json(kept), now()
@@ -140,17 +141,17 @@ class Keys:
         at, seen = datetime.now(UTC), self._seen.get(key.id)
         if seen is not None and at - seen <= _SEEN_EVERY:
             return
-        kept = await self._store.setting(f"{_USED}{key.id}")
+        kept = await get_setting(self._store, f"{_USED}{key.id}")
         noted = datetime.fromisoformat(kept) if kept else None
         if noted is None or at - noted > _SEEN_EVERY:
             noted = at
-            await self._store.set_setting(f"{_USED}{key.id}", at.isoformat(timespec="seconds"))
+            await self._store.put_setting(f"{_USED}{key.id}", at.isoformat(timespec="seconds"))
         self._seen[key.id] = noted
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
 
     async def _keep(self, key: Key) -> None:
-        await self._store.set_setting(f"{_KEPT}{key.id}", key.model_dump_json())
+        await self._store.put_setting(f"{_KEPT}{key.id}", key.model_dump_json())
 
     async def _note(self, act: str, about: Key, by: str | None, key: str | None) -> None:
         """In the key's own scope: no tenant reads of another one's keys."""
@@ -158,7 +159,7 @@ class Keys:
         await note_act(self._store, act, told, scope=about.scope or self._bank.scope, writer=writer, key=key)
 
     async def _named(self, id: str) -> Key:
-        kept = await self._store.setting(f"{_KEPT}{a_text(id, 'id', blank=False)}")
+        kept = await get_setting(self._store, f"{_KEPT}{a_text(id, 'id', blank=False)}")
         if kept is None:
             raise UsageError(f"there is no key {shown(id)}: `lessonbank keys list` names them")
         return Key.model_validate_json(kept)

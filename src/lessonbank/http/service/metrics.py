@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Final
 
 from lessonbank.contracts.records.ids import now
-from lessonbank.contracts.records.queue import Queue
+from lessonbank.contracts.records.queue import QueueStatus
 
 from .tracing import METHODS
 
@@ -43,7 +43,7 @@ class Metrics:
         self._seconds[at][bisect_left(_SECONDS, seconds)] += 1
         self._sums[at] += seconds
 
-    def text(self, queue: Queue, /) -> str:
+    def text(self, queue: QueueStatus, /) -> str:
         """All of it, as Prometheus reads it, with the runs that wait to be learned."""
         return "\n".join((*_of_queue(queue), *self._lines(), ""))
 
@@ -62,7 +62,7 @@ class Metrics:
             yield f"lessonbank_request_seconds_count{{{labels}}} {sum(counts)}"
 
 
-def _of_queue(queue: Queue) -> Iterator[str]:
+def _of_queue(queue: QueueStatus) -> Iterator[str]:
     yield "# TYPE lessonbank_runs gauge"
     for name, count in (("waiting", queue.waiting), ("claimed", queue.claimed), ("failed", queue.failed)):
         yield f'lessonbank_runs{{state="{name}"}} {count}'

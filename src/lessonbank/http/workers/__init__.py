@@ -21,6 +21,7 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Claim, Record
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.queue import problem_of
+from lessonbank.contracts.store_calls import settled_runs
 from lessonbank.errors import ModelUnavailable, ReadOnly, StoreDamaged, StoreError, StoreUnavailable
 from lessonbank.guard.quote import quoted
 
@@ -245,7 +246,7 @@ class Worker:
         try:
             kept = await self._store.extend(ids, scope=scope, worker=self.name, seconds=self._lease)
             gone = {*ids}.difference(kept)
-            lost = gone.difference(await self._store.learned(sorted(gone), scope=scope)) if gone else gone
+            lost = gone.difference(await settled_runs(self._store, sorted(gone), scope=scope)) if gone else gone
         except StoreError as error:
             log.warning("a claim could not be renewed: %s", quoted(error))
             return

@@ -75,24 +75,24 @@ class Budgets:
         if entry not in self._spent:
             await self._forget_other_days()
         self._spent[entry] = self._spent.get(entry, Usage()) + usage
-        await self._store.set_setting(entry, self._spent[entry].model_dump_json())
+        await self._store.put_setting(entry, self._spent[entry].model_dump_json())
 
     async def tell(self, seconds: float, /) -> None:
         """Have the bank know for so many seconds that the worker runs, and what it lets a scope spend."""
         bounds = self._budget or Budget()
         until = self._clock() + timedelta(seconds=seconds)
         told = Running(tokens=bounds.tokens, cost=bounds.cost, until=until)
-        await self._store.set_setting(f"{RUNNING}{self._worker}", told.model_dump_json())
+        await self._store.put_setting(f"{RUNNING}{self._worker}", told.model_dump_json())
 
     async def leave(self) -> None:
         """Have the bank know that the worker does not run any more; nor do those that ended without a word."""
         for key, told in (await self._store.settings(RUNNING)).items():
             if key == f"{RUNNING}{self._worker}" or Running.model_validate_json(told).until < self._clock():
-                await self._store.set_setting(key, None)
+                await self._store.put_setting(key, None)
 
     async def _forget_other_days(self) -> None:
         today = day_key(self._clock())
         for key in await self._store.settings(SPENT):
             if not key.startswith(today):
-                await self._store.set_setting(key, None)
+                await self._store.put_setting(key, None)
         self._spent = {key: usage for key, usage in self._spent.items() if key.startswith(today)}

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from lessonbank.contracts.ports import Consolidator, Decision, Store
 from lessonbank.contracts.records import Add, Change, Experience, Lesson, Merge, Replace, Retire
 from lessonbank.contracts.records.ids import now
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.errors import UsageError
 
 from .ask import asks_model
@@ -78,7 +79,7 @@ class Bounded:
         return retired
 
     async def _exceeds(self, scope: str, brought: int) -> bool:
-        counts = await self.store.counts(scope=scope)
+        counts = await count_records(self.store, scope=scope)
         return self.most is not None and counts.lessons - counts.retired + brought > self.most
 
     def _old(self, lessons: Sequence[Lesson]) -> list[Lesson]:

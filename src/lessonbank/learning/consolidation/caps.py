@@ -13,6 +13,7 @@ from lessonbank.contracts.ports import Consolidator, Store
 from lessonbank.contracts.records import Add, Change, Experience, JournalEntry, Merge, Rejected
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.settings import Caps as Caps
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.guard.gate import MOST_REJECTED
 
 from .ask import asks_model
@@ -62,7 +63,7 @@ class CappedConsolidator:
     async def _room(self, scope: str) -> int:
         room = 1 << 30
         if self.caps.scope is not None:
-            counts = await self.store.counts(scope=scope)
+            counts = await count_records(self.store, scope=scope)
             room = min(room, self.caps.scope - (counts.lessons - counts.retired - counts.quarantined))
         if self.caps.hour is not None:
             room = min(room, self.caps.hour - await self._lately(scope, self.caps.hour))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
+from lessonbank.contracts.ports import Consolidator, Decision, LessonFilter, Retriever, Store
 from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
 from lessonbank.contracts.records.repeats import repeats_of
+from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.text.bm25 import words
@@ -67,7 +68,7 @@ class Corroborating:
             return list(known.values())
         known |= {i.id: (i, owner) for i, owner in await same_wording(self.store, new.lessons, scope=new.scope)}
         for id in shown.keys() - known.keys():
-            known[id] = shown[id], await self.store.owner(id, scope=new.scope)
+            known[id] = shown[id], await experience_of_lesson(self.store, id, scope=new.scope)
         return list(known.values())
 
     async def _corroborated(
@@ -113,7 +114,7 @@ async def _active_in_like_words(store: Store, lesson: Lesson, scope: str) -> lis
     """
     telling = [word for word in dict.fromkeys(words(lesson.text)) if word not in PROTECTED][: 2 * _PAIRS]
     pairs = [" ".join(telling[at : at + 2]) for at in range(0, len(telling), 2)]
-    return [one for pair in pairs for one in await store.list_lessons(scope=scope, state="active", text=pair)]
+    return [one for pair in pairs for one in await store.lessons(LessonFilter(state="active", text=pair), scope=scope)]
 
 
 def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:

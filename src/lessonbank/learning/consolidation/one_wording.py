@@ -43,7 +43,7 @@ async def same_wording(
     Retired ones come first: a merged lesson can have the words of a source.
     """
     asked = {wording_of(lesson) for lesson in lessons}
-    owners = await store.worded(sorted(asked), scope=scope) if asked else ()
+    owners = await store.experiences("wording", sorted(asked), scope=scope) if asked else ()
     if not owners:
         return ()
     found = [(lesson, owner) for owner in owners for lesson in owner.lessons if wording_of(lesson) in asked]

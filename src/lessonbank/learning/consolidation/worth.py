@@ -11,6 +11,7 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Lesson
 from lessonbank.contracts.records.settings import REVIEW
 from lessonbank.contracts.records.timeline import reached, successors
+from lessonbank.contracts.store_calls import every_recall, get_setting
 from lessonbank.evidence.review_snapshot import ReviewSnapshot
 
 
@@ -40,7 +41,7 @@ class TimesShown:
         journal = self.store.journal(scope=scope, kinds=("merge", "restore", "rollback"))
         merged = successors([entry async for entry in journal])
         shown: Counter[str] = Counter()
-        async for recall in self.store.receipts(scope=scope):
+        async for recall in every_recall(self.store, scope=scope):
             seen = {c.lesson_id for c in recall.candidates if c.shown and not recall.imported}
             shown.update(seen.union(*(reached(merged, id) for id in seen if id in merged)))
         return {lesson.id: float(shown[lesson.id]) for lesson in lessons}
@@ -58,5 +59,5 @@ class ByLift:
 
     async def __call__(self, lessons: Sequence[Lesson], /, *, scope: str) -> Mapping[str, float]:
         """Reads what was reviewed last: nothing is computed here."""
-        units = ReviewSnapshot.of(await self.store.setting(REVIEW.of(scope))).units
+        units = ReviewSnapshot.of(await get_setting(self.store, REVIEW.of(scope))).units
         return {lesson.id: units[lesson.id].expected if lesson.id in units else 0.0 for lesson in lessons}

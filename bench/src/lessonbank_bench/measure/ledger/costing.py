@@ -215,7 +215,7 @@ def _again(recall: Recall, g: np.random.Generator) -> Recall:
 
 async def _stored(store: Store, recalls: Sequence[Recall]) -> None:
     for recall in recalls:
-        await store.record(recall)
+        await store.save_recall(recall)
     for start in range(0, len(recalls), _PORTION):
         part = recalls[start : start + _PORTION]
         await store.apply(

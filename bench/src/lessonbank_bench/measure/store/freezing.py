@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from lessonbank.contracts.records import Step, Trajectory
+from lessonbank.contracts.store_calls import count_records
 from lessonbank.stores.sqlite import SqliteStore
 
 from .banks import BATCH, Adding, Part, experience, portions
@@ -166,7 +167,7 @@ def _calls(asking: Asking) -> list[Watched]:
         await batches.pop().into(store)
 
     async def keep() -> None:
-        await store.keep([runs.pop()], scope=SCOPE)
+        await store.save_runs([runs.pop()], scope=SCOPE)
 
     async def scan() -> None:
         async for _ in store.scan(scope=SCOPE):
@@ -180,7 +181,7 @@ def _calls(asking: Asking) -> list[Watched]:
         Watched("apply of 1,000", apply_many, 2, most=5),
         Watched("keep of a run of 50 KB", keep, 30, most=130),
         Watched("scan of all", scan),
-        Watched("counts", lambda: store.counts(scope=SCOPE), 30),
+        Watched("counts", lambda: count_records(store, scope=SCOPE), 30),
     ]
 
 

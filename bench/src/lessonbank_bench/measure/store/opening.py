@@ -92,7 +92,7 @@ async def _store(path: Path, scope: str, plain: Path) -> dict[str, Any]:
     query, watch = Queries().take(1)[0], Stopwatch()
     with watch:
         store = await SqliteStore.open(path)
-        found = await store.nearest(query, scope=scope, space=SPACE, limit=TOP)
+        found = (await store.nearest(query, scope=scope, space=SPACE, limit=TOP)).matches
     await store.close()
     return _spent(watch, len(found))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Recall, Retrieval
+from lessonbank.contracts.store_calls import get_experience
 
 from .banks import Ready
 from .clock import Call, Timing, alternate
@@ -59,9 +60,9 @@ class Asking:
 
     async def nearest_and_record(self) -> None:
         """The vector search, and a receipt of the same size as the bank's."""
-        matches = await self.bank.store.nearest(self.take(), scope=self.bank.scope, space=SPACE, limit=TOP)
+        matches = (await self.bank.store.nearest(self.take(), scope=self.bank.scope, space=SPACE, limit=TOP)).matches
         lines = [f"{i.title}\n{i.content}" for m in matches for i in m.experience.lessons]
-        await self.bank.store.record(Recall(scope=self.bank.scope, task=next(self.tasks), text="\n".join(lines)))
+        await self.bank.store.save_recall(Recall(scope=self.bank.scope, task=next(self.tasks), text="\n".join(lines)))
 
     def raw(self, vectors: np.ndarray) -> Call:
         """One float32 pass over `vectors`."""
@@ -73,7 +74,7 @@ class Asking:
         for _ in range(times):
             recall = await self.retrieve()
             ids = dict.fromkeys(c.experience_id for c in recall.candidates)
-            owners = [await self.bank.store.get(id, scope=self.bank.scope) for id in ids]
+            owners = [await get_experience(self.bank.store, id, scope=self.bank.scope) for id in ids]
             found = {number_of(each.task) - start for each in owners}
             hits += len(found & exact(vectors, self.embedder.query))
         return hits / (times * TOP)
