@@ -65,10 +65,10 @@ from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import (
     count_records,
-    experience_of_runs,
     forget,
     get_recall,
     get_trajectory,
+    settled_in,
     settled_runs,
 )
 from lessonbank.errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
@@ -916,12 +916,13 @@ class AsyncReasoningBank:
 
     async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
-        costs = list[Usage]()
+        costs, ids = list[Usage](), result.ids
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            earlier = await experience_of_runs(self.store, result.ids, scope=self.scope)
-            if earlier and (known := await settled_runs(self.store, result.ids, scope=self.scope)):
+            held = await self.store.experiences("run", ids, scope=self.scope)
+            if held and (known := settled_in(held, ids)):
                 return result.already_learned(known), None, None
+            earlier = held[-1] if held else None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
             changes, settlement, notes = await self._commit(

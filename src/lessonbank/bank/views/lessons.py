@@ -20,7 +20,7 @@ from lessonbank._base.checks import (
     several,
     shown,
 )
-from lessonbank.contracts.ports import LessonFilter, LessonState, Vectors
+from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import (
     Add,
     Change,
@@ -30,6 +30,7 @@ from lessonbank.contracts.records import (
     Json,
     Kind,
     Lesson,
+    LessonState,
     Proposal,
     Provenance,
     Repeat,
@@ -84,14 +85,13 @@ class AsyncLessons:
         id, as `topics` lists them. `text`: every word of it stands in the title, description or content. `metadata`:
         the lesson's experience has these keys and values. Raises UsageError, NotFound (`after`, `topic`).
         """
+        topics = None if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics())
         found = await self._of.store.lessons(
             LessonFilter(
                 state=maybe_one_of(state, "state=", get_args(LessonState)),
                 kind=maybe_one_of(kind, "kind=", get_args(Kind)),
                 writer=maybe_text(writer, "writer="),
-                topics=topic
-                if topic is None
-                else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
+                topics=topics,
                 retired=a_flag(retired, "retired="),
                 **filters(text=text, metadata=metadata, limit=limit, after=after),
             ),
