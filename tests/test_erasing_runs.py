@@ -311,7 +311,7 @@ async def test_a_run_that_is_learned_meanwhile_is_looked_at_again(monkeypatch: p
     async with await connected() as bank:
         for n in range(2):
             await bank.learn(run(f"u-{n}"), outcome="success")
-        plain, tries = type(bank.store).purge_many, list[int]()
+        plain, tries = type(bank.store).purge, list[int]()
 
         async def raced(store: Any, *args: Any, **told: Any) -> Any:
             tries.append(len(told["changes"]))
@@ -319,7 +319,7 @@ async def test_a_run_that_is_learned_meanwhile_is_looked_at_again(monkeypatch: p
                 raise Conflict("changed meanwhile")
             return await plain(store, *args, **told)
 
-        monkeypatch.setattr(type(bank.store), "purge_many", raced)
+        monkeypatch.setattr(type(bank.store), "purge", raced)
         await erased(bank, "u-0")
         assert len(tries) == 2
         assert len(await bank.lessons.list()) == 2

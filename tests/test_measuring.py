@@ -505,7 +505,7 @@ class TestErasing:
 
 class TestFailing:
     async def test_a_setting_that_could_not_be_read_once_is_read_the_next_time(self, store: Store) -> None:
-        broken = Failing(store, "setting", StoreUnavailable("busy"))
+        broken = Failing(store, "settings", StoreUnavailable("busy"))
         mine = ledger(broken)
         with pytest.raises(StoreUnavailable):
             await mine.assign({"a": ()}, recall_id="r", task="x", scope=T)
@@ -513,7 +513,7 @@ class TestFailing:
         assert left_out(await mine.assign({"a": ()}, recall_id="r", task="x", scope=T), "a") == 0.3
 
     @pytest.mark.full
-    @pytest.mark.parametrize("method", ["counts", "owner", "set_setting"])
+    @pytest.mark.parametrize("method", ["count", "experiences", "put_setting"])
     async def test_a_store_that_fails_makes_a_note_and_the_next_review_makes_up_for_it(
         self, store: Store, method: str
     ) -> None:
@@ -532,7 +532,7 @@ class TestFailing:
     async def test_no_outcome_is_lost_when_a_receipt_cannot_be_read(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=4)
-        broken = Failing(store, "list_recalls", StoreUnavailable("busy"))
+        broken = Failing(store, "recalls", StoreUnavailable("busy"), after=1)
         mine = ledger(broken)
         assert (await mine.lift(scope=T, level=0.95)).settled == 4
         await played(store, "a", effect=1, n=4, name="later")
@@ -544,9 +544,11 @@ class TestFailing:
     async def test_no_outcome_is_lost_when_a_review_is_cancelled(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=2)
-        held = Held(store, "list_recalls")
+        held = Held(store, "recalls")
         mine = ledger(held)
+        held.open.set()
         await mine.lift(scope=T, level=0.95)
+        held.reached, held.open = anyio.Event(), anyio.Event()
         await played(store, "a", effect=1, n=2, name="later")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: mine.lift(scope=T, level=0.95))
@@ -558,7 +560,7 @@ class TestFailing:
     async def test_whatever_goes_wrong_in_a_review_never_breaks_a_run(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
-        acted = await ledger(Failing(store, "owner", RuntimeError("a defect"))).settled(scope=T)
+        acted = await ledger(Failing(store, "experiences", RuntimeError("a defect"))).settled(scope=T)
         assert any("a defect" in note for note in acted.notes)
 
     @pytest.mark.full

@@ -217,7 +217,7 @@ async def test_the_lessons_of_a_whole_page_of_recalls_are_one_read_of_the_store(
         store = Counting(bank.store)
         bank.store = cast("Store", store)
         assert all(recall.shown for recall in await bank.recalls.list())
-        assert store.calls == ["list_recalls", "owners"]
+        assert store.calls == ["recalls", "experiences"]
 
 
 async def test_a_stored_recall_of_a_task_without_memory_has_what_was_withheld() -> None:

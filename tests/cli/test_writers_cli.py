@@ -37,7 +37,7 @@ def test_what_is_proposed_for_retirement_is_named(tmp_path: Path) -> None:
         bank.lessons.approve(lesson.id, by="Ana")
         assert json.loads(lessonbank_cli("lessons", "list", "--proposals", *where, "--json", cwd=tmp_path).stdout) == []
         why = "success -30.0 points [-45, -12], shown 90 times"
-        anyio.run(bank.aio.store.set_setting, REVIEW.of("t"), ReviewSnapshot(proposed={lesson.id: (1000, why)}).text())
+        anyio.run(bank.aio.store.put_setting, REVIEW.of("t"), ReviewSnapshot(proposed={lesson.id: (1000, why)}).text())
     assert why in lessonbank_cli("lessons", "list", "--proposals", *where, cwd=tmp_path).stdout
     assert "active, retirement proposed" in lessonbank_cli("lessons", "list", *where, cwd=tmp_path).stdout
     assert why in lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path).stdout

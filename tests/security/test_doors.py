@@ -5,18 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from doors import Ids
-from sharing import OURS, STORES, THEIRS, furnished, methods, opened, state, views
+from sharing import OURS, PORTS, STORES, THEIRS, furnished, methods, opened, state, views
 from tenants import collected
 
 from lessonbank import AsyncReasoningBank
 from lessonbank.bank.attempt import AsyncAttempt
-from lessonbank.contracts.ports import Imported, Store
+from lessonbank.contracts.ports import Imported, LessonFilter, RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Add,
     Experience,
@@ -184,16 +183,20 @@ _STORE_TAKES: dict[str, Any] = {
     "writer": "w",
     "reason": "r",
     "portions": lambda: [Imported()],
-    "what": "scope",
-    "these": [("lesson", "l")],
+    "what": [("lesson", "l")],
+    "by": "id",
+    "values": ["e"],
     "query": "order",
 }
+
+
+_FILTERS = {"runs": RunFilter(), "lessons": LessonFilter(), "recalls": RecallFilter()}
 
 
 def _store_call(store: Store, name: str, scope: str) -> Any:
     method = getattr(store, name)
     parameters = inspect.signature(method).parameters.values()
-    takes = {**_STORE_TAKES, "before": datetime.now(UTC), "scope": scope}
+    takes = {**_STORE_TAKES, "wanted": _FILTERS.get(name), "scope": scope}
     wanted = [one for one in parameters if one.default is one.empty or one.name == "scope"]
     args = [takes.get(one.name, "id") for one in wanted if one.kind is one.POSITIONAL_ONLY]
     return method(*args, **{one.name: takes.get(one.name, "id") for one in wanted if one.kind is one.KEYWORD_ONLY})
@@ -203,8 +206,9 @@ def _store_call(store: Store, name: str, scope: str) -> Any:
 async def test_every_call_of_a_store_refuses_a_name_that_is_no_scope(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path) as bank:
         store = bank.store
-        names = [name for name in methods(Store) if "scope" in inspect.signature(getattr(Store, name)).parameters]
-        assert len(names) > 25
+        every = {name: getattr(port, name) for port in PORTS for name in methods(port)}
+        names = [name for name, call in every.items() if "scope" in inspect.signature(call).parameters]
+        assert len(names) > 16
         for scope in BAD_SCOPES:
             for name in names:
                 with pytest.raises(UsageError, match="cannot be a scope"):

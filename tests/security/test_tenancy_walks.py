@@ -15,11 +15,11 @@ import tenants
 from doors import Ids
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from sharing import NOBODYS, OURS, STORES, THEIRS, every_call, folder, furnished, methods, opened
+from sharing import NOBODYS, OURS, PORTS, STORES, THEIRS, every_call, folder, furnished, methods, opened
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.errors import NotFound
 from lessonbank.stores._erasure import SALT
 from lessonbank.stores.sqlite import SqliteStore, _listing, _read
@@ -43,7 +43,7 @@ CALLABLE_LOOKALIKES = ("acme", "acme/support/x", "acme/suppor", "ACME/support", 
 
 def test_the_walks_know_every_method_there_is() -> None:
     """A new method needs a call in `tenants.py` or `bank_tenants.py`, or nobody knows whether it keeps scopes apart."""
-    assert set(methods(Store)) == tenants.CALLS.keys()
+    assert {name for port in PORTS for name in methods(port)} == tenants.CALLS.keys()
     assert every_call(AsyncReasoningBank) == bank_tenants.CALLS.keys()
     assert every_call(lessonbank.ReasoningBank) <= bank_tenants.CALLS.keys()
 
@@ -122,7 +122,7 @@ def test_the_walks_get_somewhere(kind: str) -> None:
     done = {
         method for method, _, answer in told if not (isinstance(answer, tuple) and answer and answer[0] in _REFUSALS)
     }
-    assert done >= {"apply", "keep", "get", "owner", "trajectory", "recall", "purge", "index", "search", "nearest"}
+    assert done >= {"apply", "save_runs", "experiences", "runs", "recalls", "purge", "index", "search", "nearest"}
 
 
 _REFUSALS = ("NotFound", "Conflict", "UsageError", "SpaceMismatch", "StoreUnavailable")
@@ -153,17 +153,16 @@ def steps(connection: sqlite3.Connection, call: Callable[[], Any]) -> int:
 def looks(connection: sqlite3.Connection, ids: Ids) -> dict[str, Callable[[], Any]]:
     return {
         "counts": lambda: _read.counts(connection, OURS),
-        "pending": lambda: _listing.pending(connection, OURS, -1, None),
-        "learned": lambda: _read.learned(connection, OURS, [ids.run]),
-        "holding": lambda: _read.holding(connection, OURS, [ids.run]),
-        "get": lambda: _read.experience(connection, OURS, ids.experience),
-        "owner": lambda: _read.owner(connection, OURS, ids.lesson),
-        "trajectory": lambda: _read.trajectory(connection, OURS, ids.run),
-        "recall": lambda: _read.recall(connection, OURS, ids.recall),
-        "settlement": lambda: _read.settlement(connection, OURS, ids.recall),
+        "pending": lambda: _listing.runs(connection, OURS, RunFilter(status="pending", oldest_first=True)),
+        "by run": lambda: _read.experiences(connection, OURS, "run", [ids.run]),
+        "by id": lambda: _read.experiences(connection, OURS, "id", [ids.experience]),
+        "by lesson": lambda: _read.experiences(connection, OURS, "lesson", [ids.lesson]),
+        "by what it repeats": lambda: _read.experiences(connection, OURS, "repeats", [ids.lesson]),
+        "run": lambda: _listing.runs(connection, OURS, RunFilter(ids=[ids.run])),
+        "recall": lambda: _listing.recalls(connection, OURS, RecallFilter(ids=[ids.recall], settlements=True)),
         "scan": lambda: connection.execute(_read.SCAN, (OURS,)).fetchall(),
-        "receipts": lambda: connection.execute(_read.RECEIPTS, (OURS, None)).fetchall(),
-        "unsettled": lambda: connection.execute(_read.RECEIPTS, (OURS, False)).fetchall(),
+        "recalls": lambda: _listing.recalls(connection, OURS, RecallFilter(oldest_first=True)),
+        "unsettled": lambda: _listing.recalls(connection, OURS, RecallFilter(settled=False)),
         "journal": lambda: connection.execute(_read.JOURNAL, (OURS, 0, None)).fetchall(),
         "settlements": lambda: connection.execute(_read.JOURNAL, (OURS, 0, '["settle"]')).fetchall(),
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lessonbank.contracts.store_calls import settlement_of
+from lessonbank.contracts.store_calls import get_setting, settlement_of
 
 pytest.importorskip("fastapi", reason="needs the extra server")
 
@@ -137,10 +137,10 @@ def test_a_server_notes_the_use_of_a_key_once_in_a_while_and_asks_nobody_in_betw
     shown = server.key("agent-2", scope="acme")
     header, used = {"Authorization": f"Bearer {shown}"}, f"server_key_used/{shown.split('_')[1]}"
     assert http.get("/v1", headers=header).status_code == 200
-    assert server.portal.call(server.bank.store.setting, used)
-    server.portal.call(server.bank.store.set_setting, used, None)
+    assert server.portal.call(get_setting, server.bank.store, used)
+    server.portal.call(server.bank.store.put_setting, used, None)
     assert http.get("/v1", headers=header).status_code == 200
-    assert server.portal.call(server.bank.store.setting, used) is None
+    assert server.portal.call(get_setting, server.bank.store, used) is None
 
 
 def test_too_many_calls_wait_and_say_how_long(http: httpx2.Client, server: Running) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.store_calls import queue_of
+
 pytest.importorskip("fastapi", reason="needs the extra server")
 
 import httpx2
@@ -77,9 +79,9 @@ class Office:
     def given_up(self) -> str:
         """A run that workers tried too often."""
         id, store, call = f"run-{next(self.numbers)}", self.server.bank.store, self.server.portal.call
-        call(partial(store.keep, [lessonbank.Trajectory(id=id, task=SECRET)], scope="acme"))
-        call(partial(store.claim, worker="w", limit=99, seconds=IN_HAND, scope="acme", anyway=True))
-        call(partial(store.release, id, scope="acme", worker="w", error="no model", wait=None))
+        call(partial(store.save_runs, [lessonbank.Trajectory(id=id, task=SECRET)], scope="acme"))
+        call(partial(queue_of(store).claim, worker="w", limit=99, seconds=IN_HAND, scope="acme", anyway=True))
+        call(partial(queue_of(store).release, id, scope="acme", worker="w", error="no model", wait=None))
         return id
 
     def export(self) -> bytes:

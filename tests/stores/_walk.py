@@ -29,6 +29,7 @@ from lessonbank.contracts.records import (
     Verdict,
 )
 from lessonbank.contracts.store_calls import (
+    care_of,
     count_records,
     drop_index,
     every_recall,
@@ -229,7 +230,7 @@ class Walk:
             self.dimensions = {key: d for key, d in self.dimensions.items() if key[0] != self.scope}
 
     async def rebuild(self, chance: random.Random) -> None:
-        await self.both(chance, lambda s: s.rebuild())
+        await self.both(chance, lambda s: care_of(s).rebuild())
 
     async def reopen(self, chance: random.Random) -> None:
         at = chance.randrange(2)

@@ -18,6 +18,7 @@ from _trouble import opened, sentence
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Recall, Replace, Retire, Rollback
 from lessonbank.contracts.store_calls import (
+    care_of,
     count_records,
     experience_of_lesson,
     experience_of_runs,
@@ -107,7 +108,7 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
         assert await get_experience(store, id, scope=MINE) == known
         await purge_one(store, "lesson", id, scope=MINE, writer="tests", reason="test")
         assert [i.id for i in (await get_experience(store, id, scope=MINE)).lessons] == [known.lessons[1].id]
-        assert (await store.verify()).problems == []
+        assert (await care_of(store).verify()).problems == []
 
 
 SCOPES = ("a", "A", "a/b", "a/B", "a.b", "a_b", "a+", "é", "è", "注/意", "1", "x" * 199, "x" * 200)
@@ -197,6 +198,7 @@ async def test_a_purge_does_not_call_the_bytes_of_another_one_gone(path: Path) -
 async def test_without_memory_a_read_says_what_failed_and_others_go_on(path: Path) -> None:
     script = """
 import asyncio, random, sqlite3, sys
+from lessonbank.contracts.store_calls import get_experience
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience
 
@@ -208,10 +210,10 @@ async def main():
     store = await SqliteStore.open(sys.argv[1])
     sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 4000000").fetchone()
     try:
-        await store.get(big.id, scope=MINE)
+        await get_experience(store, big.id, scope=MINE)
     except MemoryError:
         print("no memory")
-    assert await store.get(known.id, scope=MINE) == known
+    assert await get_experience(store, known.id, scope=MINE) == known
     await added(store, experience())
     await store.close()
 

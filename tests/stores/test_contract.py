@@ -9,18 +9,18 @@ import pytest
 
 from lessonbank.contracts.ports import Store
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing import StoreContract
+from lessonbank.testing import CareContract, QueueContract, StoreContract
 
 
 @pytest.mark.full
 @pytest.mark.anyio
-class TestInMemory(StoreContract):
+class TestInMemory(StoreContract, QueueContract, CareContract):
     async def make(self) -> Store:
         return SqliteStore.in_memory()
 
 
 @pytest.mark.anyio
-class TestSqliteStore(StoreContract):
+class TestSqliteStore(StoreContract, QueueContract, CareContract):
     @pytest.fixture(autouse=True)
     def _place(self, tmp_path: Path) -> None:
         self.path = tmp_path / "bank.db"

@@ -12,7 +12,7 @@ import pytest
 
 from lessonbank.contracts.ports import Store, Vectors
 from lessonbank.contracts.records import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
-from lessonbank.contracts.store_calls import drop_index
+from lessonbank.contracts.store_calls import care_of, drop_index, purge_one
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience, lesson, towards
 
@@ -105,7 +105,7 @@ async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path,
     before = list((await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)).matches)
     assert len({match.lesson_id for match in before}) == 20
     await store.backup(tmp_path / "copy.db")
-    await store.rebuild()
+    await care_of(store).rebuild()
     await store.close()
     for place in (path, tmp_path / "copy.db"):
         again = await SqliteStore.open(place)
@@ -166,9 +166,9 @@ async def a_deed(chance: random.Random, store: Store, title: str) -> Deed:
         return lambda each: each.index(some, scope=MINE, space=SPACE)
     if kind == "purge" and lessons:
         id = chance.choice(lessons).id
-        return lambda each: each.purge("lesson", id, scope=MINE, writer="tests", reason="test")
+        return lambda each: purge_one(each, "lesson", id, scope=MINE, writer="tests", reason="test")
     if kind == "rebuild":
-        return lambda each: each.rebuild()
+        return lambda each: care_of(each).rebuild()
     change = a_change(chance, known, last, title)
     return lambda each: each.apply([change], scope=MINE, writer="tests")
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from lessonbank.contracts.ports import LessonFilter
-from lessonbank.contracts.records import Add, Edit, Experience, Lesson, LessonState, Recall, Rollback
+from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter
+from lessonbank.contracts.records import Add, Edit, Experience, Lesson, Recall, Rollback
 from lessonbank.contracts.store_calls import count_records, purge_one
 from lessonbank.guard.wording import wording_of
-from lessonbank.stores._listing import Asked, may_hold
+from lessonbank.stores._listing import may_hold
 from lessonbank.stores._records import dumped
 from lessonbank.stores.sqlite import SqliteStore, _derived, _listing, _read, _word_search
 from lessonbank.testing.store_samples import MINE, START, experience, lesson, trajectory
@@ -26,7 +26,6 @@ from lessonbank.text.bm25 import words
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 MANY = 3000
-SHOWN: tuple[LessonState, ...] = ("probation", "active", "quarantined")
 _LITTLE = 4_000
 """Steps of SQLite's machine: to read every lesson takes twenty times as many."""
 
@@ -69,28 +68,35 @@ def steps(path: Path, look: Callable[[sqlite3.Connection], list[Any]]) -> tuple[
 LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
     "what is quarantined": (
         3,
-        lambda file: _listing.lessons(file, Asked(MINE), states=("quarantined",), kind=None, writer=None),
+        lambda file: _listing.lessons(file, MINE, LessonFilter(state="quarantined")),
     ),
     "the newest lessons": (
         20,
-        lambda file: _listing.lessons(file, Asked(MINE, limit=20), states=SHOWN, kind=None, writer=None),
+        lambda file: _listing.lessons(file, MINE, LessonFilter(limit=20)),
     ),
     "the newest runs": (
         20,
-        lambda file: _listing.runs(file, Asked(MINE, limit=20), outcome=None, status=None),
+        lambda file: _listing.runs(file, MINE, RunFilter(limit=20)),
     ),
     "lessons with a rare word": (
         1,
-        lambda file: _listing.lessons(file, Asked(MINE, text="2017"), states=SHOWN, kind=None, writer=None),
+        lambda file: _listing.lessons(file, MINE, LessonFilter(text="2017")),
     ),
     "lessons with a word that none has": (
         0,
-        lambda file: _listing.lessons(file, Asked(MINE, text="lesson zanzibar"), states=SHOWN, kind=None, writer=None),
+        lambda file: _listing.lessons(file, MINE, LessonFilter(text="lesson zanzibar")),
     ),
-    "runs that wait": (20, lambda file: _listing.pending(file, MINE, 20, None)),
+    "runs that wait": (
+        20,
+        lambda file: _listing.runs(file, MINE, RunFilter(status="pending", oldest_first=True, limit=20)),
+    ),
+    "the oldest recalls": (
+        20,
+        lambda file: _listing.recalls(file, MINE, RecallFilter(oldest_first=True, limit=20)),
+    ),
     "who has these words": (
         1,
-        lambda file: _read.worded(file, MINE, [wording_of(lesson("Lesson 7"))]),
+        lambda file: _read.experiences(file, MINE, "wording", [wording_of(lesson("Lesson 7"))]),
     ),
     "tasks with a rare word": (
         1,
@@ -98,7 +104,7 @@ LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
     ),
     "recalls of one user": (
         1,
-        lambda file: _listing.recalls(file, Asked(MINE, metadata={"user": "u-17"}), lesson=None, settled=None),
+        lambda file: _listing.recalls(file, MINE, RecallFilter(metadata={"user": "u-17"})),
     ),
 }
 
@@ -115,10 +121,8 @@ async def test_a_page_far_down_costs_as_little(bank: Path) -> None:
     store = await SqliteStore.open(bank)
     page = await store.lessons(LessonFilter(limit=MANY - 100), scope=MINE)
     await store.close()
-    asked = Asked(MINE, limit=20, after=page[-1].id)
-    taken, found = steps(
-        bank, lambda file: _listing.lessons(file, asked, states=("probation",), kind=None, writer=None)
-    )
+    asked = LessonFilter(state="probation", limit=20, after=page[-1].id)
+    taken, found = steps(bank, lambda file: _listing.lessons(file, MINE, asked))
     assert found[0].title == "Lesson 99"
     assert taken < _LITTLE
 
@@ -150,9 +154,7 @@ async def test_a_record_that_is_passed_over_unread_lacks_a_word(title: str, cont
 
 
 def _asked(**told: Any) -> Callable[[sqlite3.Connection], list[Any]]:
-    asked = Asked(scope=MINE, limit=told.pop("limit", 50), after=told.pop("after", None), metadata=told.pop("metadata"))
-    more: dict[str, Any] = {"states": ("probation", "active", "quarantined"), "kind": None, "writer": None, **told}
-    return lambda connection: _listing.lessons(connection, asked, **more)
+    return lambda connection: _listing.lessons(connection, MINE, LessonFilter(**told))
 
 
 async def test_lessons_are_found_by_rare_metadata_without_looking_at_the_others_and_by_common_ones_in_order(
@@ -174,7 +176,7 @@ async def test_lessons_are_found_by_rare_metadata_without_looking_at_the_others_
     assert [one.title for one in steps(bank, _asked(metadata={"user": "u-3"}, limit=1))[1]] == ["u-3 2"]
     rest = steps(bank, _asked(metadata={"user": "u-3"}, after=few[0].id))[1]
     assert rest == few[1:]
-    assert steps(bank, _asked(metadata={"user": "u-3"}, states=("retired",)))[1] == []
+    assert steps(bank, _asked(metadata={"user": "u-3"}, state="retired"))[1] == []
     assert steps(bank, _asked(metadata={"user": "u-3"}, kind="guardrail"))[1] == []
     assert steps(bank, _asked(metadata={"user": "u-3"}, writer="nobody"))[1] == []
     assert steps(bank, _asked(metadata={"user": "u-3", "other": 1}))[1] == []

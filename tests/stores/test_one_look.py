@@ -1,13 +1,13 @@
-"""One look at a file tells what is nearest, or that something has no vector yet, as two looks would."""
+"""One look at a file tells what is nearest, and whether anything has no vector yet."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from lessonbank.contracts.ports import Nearest
 from lessonbank.contracts.records import Experience, Replace
 from lessonbank.contracts.store_calls import drop_index
 from lessonbank.errors import SpaceMismatch
@@ -37,38 +37,43 @@ async def three(store: SqliteStore) -> list[Experience]:
     return made
 
 
-async def test_it_is_what_nearest_finds_while_everything_has_a_vector(path: Path) -> None:
+async def test_an_answer_is_complete_while_everything_has_a_vector(path: Path) -> None:
     store = await SqliteStore.open(path)
     await three(store)
     for axis in range(4):
-        one = await store.nearest_unless_missing(towards(axis), scope=MINE, space=SPACE, limit=2)
-        assert one == (await store.nearest(towards(axis), scope=MINE, space=SPACE, limit=2)).matches
+        found = await store.nearest(towards(axis), scope=MINE, space=SPACE, limit=2)
+        assert (len(found.matches), found.is_complete) == (2, True)
     await store.close()
 
 
-async def test_it_is_nothing_as_soon_as_anybody_adds_what_has_no_vector(path: Path) -> None:
+async def test_it_is_not_as_soon_as_anybody_adds_what_has_no_vector(path: Path) -> None:
     ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
+
+    async def seen() -> tuple[int, bool]:
+        found = await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)
+        return len(found.matches), found.is_complete
+
     (first, *_) = await three(ours)
-    assert await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9)
+    assert await seen() == (3, True)
     await added(theirs, new := experience("another"))
-    assert await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) is None
+    assert await seen() == (3, False)
     await theirs.index({new.id: towards(1)}, scope=MINE, space=SPACE)
-    assert len(await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) or ()) == 4
+    assert await seen() == (4, True)
     await theirs.apply(
         [Replace(experience=first.model_copy(update={"task": "another task now"}))], scope=MINE, writer="tests"
     )
-    assert await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) is None
+    assert await seen() == (3, False)
     await drop_index(theirs, scope=MINE, space=SPACE)
-    assert await ours.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) is None
+    assert await seen() == (0, False)
     await ours.close()
     await theirs.close()
 
 
 async def test_an_empty_scope_has_nothing_near_and_nothing_missing(path: Path) -> None:
     store = await SqliteStore.open(path)
-    assert await store.nearest_unless_missing(towards(0), scope=MINE, space=SPACE, limit=9) == []
+    assert await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9) == Nearest()
     await three(store)
-    assert await store.nearest_unless_missing(towards(0), scope="other", space=SPACE, limit=9) == []
+    assert await store.nearest(towards(0), scope="other", space=SPACE, limit=9) == Nearest()
     await store.close()
 
 
@@ -76,34 +81,30 @@ async def test_a_query_of_other_dimensions_is_refused(path: Path) -> None:
     store = await SqliteStore.open(path)
     await three(store)
     with pytest.raises(SpaceMismatch):
-        await store.nearest_unless_missing(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=9)
+        await store.nearest(np.ones(2, dtype=np.float32), scope=MINE, space=SPACE, limit=9)
     await store.close()
 
 
 async def test_lessons_without_a_vector_are_missing_in_a_space_of_lessons(path: Path) -> None:
     store = await SqliteStore.open(path)
+
+    async def seen(*, lessons: bool) -> tuple[int, bool]:
+        found = await store.nearest(towards(0), scope=MINE, space="lessons", limit=9, lessons=lessons)
+        return len(found.matches), found.is_complete
+
     known = experience("task", lessons=(lesson(), lesson()))
     await added(store, known)
     await store.index({known.lessons[0].id: towards(0)}, scope=MINE, space="lessons")
-    assert await store.nearest_unless_missing(towards(0), scope=MINE, space="lessons", limit=9, lessons=True) is None
+    assert await seen(lessons=True) == (1, False)
     await store.index({known.lessons[1].id: towards(1)}, scope=MINE, space="lessons")
-    found = await store.nearest_unless_missing(towards(0), scope=MINE, space="lessons", limit=9, lessons=True)
-    assert found == (await store.nearest(towards(0), scope=MINE, space="lessons", limit=9)).matches
+    assert await seen(lessons=True) == (2, True)
+    assert await seen(lessons=False) == (2, False), "no task has a vector in this space"
+    assert await seen(lessons=True) == (2, True)
     await store.close()
 
 
-class Plain(SqliteStore):
-    """Has only what every store has."""
-
-    @property
-    def nearest_unless_missing(self) -> Any:
-        raise AttributeError
-
-
-@pytest.mark.parametrize("kind", [SqliteStore, Plain])
-async def test_a_search_embeds_what_is_missing_whether_or_not_its_store_has_one_look(kind: type[SqliteStore]) -> None:
-    store = kind.in_memory()
-    assert hasattr(store, "nearest_unless_missing") == (kind is SqliteStore)
+async def test_a_search_embeds_what_is_missing() -> None:
+    store = SqliteStore.in_memory()
     await three(store)
     await added(store, experience("has none"))
     embedder = Eight()

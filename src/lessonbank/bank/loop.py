@@ -54,7 +54,7 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import OFF
-from lessonbank.contracts.store_calls import count_records, experience_of_runs, forget, settled_runs
+from lessonbank.contracts.store_calls import count_records, forget, settled_in, settled_runs
 from lessonbank.errors import ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.receipts import Receipts
@@ -549,12 +549,13 @@ class AsyncReasoningBank:
 
     async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
-        costs = list[Usage]()
+        costs, ids = list[Usage](), result.ids
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            earlier = await experience_of_runs(self.store, result.ids, scope=self.scope)
-            if earlier and (known := await settled_runs(self.store, result.ids, scope=self.scope)):
+            held = await self.store.experiences("run", ids, scope=self.scope)
+            if held and (known := settled_in(held, ids)):
                 return result.already_learned(known), None, None
+            earlier = held[-1] if held else None
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
             commit = self._commit(experience, earlier=earlier, result=result, who=who, costs=costs)

@@ -10,9 +10,9 @@ import re
 from collections import OrderedDict
 from typing import Final
 
-from lessonbank._base.aio import briefly, if_there
+from lessonbank._base.aio import briefly
 from lessonbank._base.checks import an_id, is_a, shown
-from lessonbank.contracts.ports import RECEIPT_SECRET, Store
+from lessonbank.contracts.ports import RECEIPT_SECRET, RecallFilter, Store
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.store_calls import get_recall, get_setting
 from lessonbank.errors import UsageError
@@ -90,8 +90,8 @@ class Receipts:
         if recall.scope != scope:
             raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
         an_id(recall.id, "recall=")
-        if known := await if_there(get_recall(self._store, recall.id, scope=scope)):
-            return known, ()
+        if known := await self._store.recalls(RecallFilter(ids=(recall.id,)), scope=scope):
+            return known[0].recall, ()
         if not recall.kept and not recall.signature:
             return None, ()  # an attempt that went on without its memory: nothing was shown
         return await self._taken_in(recall)

@@ -64,7 +64,8 @@ class PriorRuns:
 async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> PriorRuns:
     """How `runs` stand with `scope`."""
     ids = [run.id for run in runs]
-    experience = await experience_of_runs(store, ids, scope=scope)
+    held = await store.experiences("run", ids, scope=scope)
+    experience = held[-1] if held else None
     apart = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in ids] if experience else []
     others = [run for id in apart if (run := await if_there(get_trajectory(store, id, scope=scope)))]
     named = experience.recall_id if experience else None

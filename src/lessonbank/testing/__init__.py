@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .bank_contract import BankContract as BankContract
     from .embedder_contract import EmbedderContract as EmbedderContract
     from .model_contract import LanguageModelContract as LanguageModelContract
+    from .store_contract import CareContract as CareContract
+    from .store_contract import QueueContract as QueueContract
     from .store_contract import StoreContract as StoreContract
 
 _ON_FIRST_USE = {
@@ -30,8 +32,10 @@ _ON_FIRST_USE = {
     "Says": ".adapter_contract",
     "ScriptedAgentModel": ".adapter_contract",
     "BankContract": ".bank_contract",
+    "CareContract": ".store_contract",
     "EmbedderContract": ".embedder_contract",
     "LanguageModelContract": ".model_contract",
+    "QueueContract": ".store_contract",
     "StoreContract": ".store_contract",
 }
 

@@ -10,12 +10,15 @@ class TestMyStore(StoreContract):
         return await MyStore.open(...)  # fresh and empty each time; the contract closes it
 ```
 
-Every promise in the docstrings of `lessonbank.contracts.ports.Store` has its test here. What only a store on disk
-promises (surviving a crash, other processes) is for its own tests.
+A bank runs on it then. Every promise in the docstrings of `Records` and `Index` in `lessonbank.contracts.ports` has its
+test here, and so have the functions of `lessonbank.contracts.store_calls`. A store that has a `Queue`, or `Care`, runs
+`QueueContract` and `CareContract`, too. What only a store on disk promises (surviving a crash, other processes) is for
+its own tests.
 """
 
 from __future__ import annotations
 
+from .store_care import CareTests
 from .store_editing import EditingTests
 from .store_history import HistoryTests
 from .store_listing import ListingTests
@@ -38,6 +41,13 @@ class StoreContract(
     ListingTests,
     EditingTests,
     RepeatingTests,
-    QueueTests,
 ):
-    """Subclass it under `@pytest.mark.anyio` and override `make`."""
+    """`Records` and `Index`. Subclass it under `@pytest.mark.anyio` and override `make`."""
+
+
+class QueueContract(QueueTests):
+    """`Queue`, of a store that keeps the contract above."""
+
+
+class CareContract(CareTests):
+    """`Care`, of a store that keeps the contract above."""

@@ -1,4 +1,4 @@
-"""The store contract, fifth part: what is erased is nowhere any more, and what can be rebuilt is."""
+"""The store contract, fifth part: what is erased is nowhere any more."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ from lessonbank.contracts.records.settings import keys_of
 from lessonbank.contracts.records.timeline import state_at
 from lessonbank.contracts.store_calls import (
     count_records,
-    drop_index,
     every_recall,
-    experience_of_lesson,
     forget,
     get_experience,
     get_recall,
@@ -46,7 +44,6 @@ from lessonbank.contracts.store_calls import (
 )
 from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 
-from .store_rewinding import present
 from .store_samples import (
     MINE,
     SPACE,
@@ -55,6 +52,7 @@ from .store_samples import (
     StoreTests,
     added,
     attempt,
+    check_sound,
     collected,
     experience,
     lesson,
@@ -137,30 +135,7 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
 
 
 class PurgingTests(StoreTests):
-    """True erasure, and rebuilding."""
-
-    async def lose_what_can_be_rebuilt(self, store: Store) -> None:
-        """Damage the store where that can be mended: every vector, and where it can be reached the word index."""
-        await drop_index(store, scope=MINE, space=SPACE)
-
-    async def test_what_can_be_rebuilt_answers_as_before(self) -> None:
-        async with self.opened() as store:
-            known = [experience(f"Cancel order {n % 3}", minute=n, lessons=(lesson(), lesson("b"))) for n in range(9)]
-            await added(store, *known, along=[towards(n % 8) for n in range(9)])
-            await store.apply([Retire(lesson_ids=(known[2].lessons[0].id,), reason="?")], scope=MINE, writer="tests")
-            await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
-            before = await present(store)
-            await self.lose_what_can_be_rebuilt(store)
-            assert await present(store) != before
-            await store.rebuild()
-            missing = await store.unindexed(scope=MINE, space=SPACE, limit=99)
-            places = {e.id: towards(n % 8) for n, e in enumerate(known)}
-            await store.index({id: places[id] for id, _ in missing}, scope=MINE, space=SPACE)
-            assert await present(store) == before
-            assert await experience_of_lesson(store, known[2].lessons[1].id, scope=MINE) == known[2]
-            assert (await store.verify()).problems == []
-            await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
-            assert len(await collected(store.scan(scope=MINE))) == 9
+    """True erasure."""
 
     async def test_a_purged_run_is_gone_with_all_that_was_made_of_it(self) -> None:
         async with self.opened() as store:
@@ -185,7 +160,7 @@ class PurgingTests(StoreTests):
             with refused(NotFound):
                 await get_experience(store, mine.id, scope=MINE)
             assert await store.search(SECRET, scope=MINE, limit=9) == []
-            assert (await store.verify()).problems == []
+            await check_sound(store)
             with refused(NotFound):
                 await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="again")
 
@@ -201,7 +176,7 @@ class PurgingTests(StoreTests):
                 wanted = state_at(await collected(store.journal(scope=MINE)), to, scope=MINE)
                 assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
                 assert SECRET not in await everything(store)
-                assert (await store.verify()).problems == []
+                await check_sound(store)
 
     async def test_a_purged_run_that_a_rollback_had_taken_out_is_gone_too(self) -> None:
         async with self.opened() as store:
@@ -211,7 +186,7 @@ class PurgingTests(StoreTests):
             await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
             assert len(await collected(store.scan(scope=MINE))) == 1
             assert SECRET not in await everything(store)
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_a_purged_lesson_leaves_its_neighbours(self) -> None:
         async with self.opened() as store:
@@ -226,7 +201,7 @@ class PurgingTests(StoreTests):
             assert [m.experience.id for m in await store.search(known.task, scope=MINE, limit=9)] == [known.id]
             assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
             assert SECRET not in await everything(store)
-            assert (await store.verify()).problems == []
+            await check_sound(store)
             with refused(NotFound):
                 await purge_one(store, "lesson", secret.id, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
@@ -256,7 +231,7 @@ class PurgingTests(StoreTests):
             assert (await count_records(store, scope=MINE)).settled == 1
             assert (await get_experience(store, known.id, scope=MINE)).lessons == (told,)
             assert (await get_run(store, run.id, scope=MINE)).status == "learned"
-            assert (await store.verify()).problems == []
+            await check_sound(store)
             for gone in (recall.id, "nothing"):
                 with refused(NotFound):
                     await purge_one(store, "recall", gone, scope=MINE, writer="ana", reason="again")
@@ -272,14 +247,18 @@ class PurgingTests(StoreTests):
                 these: list[tuple[Erasure, str]] = [("trajectory", run.id), ("recall", "nothing")]
                 await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             with refused(UsageError):
-                await store.purge([("scope", "")], scope=MINE, writer="ana", reason="asked to")
+                await store.purge([("scope", ""), ("recall", recall.id)], scope=MINE, writer="ana", reason="asked to")
+            with refused(UsageError):
+                await store.purge(
+                    [("scope", "")], scope=MINE, writer="ana", reason="no", changes=[Rollback(to=1, reason="no")]
+                )
             assert await everything(store) == before
             these = [("trajectory", run.id), ("recall", recall.id), ("recall", recall.id)]
             entries = await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             assert [e.entry.kind for e in entries] == ["purge", "purge"]
             assert SECRET not in await everything(store)
             assert await store.purge([], scope=MINE, writer="ana", reason="asked to") == []
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_what_lives_on_is_written_with_the_purge_or_nothing_is(self) -> None:
         async with self.opened() as store:
@@ -299,7 +278,7 @@ class PurgingTests(StoreTests):
             assert await get_experience(store, stays.id, scope=MINE) == heir
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))][-2:] == ["replace", "purge"]
             assert SECRET not in await everything(store)
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_runs_lose_what_memory_showed_to_them_of_a_purged_lesson(self) -> None:
         async with self.opened() as store:
@@ -322,7 +301,7 @@ class PurgingTests(StoreTests):
                 f"> Notes.\n8742e352| [erased]\n8742e352| [erased]\nDone. {other}",
                 "It said: [erased]. Done.",
             ]
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_what_went_with_a_record_is_no_unknown_one_of_the_same_purge(self) -> None:
         async with self.opened() as store:
@@ -339,7 +318,7 @@ class PurgingTests(StoreTests):
             entries = await store.purge(these, scope=MINE, writer="ana", reason="asked to")
             assert len(entries) == 2
             assert (await count_records(store, scope=MINE)).lessons == 0
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
         async with self.opened() as store:
@@ -368,7 +347,7 @@ class PurgingTests(StoreTests):
             last = (await collected(store.journal(scope=MINE)))[-1]
             assert (last.entry, last.writer) == (gone, "retention")
             assert (await forget(store, scope=MINE, before=end, writer="retention")).recalls == 0
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
         async with self.opened() as store:
@@ -395,7 +374,7 @@ class PurgingTests(StoreTests):
             ] == [new]
             await store.apply([Rollback(to=length, reason="test")], scope=MINE, writer="tests")
             assert await collected(store.scan(scope=MINE)) == []
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_the_settings_of_a_purged_scope_go_with_it_and_no_others_do(self) -> None:
         async with self.opened() as store:
@@ -425,12 +404,10 @@ class PurgingTests(StoreTests):
             assert (entries[1].entry, entries[1].writer) == (act, "ana")
             assert [getattr(e.entry, "reason", "") for e in entries[2:]] == ["purged", "again"]
             assert SECRET not in await everything(store)
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
-    async def test_a_closed_store_erases_and_rebuilds_nothing(self) -> None:
+    async def test_a_closed_store_erases_nothing(self) -> None:
         async with self.opened() as store:
             await store.close()
             with refused(StoreUnavailable):
                 await purge_one(store, "scope", "", scope=MINE, writer="ana", reason="late")
-            with refused(StoreUnavailable):
-                await store.rebuild()

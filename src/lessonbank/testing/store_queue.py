@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from lessonbank._base.aio import gather
 from lessonbank.contracts.ports import RunFilter, Store
-from lessonbank.contracts.records import Add, QueueStatus, Trajectory
-from lessonbank.contracts.store_calls import count_records, get_run, pending_runs, settled_runs
+from lessonbank.contracts.records import Add, QueueStatus, Submission, Trajectory
+from lessonbank.contracts.store_calls import count_records, get_run, pending_runs, queue_of, settled_runs
 
-from .store_samples import MINE, THEIRS, StoreTests, added, attempt, experience, trajectory
+from .store_samples import MINE, THEIRS, StoreTests, added, attempt, check_sound, experience, rebuild, trajectory
 
 _HOUR = 3600.0
 
@@ -33,7 +33,7 @@ async def _claimed(
     exclusive: bool = False,
     anyway: bool = False,
 ) -> list[Trajectory]:
-    claims = await store.claim(
+    claims = await queue_of(store).claim(
         worker=worker, limit=limit, seconds=seconds, scope=scope, exclusive=exclusive, anyway=anyway
     )
     return [claim.trajectory for claim in claims]
@@ -59,7 +59,7 @@ class QueueTests(StoreTests):
         async with self.opened() as store:
             (run,) = await _kept(store, 1, scope=THEIRS)
             for tries in range(3):
-                (claim,) = await store.claim(worker=f"worker {tries}", limit=5, seconds=0.0)
+                (claim,) = await queue_of(store).claim(worker=f"worker {tries}", limit=5, seconds=0.0)
                 assert (claim.scope, claim.trajectory, claim.tries) == (THEIRS, run, tries)
             assert (await get_run(store, run.id, scope=THEIRS)).tries == 3
 
@@ -86,37 +86,41 @@ class QueueTests(StoreTests):
             (run,) = await _kept(store, 1)
             await _claimed(store, seconds=0.0)
             assert await _claimed(store, worker="two") == [run]
-            assert not await store.extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
-            assert not await store.release(run.id, scope=MINE, worker="one", error="too late", wait=None)
+            assert not await queue_of(store).extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await queue_of(store).release(run.id, scope=MINE, worker="one", error="too late", wait=None)
             assert (await get_run(store, run.id, scope=MINE)).status == "pending"
 
     async def test_a_worker_keeps_its_runs_for_longer(self) -> None:
         async with self.opened() as store:
             first, second, other = await _kept(store, 3)
             await _claimed(store, 2, seconds=0.0)
-            held = await store.extend([first.id, second.id, "nothing"], scope=MINE, worker="one", seconds=_HOUR)
+            held = await queue_of(store).extend(
+                [first.id, second.id, "nothing"], scope=MINE, worker="one", seconds=_HOUR
+            )
             assert set(held) == {first.id, second.id}
             assert await _claimed(store, worker="two") == [other]
-            assert not await store.extend([first.id], scope=THEIRS, worker="one", seconds=_HOUR)
-            assert not await store.extend(["\ud800"], scope=MINE, worker="one", seconds=_HOUR)
-            assert not await store.extend([], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await queue_of(store).extend([first.id], scope=THEIRS, worker="one", seconds=_HOUR)
+            assert not await queue_of(store).extend(["\ud800"], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await queue_of(store).extend([], scope=MINE, worker="one", seconds=_HOUR)
 
     async def test_a_learned_run_is_nobodys(self) -> None:
         async with self.opened() as store:
             (run,) = await _kept(store, 1)
             await _claimed(store, seconds=0.0)
             await _learn(store, run)
-            assert not await store.extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
-            assert not await store.release(run.id, scope=MINE, worker="one", error="?", wait=None)
+            assert not await queue_of(store).extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await queue_of(store).release(run.id, scope=MINE, worker="one", error="?", wait=None)
             assert await _claimed(store, anyway=True) == []
-            assert await store.queue() == QueueStatus()
+            assert await queue_of(store).queue() == QueueStatus()
             assert (await get_run(store, run.id, scope=MINE)).status == "learned"
 
     async def test_a_failed_try_waits_and_says_why(self) -> None:
         async with self.opened() as store:
             first, second = await _kept(store, 2)
             await _claimed(store, 1)
-            assert await store.release(first.id, scope=MINE, worker="one", error="no model \ud800", wait=_HOUR)
+            assert await queue_of(store).release(
+                first.id, scope=MINE, worker="one", error="no model \ud800", wait=_HOUR
+            )
             assert await _claimed(store, worker="two") == [second]
             kept = await get_run(store, first.id, scope=MINE)
             assert (kept.status, kept.tries, kept.problem) == ("pending", 1, "no model \ufffd")
@@ -127,17 +131,17 @@ class QueueTests(StoreTests):
         async with self.opened() as store:
             (run,) = await _kept(store, 1)
             await _claimed(store)
-            assert not await store.release(run.id, scope=THEIRS, worker="one")
-            assert not await store.release("\ud800", scope=MINE, worker="one")
-            assert await store.release(run.id, scope=MINE, worker="one")
-            (claim,) = await store.claim(worker="two", limit=1, seconds=_HOUR)
+            assert not await queue_of(store).release(run.id, scope=THEIRS, worker="one")
+            assert not await queue_of(store).release("\ud800", scope=MINE, worker="one")
+            assert await queue_of(store).release(run.id, scope=MINE, worker="one")
+            (claim,) = await queue_of(store).claim(worker="two", limit=1, seconds=_HOUR)
             assert (claim.trajectory, claim.tries) == (run, 0)
 
     async def test_a_run_that_is_given_up_is_only_taken_anyway(self) -> None:
         async with self.opened() as store:
             (run,) = await _kept(store, 1)
             await _claimed(store)
-            await store.release(run.id, scope=MINE, worker="one", error="it always fails", wait=None)
+            await queue_of(store).release(run.id, scope=MINE, worker="one", error="it always fails", wait=None)
             assert await _claimed(store) == []
             assert await pending_runs(store, scope=MINE) == []
             assert (await count_records(store, scope=MINE)).pending == 0
@@ -164,7 +168,17 @@ class QueueTests(StoreTests):
             await store.save_runs([run], scope=MINE, wait=0.0)
             assert await _claimed(store) == []
             assert await _claimed(store, anyway=True) == []
-            assert await store.queue() == QueueStatus()
+            assert await queue_of(store).queue() == QueueStatus()
+
+    async def test_an_unfinished_run_of_which_something_is_said_can_be_claimed(self) -> None:
+        async with self.opened() as store:
+            run = trajectory().model_copy(update={"unfinished": True, "metadata": {"user": "u"}})
+            await store.save_runs([run], scope=MINE)
+            assert await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE) == []
+            said = run.model_copy(update={"submission": Submission(recall_id="r1"), "unfinished": False})
+            assert await store.save_runs([said], scope=MINE, wait=0.0) == []
+            (claim,) = await queue_of(store).claim(worker="w", limit=1, seconds=60, scope=MINE)
+            assert claim.trajectory == said
 
     async def test_runs_that_are_kept_together_are_claimed_by_the_first_of_them(self) -> None:
         async with self.opened() as store:
@@ -172,8 +186,8 @@ class QueueTests(StoreTests):
             await store.save_runs(runs, scope=MINE, wait=0.0)
             assert await _claimed(store) == runs[:1]
             assert await _claimed(store, worker="two", anyway=True) == []
-            await store.release(runs[0].id, scope=MINE, worker="one", error="no model", wait=None)
-            assert (await store.queue()).failed == 3
+            await queue_of(store).release(runs[0].id, scope=MINE, worker="one", error="no model", wait=None)
+            assert (await queue_of(store).queue()).failed == 3
             assert await _claimed(store, anyway=True) == runs[:1]
             await _learn(store, runs[0])
             assert await _claimed(store, anyway=True) == runs[1:]
@@ -185,26 +199,26 @@ class QueueTests(StoreTests):
             assert await _claimed(store, worker="two", exclusive=True) == theirs
             assert await _claimed(store, 2, exclusive=True) == mine[2:]
             await _learn(store, mine[0])
-            await store.release(mine[1].id, scope=MINE, worker="one")
+            await queue_of(store).release(mine[1].id, scope=MINE, worker="one")
             assert await _claimed(store, worker="two", exclusive=True) == []
-            await store.release(mine[2].id, scope=MINE, worker="one", error="later", wait=_HOUR)
+            await queue_of(store).release(mine[2].id, scope=MINE, worker="one", error="later", wait=_HOUR)
             assert await _claimed(store, worker="two", exclusive=True) == [mine[1]]
 
     async def test_the_queue_counts_what_waits_what_is_claimed_and_what_is_given_up(self) -> None:
         async with self.opened() as store:
-            assert await store.queue() == await store.queue(scope="acme/nothing") == QueueStatus()
+            assert await queue_of(store).queue() == await queue_of(store).queue(scope="acme/nothing") == QueueStatus()
             first, second, *_ = await _kept(store, 4)
             await _kept(store, 1, scope=THEIRS)
             await store.save_runs([trajectory()], scope=MINE)
             await _claimed(store, 2, scope=MINE)
-            await store.release(first.id, scope=MINE, worker="one", error="it always fails", wait=None)
-            mine, all_of_it = await store.queue(scope=MINE), await store.queue()
+            await queue_of(store).release(first.id, scope=MINE, worker="one", error="it always fails", wait=None)
+            mine, all_of_it = await queue_of(store).queue(scope=MINE), await queue_of(store).queue()
             assert (mine.waiting, mine.claimed, mine.failed) == (3, 1, 1)
             assert (all_of_it.waiting, all_of_it.claimed, all_of_it.failed) == (4, 1, 1)
             assert mine.oldest is not None
             assert mine.oldest == all_of_it.oldest
             await _learn(store, second)
-            later = (await store.queue(scope=MINE)).oldest
+            later = (await queue_of(store).queue(scope=MINE)).oldest
             assert later is not None
             assert later > mine.oldest
 
@@ -213,8 +227,8 @@ class QueueTests(StoreTests):
             runs = await _kept(store, 3)
             await added(store, experience(attempts=[attempt(runs[2], "success")]))
             await _claimed(store, 1)
-            before = await store.queue()
-            await store.rebuild()
-            assert await store.queue() == before
+            before = await queue_of(store).queue()
+            await rebuild(store)
+            assert await queue_of(store).queue() == before
             assert await _claimed(store, worker="two") == [runs[1]]
-            assert list((await store.verify()).problems) == []
+            await check_sound(store)

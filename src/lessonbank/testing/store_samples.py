@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -25,7 +25,8 @@ from lessonbank.contracts.records import (
     Verdict,
 )
 from lessonbank.contracts.records.repeats import shown_with
-from lessonbank.errors import LessonbankError
+from lessonbank.contracts.store_calls import care_of
+from lessonbank.errors import LessonbankError, NotSupported
 from lessonbank.text.bm25 import scores, words
 
 T = TypeVar("T")
@@ -53,6 +54,18 @@ class StoreTests:
             yield store
         finally:
             await store.close()
+
+
+async def check_sound(store: Store, /) -> None:
+    """A store that its owner can verify finds nothing wrong with itself."""
+    with suppress(NotSupported):
+        assert list((await care_of(store).verify()).problems) == []
+
+
+async def rebuild(store: Store, /) -> None:
+    """Rebuild what follows from the records, where the store can."""
+    with suppress(NotSupported):
+        await care_of(store).rebuild()
 
 
 @contextmanager

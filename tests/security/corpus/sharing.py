@@ -17,7 +17,7 @@ from tenants import collected, plain
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Parts
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.contracts.store_calls import count_records, every_recall, pending_runs
 from lessonbank.testing.store_samples import added, attempt, experience, lesson, settlement, towards
@@ -84,6 +84,9 @@ async def furnished(store: Store, scope: str, mark: str = "") -> Ids:
     more = [experience(f"Task {n}", scope=scope) for n in range(60)] if mark else []
     await added(store, *more, scope=scope)
     return Ids(known.id, known.lessons[0].id, run.id, receipt.id, 2 + len(more))
+
+
+PORTS = (Records, Index, Queue, Care)
 
 
 def methods(of: type, /) -> list[str]:

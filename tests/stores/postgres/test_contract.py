@@ -9,12 +9,12 @@ import pytest
 
 from lessonbank.contracts.ports import Store
 from lessonbank.stores.postgres import PostgresStore
-from lessonbank.testing import StoreContract
+from lessonbank.testing import CareContract, QueueContract, StoreContract
 
 
 @pytest.mark.full
 @pytest.mark.anyio
-class TestPostgresStore(StoreContract):
+class TestPostgresStore(StoreContract, QueueContract, CareContract):
     @pytest.fixture(autouse=True)
     def _place(self, postgres_bank: Callable[..., str]) -> None:
         self.address = postgres_bank(2)

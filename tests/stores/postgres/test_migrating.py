@@ -12,7 +12,15 @@ import pytest
 import lessonbank
 from lessonbank.contracts.ports import RECEIPT_SECRET, LessonFilter, RunFilter, Store
 from lessonbank.contracts.records import Rollback
-from lessonbank.contracts.store_calls import count_records, every_recall, get_setting, list_scopes, purge_one
+from lessonbank.contracts.store_calls import (
+    care_of,
+    count_records,
+    every_recall,
+    get_setting,
+    list_scopes,
+    purge_one,
+    queue_of,
+)
 from lessonbank.errors import Conflict, UsageError
 from lessonbank.stores._copying import Copyable, Row, Table, copy_bank
 from lessonbank.stores.postgres import PostgresStore
@@ -34,8 +42,8 @@ async def _fill(store: Store) -> None:
     await store.apply([Rollback(to=last - 1, reason="test")], scope=MINE, writer="bob")
     together = [trajectory(), trajectory()]
     await store.save_runs(together, scope=THEIRS, wait=0.0)
-    await store.claim(worker="w", limit=1, seconds=60.0)
-    await store.release(together[0].id, scope=THEIRS, worker="w", error="no model \0", wait=None)
+    await queue_of(store).claim(worker="w", limit=1, seconds=60.0)
+    await queue_of(store).release(together[0].id, scope=THEIRS, worker="w", error="no model \0", wait=None)
     await added(store, experience(scope=THEIRS), scope=THEIRS, along=[towards(0)])
     await store.put_setting("embedder", "hashing")
 
@@ -50,13 +58,13 @@ async def _all_of(store: Store) -> dict[str, Any]:
             await store.runs(RunFilter(), scope=scope),
             await store.lessons(LessonFilter(retired=True), scope=scope),
             await count_records(store, scope=scope),
-            await store.queue(scope=scope),
+            await queue_of(store).queue(scope=scope),
             await store.search("cancel the order or the boots", scope=scope, limit=99),
             [
                 (m.experience, m.lesson_id)
                 for m in (await store.nearest(towards(0), scope=scope, space=SPACE, limit=99)).matches
             ],
-            list((await store.verify()).problems),
+            list((await care_of(store).verify()).problems),
         ]
     return told
 

@@ -28,6 +28,7 @@ from lessonbank._base.checks import (
 )
 from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
+from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,
     Erasure,
@@ -35,18 +36,22 @@ from lessonbank.contracts.records import (
     Extraction,
     Forgotten,
     Json,
+    Recall,
     Record,
+    Run,
     Synced,
     target_of,
 )
 from lessonbank.contracts.records.settings import REFUSED
 from lessonbank.contracts.store_calls import (
+    care_of,
     count_records,
     experience_of_lesson,
     forget,
     get_recall,
     get_setting,
     get_trajectory,
+    list_recalls,
     list_scopes,
     purge_one,
 )
@@ -311,7 +316,7 @@ class AsyncAdmin:
             *(("lesson", id) for id in wanted.lessons),
             *(("recall", id) for id in wanted.recalls),
         ]
-        erase = partial(self._of.store.purge_many, these, scope=self._of.scope, writer=writer, reason=reason)
+        erase = partial(self._of.store.purge, these, scope=self._of.scope, writer=writer, reason=reason)
         for tries_left in (2, 1, 0):
             found = await self._successions(wanted, named.lessons, pays=True)
             try:
@@ -421,7 +426,7 @@ class AsyncAdmin:
         self._of.whole_file("backup")
         if not self._of.skips("backup"):
             await self._of.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
-            await self._of.store.backup(a_path(path))
+            await care_of(self._of.store).backup(a_path(path))
 
     async def storage(self) -> Mapping[str, str]:
         """What keeps the bank, and how it is: versions, and what its owner should do, in short texts by name.
@@ -429,7 +434,7 @@ class AsyncAdmin:
         Raises UsageError on a handle made by `scoped()`.
         """
         self._of.whole_file("storage")
-        return dict(await self._of.store.storage())
+        return dict((await care_of(self._of.store).verify(tables=False)).storage)
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.
@@ -440,7 +445,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
-        found = list(await self._of.store.verify(records=a_flag(records, "records=")))
+        found = list((await care_of(self._of.store).verify(records=a_flag(records, "records="))).problems)
         for scope in await list_scopes(self._of.store) if compared else ():
             try:
                 found += await differences(self._of.store, scope=scope)
@@ -454,7 +459,7 @@ class AsyncAdmin:
         Raises UsageError (a handle made by `scoped()` of a bank without reviewers), NotAllowed.
         """
         await self._of.by_owner("rebuild")
-        await self._of.store.rebuild()
+        await care_of(self._of.store).rebuild()
         await self._of.note_act("admin.rebuild", read_only=True)
 
     @property
@@ -519,11 +524,18 @@ class AsyncAdmin:
             await get_recall(store, id, scope=scope)
 
     async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        page = partial(self._of.store.list_runs, scope=self._of.scope, metadata=metadata)
+        async def page(limit: int, after: str | None) -> Sequence[Run]:
+            return await self._of.store.runs(
+                RunFilter(metadata=metadata, limit=limit, after=after), scope=self._of.scope
+            )
+
         return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
 
     async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
-        page = partial(self._of.store.list_recalls, scope=self._of.scope, metadata=metadata)
+        async def page(limit: int, after: str | None) -> Sequence[Recall]:
+            wanted = RecallFilter(metadata=metadata, limit=limit, after=after)
+            return await list_recalls(self._of.store, wanted, scope=self._of.scope)
+
         return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
 
 

@@ -36,7 +36,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
-from lessonbank.contracts.store_calls import every_recall, get_trajectory, pending_runs, settlement_of
+from lessonbank.contracts.store_calls import care_of, every_recall, get_trajectory, pending_runs, settlement_of
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
@@ -128,7 +128,7 @@ async def read(
         checked_name(approved_by, what="approved_by=")
     records = await to_thread.run_sync(_checked, path)
     portions = partial(_portions, records, path, scope, redactor)
-    return await store.import_records(
+    return await care_of(store).import_records(
         portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
     )
 
@@ -141,7 +141,7 @@ async def add(store: Store, experiences: Sequence[Experience], /, *, scope: str,
     """
     doubted = [_on_probation(experience, scope) for experience in experiences]
     portions = lambda: (Imported(experiences=some) for some in batches(doubted, size=_ADDED))  # noqa: E731
-    return await store.import_records(portions, scope=scope, writer=writer, one_wording=one_wording)
+    return await care_of(store).import_records(portions, scope=scope, writer=writer, one_wording=one_wording)
 
 
 def _portions(

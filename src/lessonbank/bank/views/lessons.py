@@ -21,7 +21,7 @@ from lessonbank._base.checks import (
     several,
     shown,
 )
-from lessonbank.contracts.ports import LessonFilter, LessonState, Vectors
+from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import (
     Add,
     Change,
@@ -31,6 +31,7 @@ from lessonbank.contracts.records import (
     Json,
     Kind,
     Lesson,
+    LessonState,
     Proposal,
     Provenance,
     Repeat,
@@ -87,14 +88,13 @@ class AsyncLessons:
         the lesson's experience has these keys and values. `recall`: the id of a recall; runs that used it taught the
         lesson. Raises UsageError, NotFound (`after`, `topic`).
         """
+        topics = None if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics())
         found = await self._of.store.lessons(
             LessonFilter(
                 state=maybe_one_of(state, "state=", get_args(LessonState)),
                 kind=maybe_one_of(kind, "kind=", get_args(Kind)),
                 writer=maybe_text(writer, "writer="),
-                topics=topic
-                if topic is None
-                else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
+                topics=topics,
                 recall=maybe_id(recall, "recall="),
                 retired=a_flag(retired, "retired="),
                 **filters(text=text, metadata=metadata, limit=limit, after=after),

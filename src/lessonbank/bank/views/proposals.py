@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from lessonbank._base.iterate import paged
@@ -31,7 +30,11 @@ _BESIDE: Final = {
 
 async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
     """What files propose and nobody decided yet, newest first."""
-    page = partial(of.store.list_lessons, scope=of.scope, writer=FILE, state="quarantined")
+
+    async def page(limit: int, after: str | None) -> Sequence[Lesson]:
+        wanted = LessonFilter(writer=FILE, state="quarantined", limit=limit, after=after)
+        return await of.store.lessons(wanted, scope=of.scope)
+
     waiting = paged(page, lambda lesson: lesson.id)
     return tuple([one async for lesson in waiting if (one := await _proposal(of, lesson))])
 

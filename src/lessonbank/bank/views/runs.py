@@ -21,6 +21,7 @@ from lessonbank.contracts.store_calls import (
     get_run,
     get_trajectory,
     pending_runs,
+    queue_of,
     settled_runs,
     settlement_of,
 )
@@ -102,22 +103,23 @@ class AsyncRuns:
             named = [await get_run(store, an_id(id), scope=scope) for id in ids]
             await self._note_retry(sum(run.status == "failed" for run in named))
             return tuple([(await self._again(run.trajectory))[0] for run in named])
-        await self._note_retry((await store.queue(scope=scope)).failed)
+        queue = queue_of(store)
+        await self._note_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()
-        claims = await store.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
+        claims = await queue.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
         waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
         try:
             while waiting:
-                await store.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
+                await queue.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
                 result, done = await self._again(next(iter(waiting.values())))
                 learned.append(result)
                 for id in done & waiting.keys():
-                    await store.release(id, scope=scope, worker=taker, error=problem_of(result))
+                    await queue.release(id, scope=scope, worker=taker, error=problem_of(result))
                     del waiting[id]
         finally:
             with anyio.CancelScope(shield=True):
                 for id in waiting:
-                    await store.release(id, scope=scope, worker=taker)
+                    await queue.release(id, scope=scope, worker=taker)
         return tuple(learned)
 
     async def _note_retry(self, given_up: int) -> None:
@@ -149,7 +151,7 @@ class AsyncRuns:
 
     async def queue(self) -> QueueStatus:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
-        return await self._of.store.queue(scope=self._of.scope)
+        return await queue_of(self._of.store).queue(scope=self._of.scope)
 
     async def spending(self) -> Spending:
         """What workers that run now let the scope spend on a day, and what workers with a budget spent today (UTC)."""

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self, cast
 from urllib.parse import quote
@@ -24,9 +25,10 @@ from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
 from lessonbank.contracts.settings import Server
+from lessonbank.contracts.store_calls import calls_of
 from lessonbank.errors import UsageError, printable
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
@@ -236,7 +238,7 @@ class _StoreOfServer:
         raise AttributeError(f"the bank of a server has no {name!r} of a store")
 
 
-_CALLS_OF_A_STORE: Final = frozenset(name for name in vars(Store) if not name.startswith("_"))
+_CALLS_OF_A_STORE: Final = frozenset(chain.from_iterable(map(calls_of, (Records, Index, Queue, Care))))
 
 
 for _name, _method in _calls("").items():

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 from lessonbank._version import VERSION
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Record
+from lessonbank.contracts.store_calls import get_setting, queue_of
 from lessonbank.errors import LessonbankError
 from lessonbank.http.client.operations import API, OPERATIONS
 
@@ -154,12 +155,12 @@ def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) ->
 
     async def readyz() -> Response:
         """Whether the bank answers."""
-        failure = await _failure(bank.store.setting, "ready")
+        failure = await _failure(partial(get_setting, bank.store), "ready")
         return failure or PlainTextResponse("ok")
 
     async def numbers() -> Response:
         """Counts and times for Prometheus, without contents, scopes and names."""
-        return Response(metrics.text(await bank.store.queue()), media_type=CONTENT_TYPE)
+        return Response(metrics.text(await queue_of(bank.store).queue()), media_type=CONTENT_TYPE)
 
     told: dict[str, Any] = {"methods": ["GET"], "tags": ["operations"], "response_class": PlainTextResponse}
     for path, answer in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", numbers)):

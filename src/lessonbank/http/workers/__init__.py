@@ -21,7 +21,7 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Claim, Record
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.queue import problem_of
-from lessonbank.contracts.store_calls import settled_runs
+from lessonbank.contracts.store_calls import queue_of, settled_runs
 from lessonbank.errors import ModelUnavailable, ReadOnly, StoreDamaged, StoreError, StoreUnavailable
 from lessonbank.guard.quote import quoted
 
@@ -74,6 +74,7 @@ class Worker:
 
     Raises:
         UsageError: a number that cannot be.
+        NotSupported: the bank's store has no queue.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Worker:
         self._lease = a_number(lease, "lease=", seconds, above=0.0)
         self._grace = a_number(grace, "grace=", seconds, above=0.0)
         self._store, self.name = self._bank.store, f"worker {new_id()}"
+        self._queue = queue_of(self._store)
         self._budgets = Budgets(self._store, budget, worker=self.name)
         # Lessons are compared with those of the scope: one process decides at a time, for no lock reaches beyond it.
         self._exclusive = self._bank.settings.get("consolidation") != "append"
@@ -161,7 +163,7 @@ class Worker:
 
     async def _claimed(self, free: int) -> list[Claim]:
         try:
-            claims = await self._store.claim(
+            claims = await self._queue.claim(
                 worker=self.name, limit=free, seconds=self._lease, exclusive=self._exclusive
             )
         except (ReadOnly, StoreDamaged):
@@ -217,7 +219,7 @@ class Worker:
         """A run that was learned meanwhile, or that another worker took, is not this one's any more."""
         told = result or _Result()
         try:
-            waits = await self._store.release(
+            waits = await self._queue.release(
                 claim.trajectory.id, scope=claim.scope, worker=self.name, error=told.error, wait=told.wait
             )
         except StoreError as error:
@@ -244,7 +246,7 @@ class Worker:
 
     async def _renew_some(self, scope: str, ids: list[str]) -> None:
         try:
-            kept = await self._store.extend(ids, scope=scope, worker=self.name, seconds=self._lease)
+            kept = await self._queue.extend(ids, scope=scope, worker=self.name, seconds=self._lease)
             gone = {*ids}.difference(kept)
             lost = gone.difference(await settled_runs(self._store, sorted(gone), scope=scope)) if gone else gone
         except StoreError as error:

@@ -1,0 +1,103 @@
+"""A store of somebody else's needs `Records` and `Index` alone: a bank runs on it, and says what it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import Trajectory
+from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
+from lessonbank.contracts.store_calls import calls_of, care_of, queue_of
+from lessonbank.errors import NotSupported
+from lessonbank.evidence.draws import Holdout
+from lessonbank.evidence.stored_ledger import StoredLedger
+from lessonbank.http.workers import Worker
+from lessonbank.learning.consolidation import Recognise
+from lessonbank.search import LexicalRetriever
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing import StoreContract
+
+from ._journal_store import JournalStore
+
+pytestmark = pytest.mark.anyio
+
+RUN = Trajectory(task="Refund order 8812 of the customer", answer="refunded")
+
+
+@pytest.mark.full
+class TestJournalStore(StoreContract):
+    async def make(self) -> Store:
+        return JournalStore()
+
+
+@asynccontextmanager
+async def bank_on(store: Store) -> AsyncGenerator[AsyncReasoningBank]:
+    """A bank as `connect` makes it without a model, on another store."""
+    search = LexicalRetriever(store)
+    async with await lessonbank.connect_async(":memory:", scope="s", embedder="lexical") as parts:
+        bank = AsyncReasoningBank(
+            store,
+            scope="acme/support",
+            retriever=search,
+            judge=parts._judge,
+            extractor=parts._extractor,
+            consolidator=Recognise(search),
+            injector=parts._injector,
+            ledger=StoredLedger(store, Holdout(0.0)),
+        )
+        async with bank:
+            yield bank
+
+
+async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_than_records_and_an_index() -> None:
+    async with bank_on(JournalStore()) as bank:
+        await bank.lessons.add(title="Look up the order", content="Find it first.", task=RUN.task, by="Ana")
+        recall = await bank.retrieve(RUN.task)
+        learned = await bank.learn(RUN, recall=recall, outcome="success")
+        assert learned.verdicts[0].outcome == "success"
+        again = await bank.retrieve(RUN.task)
+        assert [one.title for one in (*again.shown, *again.withheld)] == ["Look up the order"]
+        assert (await bank.runs.get(RUN.id)).status == "learned"
+        assert (await bank.lift()).settled == 1
+        counts = await bank.admin.counts()
+        assert (counts.trajectories, counts.recalls, counts.settled) == (1, 2, 1)
+
+
+CALLS: dict[str, Callable[[AsyncReasoningBank, Path], Awaitable[object]]] = {
+    "runs.queue": lambda bank, _: bank.runs.queue(),
+    "runs.retry": lambda bank, _: bank.runs.retry(),
+    "admin.verify": lambda bank, _: bank.admin.verify(),
+    "admin.storage": lambda bank, _: bank.admin.storage(),
+    "admin.rebuild": lambda bank, _: bank.admin.rebuild(),
+    "admin.backup": lambda bank, folder: bank.admin.backup(folder / "copy.db"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_what_needs_a_queue_or_care_is_refused_in_one_sentence(call: str, tmp_path: Path) -> None:
+    async with bank_on(JournalStore()) as bank:
+        with pytest.raises(NotSupported, match="the store 'JournalStore' has no") as caught:
+            await CALLS[call](bank, tmp_path)
+        assert caught.value.code == "not_supported"
+
+
+async def test_no_worker_works_for_a_store_without_a_queue() -> None:
+    async with bank_on(JournalStore()) as bank:
+        with pytest.raises(NotSupported, match="no queue"):
+            Worker(bank)
+
+
+async def test_the_stores_of_the_package_have_all_four_ports() -> None:
+    store = SqliteStore.in_memory()
+    assert queue_of(store) is care_of(store) is store
+    await store.close()
+
+
+def test_the_four_ports_have_at_most_26_calls_together() -> None:
+    calls = [name for port in (Records, Index, Queue, Care) for name in calls_of(port)]
+    assert len(calls) == len(set(calls)) <= 26
