@@ -152,12 +152,12 @@ async def main(folder):
     known.append(experience())
     await added(store, known[-1])
     assert await collected(store.scan(scope=MINE)) == known
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     said.append(await fill(store, known, 400))
     await store.close()
     store = await SqliteStore.open(path)
     assert await collected(store.scan(scope=MINE)) == known
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     try:
         await SqliteStore.open(Path(folder, "second.db"))
     except StoreUnavailable as error:

@@ -241,9 +241,9 @@ asyncio.run(added(store, known[0], along=[towards(0)]))
 
 async def use(new, count):
     await added(store, new, along=[towards(0)])
-    found = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)
+    found = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches
     assert len(found) == count, found
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
 
 child = os.fork()
 if child == 0:

@@ -245,7 +245,7 @@ async def main():
     later = experience()
     await added(store, later)
     assert await collected(store.scan(scope=MINE)) == [known, later]
-    assert await store.verify() == []
+    assert (await store.verify()).problems == []
     await store.close()
 
 asyncio.run(main())

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from lessonbank._base.surrogates import encodable
 from lessonbank.contracts.records import (
     Add,
     Change,
@@ -213,7 +214,7 @@ def checked_erasures(
         return what if isinstance(what, datetime) else [("scope", "")]
     if any(kind == "scope" for kind, _ in what):
         raise UsageError("a whole scope cannot be purged together with single records: purge the scope alone")
-    return list(dict.fromkeys(what))
+    return list(dict.fromkeys((kind, encodable(id)) for kind, id in what))
 
 
 def not_gone(these: Iterable[tuple[Erasure, str]], /) -> Iterator[Erasing]:
