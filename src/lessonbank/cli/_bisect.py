@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.store_calls import care_of
 from lessonbank.errors import NotFound, UsageError
 
 from ._bank import opened
@@ -37,7 +38,7 @@ def find_first_failing(
     with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
         origin = Path(folder) / "origin.db"
         with opened(bank, scope) as memory:
-            run_sync(memory.aio.store.backup(origin))  # no act of administration: the bank stays as it is
+            run_sync(care_of(memory.aio.store).backup(origin))  # no act of administration: the bank stays as it is
             entries = memory.history.list(after=good)
         if not entries or entries[-1].sequence < bad:
             raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")

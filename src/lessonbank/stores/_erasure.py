@@ -214,7 +214,8 @@ def checked_erasures(
         return what if isinstance(what, datetime) else [("scope", "")]
     if any(kind == "scope" for kind, _ in what):
         raise UsageError("a whole scope cannot be purged together with single records: purge the scope alone")
-    return list(dict.fromkeys((kind, encodable(id)) for kind, id in what))
+    each: dict[tuple[Erasure, str], None] = dict.fromkeys((kind, encodable(id)) for kind, id in what)
+    return list(each)
 
 
 def not_gone(these: Iterable[tuple[Erasure, str]], /) -> Iterator[Erasing]:

@@ -214,17 +214,17 @@ class ListingTests(StoreTests):
             await added(store, one.model_copy(update={"recall_id": "r-1"}), two.model_copy(update={"recall_id": "r-2"}))
 
             async def listed(recall: str, **asked: Any) -> list[str]:
-                return titles(await paged(store.list_lessons, limit=1, recall=recall, **asked))
+                return await every_lesson(store, limit=1, recall=recall, **asked)
 
             assert (await listed("r-1"), await listed("r-2"), await listed("r-3")) == (["2", "1"], ["3"], [])
             assert await listed("r-1", text="1") == ["1"]
             assert await listed("r-1", metadata={"recall_id": "r-1"}) == []
             assert titles(await store.lessons(LessonFilter(metadata={"recall_id": "r-1"}), scope=MINE)) == []
-            await store.rebuild()
+            await rebuild(store)
             assert await listed("r-1") == ["2", "1"]
             await store.apply([Replace(experience=one)], scope=MINE, writer="tests")
             assert await listed("r-1") == []
-            assert (await store.verify()).problems == []
+            await check_sound(store)
 
     async def test_a_run_tells_its_verdict_its_status_and_its_recall(self) -> None:
         async with self.opened() as store:

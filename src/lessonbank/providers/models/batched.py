@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from lessonbank.contracts.ports import BatchModel, Completion, Message, Owed, Store
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.records.ids import now
+from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import ModelError, TransientModelError
 
 from ._nonces import key_of, nonces_of, numbered, request_of, restored
@@ -77,7 +78,7 @@ class Batched:
     async def _answer(
         self, entry: str, nonces: tuple[str, ...], ask: Callable[..., Awaitable[Completion | Owed]]
     ) -> Completion:
-        sent = _read(await self._store().setting(entry))
+        sent = _read(await get_setting(self._store(), entry))
         try:
             answer = await ask(ticket=sent.ticket if sent else None)
             if sent is None and isinstance(answer, Owed):
@@ -96,7 +97,7 @@ class Batched:
 
     async def _keep(self, entry: str, sent: _Sent | None) -> None:
         with anyio.CancelScope(shield=True):
-            await self._store().set_setting(entry, sent.model_dump_json() if sent else None)
+            await self._store().put_setting(entry, sent.model_dump_json() if sent else None)
 
     async def _sweep(self) -> None:
         """Forget, once a day, what was sent so long ago that nobody waits for it any more."""
