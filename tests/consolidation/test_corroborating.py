@@ -228,13 +228,3 @@ async def test_what_is_quarantined_is_never_merged_out(joins: Any) -> None:
     assert [change.kind for change in await decided(store, hidden, inner=joins(LexicalRetriever(store), BOTH))] == [
         "add"
     ]
-
-
-@pytest.mark.parametrize("writer", ["ann", "bob"])
-async def test_a_trusted_lesson_keeps_its_words_and_its_trust_whoever_teaches_something_like_it(
-    writer: str, joins: Any
-) -> None:
-    store = await held(of(lesson()), moved="active")
-    new = of(lesson(NEAR, run="2", writer=writer), task="find the invoice of june")
-    changes = await decided(store, new, inner=joins(LexicalRetriever(store), BOTH))
-    assert [change.kind for change in changes] == ["add"]

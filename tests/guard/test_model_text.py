@@ -38,7 +38,8 @@ IDS = frozenset(
     re.findall(
         r"\w+",
         "id scope kind state outcome source model error trajectory_id trajectory_ids lesson_ids source_lesson_ids"
-        " by rule identity experience_id writer method package_version verdict_source risk",
+        " by rule identity experience_id writer method package_version verdict_source risk recall_id run_ids lesson_id"
+        " merged parent_run seal",
     )
 )
 """Fields that hold an id, a state or a name that no model writes."""

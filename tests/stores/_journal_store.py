@@ -41,7 +41,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.ids import new_id, now
 from lessonbank.contracts.records.queue import IN_HAND
-from lessonbank.contracts.records.repeats import repeats_of, shown_with
+from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.contracts.records.settings import keys_of
 from lessonbank.contracts.records.timeline import Entry, state_at
 from lessonbank.contracts.store_calls import settled_in
@@ -69,7 +69,8 @@ from lessonbank.stores._listing import (
     run_of,
     run_texts,
     state_of,
-    tags,
+    tags_of,
+    tags_wanted,
     wanted_states,
 )
 from lessonbank.stores._past import runs_without, scrub_entries, scrub_recalls, take_in_all, texts_lost
@@ -283,7 +284,7 @@ class JournalStore:
         check_limit(wanted.limit)
         every = [(id, at, run) for id, (at, run) in here.runs.items()]
         page = _after(every if wanted.oldest_first else every[::-1], wanted.after, "run")
-        found = (here.run(run) for _, at, run in page if _fits(run.metadata, wanted) and _is_before(at, wanted))
+        found = (here.run(run) for _, at, run in page if _fits(run, wanted) and _is_before(at, wanted))
         fitting = (
             run
             for run in found
@@ -302,7 +303,7 @@ class JournalStore:
         check_limit(wanted.limit)
         every = [(r.id, r.created_at, r) for r in sorted(here.recalls.values(), key=lambda r: r.created_at)]
         page = _after(every if wanted.oldest_first else every[::-1], wanted.after, "recall")
-        fitting = (r for _, at, r in page if _fits(r.metadata, wanted) and _is_before(at, wanted))
+        fitting = (r for _, at, r in page if _fits(r, wanted) and _is_before(at, wanted))
         if wanted.lesson is not None:
             fitting = (r for r in fitting if any(c.shown and c.lesson_id == wanted.lesson for c in r.candidates))
         if wanted.settled is not None:
@@ -321,7 +322,7 @@ class JournalStore:
             and wanted.kind in (None, i.kind)
             and wanted.writer in (None, i.provenance.writer)
             and (wanted.topics is None or (i.topic and i.topic.id in wanted.topics))
-            and _fits(e.metadata, wanted)
+            and _fits(e, wanted)
         )
         return first_fitting(wanted, found, lambda lesson: (lesson.text,))
 
@@ -502,8 +503,8 @@ def _after(
     return iter(every[at + 1 :])
 
 
-def _fits(metadata: Any, wanted: RunFilter | RecallFilter | LessonFilter) -> bool:
-    return not wanted.metadata or tags(wanted.metadata) <= tags(metadata)
+def _fits(record: Trajectory | Recall | Experience, wanted: RunFilter | RecallFilter | LessonFilter) -> bool:
+    return tags_wanted(wanted) <= tags_of(record)
 
 
 def _is_before(at: datetime, wanted: RunFilter | RecallFilter) -> bool:
@@ -526,4 +527,4 @@ def _keys(experience: Experience, by: ExperienceKey) -> Iterable[str]:
         case "wording":
             return [wording_of(lesson) for lesson in experience.lessons]
         case "repeats":
-            return repeats_of(experience).keys()
+            return experience.repeats.keys()

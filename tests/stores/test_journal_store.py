@@ -9,16 +9,13 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import Trajectory
+from lessonbank import Evidence, Trajectory
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.store_calls import calls_of, care_of, queue_of
 from lessonbank.errors import NotSupported
 from lessonbank.evidence.draws import Holdout
-from lessonbank.evidence.stored_ledger import StoredLedger
 from lessonbank.http.workers import Worker
-from lessonbank.learning.consolidation import Recognise
-from lessonbank.search import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract
 
@@ -38,20 +35,10 @@ class TestJournalStore(StoreContract):
 @asynccontextmanager
 async def bank_on(store: Store) -> AsyncGenerator[AsyncReasoningBank]:
     """A bank as `connect` makes it without a model, on another store."""
-    search = LexicalRetriever(store)
-    async with await lessonbank.connect_async(":memory:", scope="s", embedder="lexical") as parts:
-        bank = AsyncReasoningBank(
-            store,
-            scope="acme/support",
-            retriever=search,
-            judge=parts._judge,
-            extractor=parts._extractor,
-            consolidator=Recognise(search),
-            injector=parts._injector,
-            ledger=StoredLedger(store, Holdout(0.0)),
-        )
-        async with bank:
-            yield bank
+    async with await lessonbank.connect_async(
+        store, scope="acme/support", embedder="lexical", evidence=Evidence(Holdout(0.0))
+    ) as bank:
+        yield bank
 
 
 async def test_a_bank_learns_retrieves_and_measures_on_a_store_that_has_no_more_than_records_and_an_index() -> None:

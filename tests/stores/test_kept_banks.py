@@ -24,6 +24,7 @@ from test_room import room
 
 import lessonbank
 from lessonbank import Evidence, Extraction, File, Parts
+from lessonbank.contracts.records import format_10
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite._migrations import MIGRATIONS
 from lessonbank.stores.sqlite._schema import FORMAT, OLDEST, version
@@ -52,6 +53,8 @@ UNSAID: Final = frozenset({"lessonbank_submitted"})
 """What runs no longer say of themselves: it is the bank's own note of what was said when they were submitted."""
 ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
+GONE: Final = frozenset({"trust_names"})
+"""Settings that a bank no longer has."""
 BOTH: Final = re.compile(r"\.scopes\.acme/sheets\.(?:found\.[^.]+|proposals)(?:\[\d\])+: 'nothing' is now ")
 """Of a lesson and a sharper one a search gave one then, drawn anew each time. Both are found now, and a person is asked
 which stays."""
@@ -108,7 +111,10 @@ def _at(record: Any, path: str) -> Any:
 
 
 def said(name: str) -> Any:
-    return json.loads((KEPT / name).read_text(encoding="utf-8"))
+    described = json.loads((KEPT / name).read_text(encoding="utf-8"))
+    if "settings" in described:
+        described["settings"] = sorted(GONE ^ set(described["settings"]))
+    return described
 
 
 def format_of(path: Path) -> int:
@@ -268,7 +274,12 @@ def test_a_record_whose_metadata_moved_is_found_by_what_it_says_now(
     def moved_in(fields: Json) -> dict[str, Any]:
         return {**fields, **({"experience": moved(fields["experience"])} if "experience" in fields else {})}
 
-    told = {"journal": moved_in, "experiences": moved, "trajectories": moved, "recalls": moved}
+    told = {
+        "journal": lambda fields: moved_in(format_10.upgrade_change(fields)),
+        "experiences": lambda fields: moved(format_10.upgrade_experience(fields)),
+        "trajectories": lambda fields: moved(format_10.upgrade_run(fields)),
+        "recalls": moved,
+    }
     monkeypatch.setattr("lessonbank.stores._format_10._UPGRADES", told)
     with opened(path) as bank:
         assert bank.admin.verify() == ()
@@ -301,8 +312,8 @@ def _cleaned(text: str) -> str:
 
 
 def _imported(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What an import keeps of each: another scope is another bank's, and topics are named anew."""
-    told = ({name: value for name, value in one.items() if name not in ("scope", "topic")} for one in records)
+    """What an import keeps: another scope is another bank's, topics are named anew, and nobody has checked a lesson."""
+    told = ({name: value for name, value in one.items() if name not in ("scope", "topic", "risk")} for one in records)
     return sorted(told, key=lambda one: str(one.get("id") or one["trajectory"]["id"]))
 
 
