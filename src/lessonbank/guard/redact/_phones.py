@@ -26,6 +26,9 @@ _OUTGOING = re.compile(r"[ ./-]?")
 _LAST_GROUP = re.compile(rf"{_GAP}?\(?\d+\)?\Z")
 _TRIES = 6
 """Groups at its end without which a number is tried again: they may be the next number, or a date."""
+_DIGIT = re.compile(r"\d")
+_LEAST = 7
+"""Digits of the shortest number."""
 _ASKED = 40
 """Numbers of one page that libphonenumber is asked about, at some 0.1 ms each. In a text with more of them, what has
 the form of a number is one."""
@@ -57,13 +60,13 @@ def phones(page: Page, /) -> Iterator[Span]:
                 if end := _end_abroad(text, sign.start(), sign.end(), asks):
                     yield _span(text, sign.start(), end)
     for at in positions(page, _WORDS):
-        if (named := compiled(_BESIDE).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
+        if (named := compiled(_BESIDE).match(page.low, at)) and _LEAST <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _span(text, *named.span("it"))
 
 
 def phones_in(text: str, /) -> list[Span]:
     """The same of a text."""
-    return list(phones(Page(text)))
+    return list(phones(Page(text))) if len(_DIGIT.findall(text)) >= _LEAST else []
 
 
 def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int | None:
@@ -76,7 +79,7 @@ def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int 
     number = body[0]
     doubtful = text[start] == "0" or text[max(0, start - 1) : start] == "\n"
     for _ in range(_TRIES):
-        if 7 < sum(map(str.isdigit, number)) <= 15 and _is_number(number, asks, doubtful=doubtful):
+        if _LEAST < sum(map(str.isdigit, number)) <= 15 and _is_number(number, asks, doubtful=doubtful):
             return digits + len(number)
         shorter = _LAST_GROUP.sub("", number)
         if shorter == number or not shorter:
