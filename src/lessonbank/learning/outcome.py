@@ -16,7 +16,6 @@ from lessonbank.contracts.records import (
     Kind,
     Learned,
     Lesson,
-    Merge,
     Outcome,
     Recall,
     Replace,
@@ -127,7 +126,7 @@ def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Ext
 
 def changed(changes: Sequence[Change], /) -> list[Experience]:
     """The experiences that changes bring in."""
-    return [c.experience for c in changes if isinstance(c, Add | Replace | Merge)]
+    return [c.brings for c in changes if c.brings is not None]
 
 
 def recognised(experience: Experience, /) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from lessonbank._base.aio import aside, read_reply
 from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
-from lessonbank.contracts.records import Add, Change, Experience, Lesson, Merge, Replace, Topic, Trajectory, Usage
+from lessonbank.contracts.records import Change, Experience, Lesson, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
@@ -195,11 +195,11 @@ async def in_topics(
         return tuple(changes), Usage(), ()
     told, usage, notes = list[Change](), Usage(), list[str]()
     for change in changes:
-        if isinstance(change, Add | Replace | Merge) and any(one.topic is None for one in change.experience.lessons):
-            own = next((one.topic for one in change.experience.lessons if one.topic), None)
-            chosen = Chosen(own) if own else await choose(change.experience)
+        if (brought := change.brings) is not None and any(one.topic is None for one in brought.lessons):
+            own = next((one.topic for one in brought.lessons if one.topic), None)
+            chosen = Chosen(own) if own else await choose(brought)
             usage, notes = usage + chosen.usage, [*notes, *filter(None, [chosen.note])]
-            change = change.model_copy(update={"experience": _about(change.experience, chosen.topic)})
+            change = change.model_copy(update={"experience": _about(brought, chosen.topic)})
         told.append(change)
     return tuple(told), usage, tuple(notes)
 

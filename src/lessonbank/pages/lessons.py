@@ -10,7 +10,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
-from lessonbank.contracts.records import Add, Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
+from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 from lessonbank.evidence.lift import points, said_of
 
 from .evidence_steps import deciding_steps
@@ -168,8 +168,8 @@ def _worded(entry: JournalEntry, id: str) -> str | None:
     told = entry.entry
     if isinstance(told, Edit) and told.lesson_id == id:
         return _text(told.title, told.description, told.content, told.only)
-    if isinstance(told, Add | Replace | Merge):
-        same = next((each for each in told.experience.lessons if each.id == id), None)
+    if (brought := told.brings) is not None:
+        same = next((each for each in brought.lessons if each.id == id), None)
         return same and _text(same.title, same.description, same.content, same.only)
     return None
 

@@ -16,7 +16,6 @@ from lessonbank.contracts.records import (
     Add,
     Experience,
     Lost,
-    Merge,
     Missing,
     Replace,
     Retire,
@@ -120,9 +119,9 @@ def _name_scopes(wreck: Wreck) -> dict[int, str]:
     told = {row["scope"]: recall.scope for row, recall in wreck.recalls.values()}
     told |= {abs(kept.scope): kept.record.scope for kept in wreck.experiences.values() if kept.record}
     told |= {
-        number >> 32: written.entry.experience.scope
+        number >> 32: written.entry.brings.scope
         for number, written in wreck.journal.items()
-        if isinstance(written.entry, Add | Replace | Merge)
+        if written.entry.brings is not None
     }
     there = chain(told, wreck.scopes, (row["scope"] for row, _ in wreck.runs.values()))
     known = {number: f"salvaged-{number}" for number in sorted(set(there))}
@@ -178,8 +177,8 @@ def _put_experiences(connection: sqlite3.Connection, wreck: Wreck) -> None:
     free = max(told, default=0) + 1
     holders = dict[tuple[int, str], int]()
     for number, written in sorted(wreck.journal.items()):
-        if isinstance(written.entry, Add | Replace | Merge):
-            holders[number >> 32, written.entry.experience.id] = number
+        if (brought := written.entry.brings) is not None:
+            holders[number >> 32, brought.id] = number
     for key, entry in holders.items():
         if key not in numbers:
             numbers[key], free = free, free + 1
@@ -215,8 +214,7 @@ def _told(wreck: Wreck, kept: Kept) -> Experience | None:
     if kept.record is not None:
         return kept.record
     written = wreck.journal.get(kept.entry)
-    held = written.entry if written else None
-    return held.experience if isinstance(held, Add | Replace | Merge) else None
+    return written.entry.brings if written else None
 
 
 def _write_again(

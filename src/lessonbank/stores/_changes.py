@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from lessonbank.contracts.records import (
-    Add,
     Change,
     Edit,
     Experience,
@@ -169,7 +168,7 @@ class Draft:
         """Refuse lessons in words that are new to them and that another lesson has. Raises Conflict."""
         told = list(changes)
         merged = {id for c in told if isinstance(c, Merge) for id in c.source_lesson_ids}  # it may keep their words
-        brought = [lesson for c in told if isinstance(c, Add | Replace | Merge) for lesson in c.experience.lessons]
+        brought = [lesson for c in told if c.brings is not None for lesson in c.brings.lessons]
         new = {i.id: wording_of(i) for i in brought if self._present.owner(i.id) is None and i.id not in merged}
         new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
         same = self._present.worded(set(new.values()))

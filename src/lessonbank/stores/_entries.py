@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Final, overload
 from pydantic import Field, TypeAdapter, ValidationError
 
 from lessonbank.contracts.records import (
-    Add,
     Change,
     Erased,
     Experience,
     Forgotten,
     JournalEntry,
-    Merge,
     Missing,
     Purge,
-    Rejudge,
-    Replace,
     Rollback,
     Settle,
 )
@@ -143,8 +139,8 @@ def named(
             past = (known for at, known in given.items() if any(at in span for span in spans))
             holders = {lesson: holder for holder, lessons in past for lesson in lessons}
         whole, part = wrote(entry, holders)
-        if isinstance(entry, Add | Replace | Merge):
-            given[sequence] = entry.experience.id, tuple(lesson.id for lesson in entry.experience.lessons)
+        if (brought := entry.brings) is not None:
+            given[sequence] = brought.id, tuple(lesson.id for lesson in brought.lessons)
         held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
         yield key, entry, held, flipped
 
@@ -154,10 +150,8 @@ def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]
 
     `holders` says which experience each lesson belongs to, and is kept up to date.
     """
-    part = {holders[id] for id in entry.marks if id in holders}
-    if isinstance(entry, Rejudge):
-        part.add(entry.experience_id)
-    if not isinstance(entry, Add | Replace | Merge):
+    part = {holders[id] for id in entry.marks if id in holders} | {*filter(None, [entry.amends])}
+    if (brought := entry.brings) is None:
         return set(), part
-    holders.update((lesson.id, entry.experience.id) for lesson in entry.experience.lessons)
-    return {entry.experience.id}, part - {entry.experience.id}
+    holders.update((lesson.id, brought.id) for lesson in brought.lessons)
+    return {brought.id}, part - {brought.id}

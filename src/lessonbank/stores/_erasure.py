@@ -69,8 +69,8 @@ class Erasing:
         """Take in the entries that name any of `ids`, oldest first; whether they brought anything new."""
         before = len(self.ids) + len(self._shared)
         for entry in entries:
-            if isinstance(entry, Add | Replace | Merge):
-                self._read_experience(entry.experience, sources=entry.marks)
+            if (brought := entry.brings) is not None:
+                self._read_experience(brought, sources=entry.marks)
             elif isinstance(entry, Settle) and self.trajectory in entry.settlement.trajectory_ids:
                 self.recalls.add(entry.settlement.recall_id)
         if len(self.ids) + len(self._shared) > before:

@@ -14,17 +14,14 @@ from anyio import to_thread
 from lessonbank._base.iterate import async_batches
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import (
-    Add,
     Edit,
     Erased,
     Experience,
     JournalEntry,
     Lesson,
-    Merge,
     Purge,
     Record,
     Rejudge,
-    Replace,
     Restore,
     Rollback,
     Trust,
@@ -88,19 +85,17 @@ class Tracing:
         """Take in entries that hold no rollback in force."""
         for entry in entries:
             self._flag(entry)
-            if isinstance(entry, Add | Replace | Merge):
-                self._put(entry.experience)
+            if (brought := entry.brings) is not None:
+                self._put(brought)
             elif isinstance(entry, Rejudge):
                 self._rejudge(entry)
 
     def touched(self, entry: Entry, /) -> set[str]:
         """The experiences that an entry writes, as far as they are known by now."""
         found = {self.owners[id] for id in entry.marks if id in self.owners}
-        if isinstance(entry, Add | Replace | Merge):
-            found.add(entry.experience.id)
-        elif isinstance(entry, Rejudge):
-            found.add(entry.experience_id)
-        return found
+        if entry.brings is not None:
+            found.add(entry.brings.id)
+        return found | {*filter(None, [entry.amends])}
 
     def _put(self, experience: Experience) -> None:
         earlier = self.traces.get(experience.id)

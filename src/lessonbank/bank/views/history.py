@@ -16,7 +16,7 @@ from anyio import to_thread
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank._base.iterate import closing
-from lessonbank.contracts.records import Add, Experience, Found, JournalEntry, Match, Merge, Replace, Rollback
+from lessonbank.contracts.records import Add, Experience, Found, JournalEntry, Match, Merge, Rollback
 from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.contracts.records.timeline import (
     Diff,
@@ -174,8 +174,8 @@ class AsyncHistory:
         """The first entry after `since` with an experience that holds a lesson."""
         async with self._journal(since, {"add", "merge", "replace"}, (lesson,)) as entries:
             async for entry in entries:
-                told = entry.entry
-                if isinstance(told, Add | Merge | Replace) and any(i.id == lesson for i in told.experience.lessons):
+                brought = entry.entry.brings
+                if brought is not None and any(i.id == lesson for i in brought.lessons):
                     return entry
         return None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
-from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace, Trust, TrustState
+from lessonbank.contracts.records import Experience, Lesson, Merge, Trust, TrustState
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.guard.trust import evidence, independent
 
@@ -43,7 +43,7 @@ class Corroborating:
         near = await self.retriever(new.task, scope=new.scope, limit=self.among)
         known = await self._known([match.experience for match in near.matches], new)
         decided = await self.inner(new)
-        brought = [change.experience for change in decided if isinstance(change, Add | Replace | Merge)]
+        brought = [change.brings for change in decided if change.brings is not None]
         kept = {lesson.id for experience in brought for lesson in experience.lessons}
         retired = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         left = kept - retired

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lessonbank.contracts.records import Add, Merge, Replace, Rollback
+from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._entries import entry_of
 from lessonbank.stores._texts import Kept, checked, kept_again, with_sum
@@ -110,8 +110,8 @@ def finish_copy(connection: Connection, scope: str, /) -> None:
     sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for sequence, blob in rows(connection, sql, scope):
         entry, last = entry_of(checked(blob)), sequence
-        if isinstance(entry, Add | Replace | Merge):
-            held[entry.experience.id] = with_sum(entry.experience.model_dump_json())
+        if (brought := entry.brings) is not None:
+            held[brought.id] = with_sum(brought.model_dump_json())
         elif isinstance(entry, Rollback):
             jumps[sequence] = entry.to
     sql = "UPDATE lessonbank.experiences SET record_json = %s, record_sum = %s WHERE scope = %s AND id = %s"

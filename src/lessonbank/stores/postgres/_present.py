@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
-from lessonbank.contracts.records import Add, Change, Edit, Experience, Merge, Rejudge, Replace, Restore, Retire, Trust
+from lessonbank.contracts.records import Change, Edit, Experience, Merge, Restore, Retire, Trust
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
@@ -29,9 +29,9 @@ class Foreseen:
 
 def foreseen(batch: Batch, /) -> Foreseen:
     """What the changes of a batch name, and the lessons they bring."""
-    brought = [c.experience for c in batch.changes if isinstance(c, Add | Replace | Merge)]
+    brought = [c.brings for c in batch.changes if c.brings is not None]
     told = foreseen_of(brought)
-    named = {c.experience_id for c in batch.changes if isinstance(c, Rejudge)} | {e.id for e in batch.unchanged}
+    named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.unchanged}
     lessons = {id for change in batch.changes for id in _named(change)}
     wordings = {wording_of(i) for e in brought for i in e.lessons} if batch.one_wording else set[str]()
     return Foreseen({*told.experiences, *named}, {*told.lessons, *lessons}, tuple(batch.unlearned), wordings)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.contracts.records import Experience, Recall, Rollback, Settle, Trajectory
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._entries import entry_of, named, readable_entry
@@ -244,8 +244,8 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
         said = beside[sequence]
         # A purge may leave an entry naming more than it once wrote.
         untold += not (set(whole) <= said[0] and set(part) <= said[1] | said[0])
-        if isinstance(entry, Add | Replace | Merge):
-            held[sequence] = entry.experience.id
+        if (brought := entry.brings) is not None:
+            held[sequence] = brought.id
         elif isinstance(entry, Rollback):
             jumps[sequence] = entry.to
         elif isinstance(entry, Settle):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lessonbank._base.iterate import batches
-from lessonbank.contracts.records import Add, Merge, Replace, Rollback
+from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._texts import checked, kept_again
 from lessonbank.stores._vectors import from_blob
@@ -121,8 +121,8 @@ def finish_copy(connection: sqlite3.Connection, name: str, /) -> None:
     held, jumps, last = dict[str, int](), dict[int, int](), 0
     for number, *_, blob in journal_of(connection, scope.number):
         entry, last = entry_of(checked(blob)), sequence_of(number)
-        if isinstance(entry, Add | Replace | Merge):
-            held[entry.experience.id] = number
+        if (brought := entry.brings) is not None:
+            held[brought.id] = number
         elif isinstance(entry, Rollback):
             jumps[last] = entry.to
     sql = "SELECT number, id FROM experiences WHERE scope = ?"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.contracts.records import Add, Experience, Lesson, Merge, Replace
+from lessonbank.contracts.records import Experience, Lesson
 from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import entry_of as entry_of
@@ -149,9 +149,9 @@ def experience_in(entry: bytes, /) -> Experience:
     Raises:
         StoreDamaged: it holds none.
     """
-    held = entry_of(entry)
-    if isinstance(held, Add | Replace | Merge):
-        return held.experience
+    brought = entry_of(entry).brings
+    if brought is not None:
+        return brought
     raise StoreDamaged(_LOST)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any, Final
 
-from lessonbank.contracts.records import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.contracts.records import Experience, Recall, Rollback, Settle, Trajectory
 from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreUnavailable
@@ -264,8 +264,8 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
     ids = ids_of(connection, scope)
     for number, entry, *those in named(_readable(connection, scope, beside, found), ids):
         found[_UNTOLD] += not _told(*beside.pop(number), *those)
-        if isinstance(entry, Add | Replace | Merge):
-            held[sequence_of(number)] = entry.experience.id
+        if (brought := entry.brings) is not None:
+            held[sequence_of(number)] = brought.id
         elif isinstance(entry, Rollback):
             jumps[sequence_of(number)] = entry.to
         elif isinstance(entry, Settle):
