@@ -114,7 +114,7 @@ class AsyncAttempt:
 
         `wait=False` keeps the run and learns from it in the background. A failure of the memory costs the lesson, not
         the run: it is logged, and `notes` has it. If the messages cannot be read, `outcome` or `reward` still settles
-        the receipt. After an argument that cannot be, such as `outcome="sucess"`, call again.
+        the receipt. After a wrong argument, such as `outcome="sucess"`, `finish` can be called again.
 
         Raises:
             UsageError: the block was not entered.
@@ -138,7 +138,7 @@ class AsyncAttempt:
             return self._refused(self._failed("nothing was learned from this run", problem))
         if outcome is None and reward is None:
             return self._refused("nothing was learned from this run")
-        return await self._learned_anyway(answer, outcome, reward)
+        return await self._settle_by_outcome(answer, outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
@@ -168,7 +168,7 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
-    async def _learned_anyway(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
+    async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
             run = self._trajectory(answer=answer)
@@ -239,9 +239,9 @@ class AsyncAttempt:
 
 def _warned(what: str, problem: Exception) -> str:
     """`what`, and why, as one line; it is in the log, too."""
-    told = f"{what}: {kind(problem)}: {quoted(problem)}"
-    log.warning("%s", told)
-    return told
+    line = f"{what}: {kind(problem)}: {quoted(problem)}"
+    log.warning("%s", line)
+    return line
 
 
 class Attempt:

@@ -33,7 +33,7 @@ class Turns:
     """Whose turn it is in each scope, among all handles on one bank."""
 
     locks: ScopeLocks = field(default_factory=ScopeLocks)
-    done: Counter[str] = field(default_factory=Counter[str])
+    changed: Counter[str] = field(default_factory=Counter[str])
     """How often each scope was changed by this process."""
 
 
@@ -54,12 +54,13 @@ class Commit:
     costs: list[Usage] = field(default_factory=list[Usage])
     """What deciding took so far."""
 
-    async def by(self, policy: Consolidator, /) -> Committed:
+    async def decide_and_apply(self, policy: Consolidator, /) -> Committed:
         """Decide and apply.
 
         What decides at once does so under the lock of the scope. What may ask a model decides without it, and anew
         where another task changed the scope meanwhile. Raises Conflict, NotFound, StoreError.
         """
+        # A model is asked without the lock. What was embedded and is then not written is dropped in `_apply`.
         scope = self.experience.scope
         if not asks_model(policy) and not (self.parts.topics and self.parts.topics.asks_model):
             vectors, notes = await self.handle.index([self.experience])
@@ -67,11 +68,11 @@ class Commit:
                 changes, sorting = await self.decide(policy)
                 return await self._apply(changes, vectors, notes=(*notes, *sorting))
         for left in reversed(range(_STALE_TRIES)):
-            seen = self.turns.done[scope]
+            seen = self.turns.changed[scope]
             changes, sorting = await self.decide(policy)
             vectors, notes = await self.handle.index(changed(changes))
             async with self.turns.locks.of(scope):
-                if not left or self.turns.done[scope] == seen:
+                if not left or self.turns.changed[scope] == seen:
                     return await self._apply(changes, vectors, notes=(*notes, *sorting))
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
@@ -101,7 +102,7 @@ class Commit:
             unchanged=[self.earlier] if self.earlier else [],
             one_wording=self.handle.one_wording,
         )
-        self.turns.done[self.experience.scope] += 1
+        self.turns.changed[self.experience.scope] += 1
         return changes, settlement, (*notes, *corrections, *misfit)
 
     async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:

@@ -117,8 +117,8 @@ class AsyncReasoningBank:
         self._is_scoped = False
         self._receipts, self._turns = Receipts(store), Turns()
         self._fitting, self._learning = set[str](), set[asyncio.Task[None]]()
-        self._forgotten = dict[str, tuple[date, float]]()
-        self._retained = dict[tuple[str, str | None], date]()
+        self._last_erased = dict[str, tuple[date, float]]()
+        self._retention_checked = dict[tuple[str, str | None], date]()
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class AsyncReasoningBank:
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(
-            kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
+            kept, self._emit(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
         )
 
     async def _recall_for_trial(self, task: str, /, *, asked: RetrieveOptions) -> Recall:
@@ -187,7 +187,7 @@ class AsyncReasoningBank:
         if foreign:
             receipt, truths = None, truths if prior.new else {}
         if not prior.new:
-            return await self._correct(prior, receipt, truths, graded)
+            return await self._settle_late(prior, receipt, truths, graded)
         return await self._learn_new(prior, receipt, truths, graded, metadata, who=who)
 
     async def _learn_new(
@@ -211,16 +211,16 @@ class AsyncReasoningBank:
             truths, receipt = await keeper.with_earlier_word(waiting, truths, receipt, success_at=at)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
         misfit = await self._misfit(new[0].task)
-        judging = [partial(self._judged, run, decided[run.id], misfit) for run in new]
+        judging = [partial(self._judge_run, run, decided[run.id], misfit) for run in new]
         # One run whose outcome is told asks no judge: a task of its own would only take time.
         is_told = len(new) == 1 and all(decided.values())
         attempts = [await judging[0]()] if is_told else await gather(judging)
-        notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
+        notes = self._emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await self._extracted(attempts, receipt, misfit)
+        extraction, failed = await self._extract_or_defer(attempts, receipt, misfit)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
-        notes += self._tell(event, notes=extraction.notes)
+        notes += self._emit(event, notes=extraction.notes)
 
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         result = LearnOutcome(
@@ -228,7 +228,7 @@ class AsyncReasoningBank:
         )
         learned, settlement = await self._commit_run(result)
         learned = await self._review(_noted(learned, notes), settlement)
-        learned = await self._reflected(learned)
+        learned = await self._reflect_if_due(learned)
         return _noted(learned, await self._forget_old_runs())
 
     async def submit(
@@ -257,12 +257,15 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, _ = truths_of(runs, outcome=outcome, reward=reward, success_at=self.options.success_at)
         kept = with_metadata(await self.parts.intake.runs(runs), a_mapping(metadata))
+        # While this process holds the runs, no worker takes them.
         wait = IN_HAND if self.options.submits_here else 0.0
         waiting = await self._keeper(who).keep(kept, truths, receipt, wait=wait)
         known = await settled_runs(self.store, [run.id for run in waiting], scope=self.scope) if waiting else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
-            told = [(run, truths[run.id]) for run in kept if run.id in known]
-            await self.learn([run for run, _ in told], recall=receipt, outcome=cast("Any", [one for _, one in told]))
+            outcomes = [(run, truths[run.id]) for run in kept if run.id in known]
+            await self.learn(
+                [run for run, _ in outcomes], recall=receipt, outcome=cast("Any", [one for _, one in outcomes])
+            )
         if self.options.submits_here and len(known) < len(kept):
             learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
             self.in_background(learn, lost="a submitted run stays pending")
@@ -298,8 +301,8 @@ class AsyncReasoningBank:
             return
         receipt, _ = await self._receipts.returned(recall, scope=self.scope)
         run = await run_from(source, task=task)
-        told = {"unfinished": True, "recall_id": receipt.id if receipt else None}
-        kept = [one.model_copy(update=told) for one in with_metadata(await self.parts.intake.runs([run]), metadata)]
+        fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
+        kept = [one.model_copy(update=fields) for one in with_metadata(await self.parts.intake.runs([run]), metadata)]
         await self.store.save_runs(kept, scope=self.scope)
 
     async def judge(
@@ -310,14 +313,14 @@ class AsyncReasoningBank:
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self.options.success_at)
         if self.options.off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
-        return (await self._judged(run, truth)).verdict
+        return (await self._judge_run(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = several(attempts, "extract", Run)
         if self.options.off:
             return Extraction(notes=(OFF,))
-        return await self._drawn(await self.parts.intake.attempts(attempts))
+        return await self._draw(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
@@ -339,9 +342,9 @@ class AsyncReasoningBank:
         if dry_run:
             return (await commit.decide(self.parts.consolidator))[0]
         (changes, _, unembedded), notes = await retry_on_conflict(
-            commit.by, self.parts.consolidator, last=self._last_resort
+            commit.decide_and_apply, self.parts.consolidator, last=self._last_resort
         )
-        self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
+        self._emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
     @takes_retrieve_options
@@ -496,7 +499,8 @@ class AsyncReasoningBank:
             self._fitting.add(self.scope)
         return misfit
 
-    async def _judged(self, run: Trajectory, truth: Verdict | None, misfit: SpaceMismatch | None = None) -> Run:
+    async def _judge_run(self, run: Trajectory, truth: Verdict | None, misfit: SpaceMismatch | None = None) -> Run:
+        """A run and how it ended: by the truth, by an error that the run names, or else by the judge."""
         verdict = truth or error_verdict(run)
         if misfit and not verdict:
             verdict = unknown(quoted(misfit), error=misfit.code)
@@ -504,28 +508,30 @@ class AsyncReasoningBank:
             verdict = verdict or await judged(self.parts.judge, run)
         return Run(trajectory=run, verdict=await self.parts.intake.reply(verdict))
 
-    async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
-        extractor = await self._knowing(attempts)
+    async def _draw(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
+        extractor = await self._extractor_with_known(attempts)
         with self.parts.intake.in_force():
             drawn = await extractor(attempts)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
             own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
-            told = {id: again for id, again in drawn.repeats.items() if id not in own}
-            drawn = drawn.model_copy(update={"repeats": told})
-        return await self._admitted(drawn, attempts, receipt)
+            repeats = {id: again for id, again in drawn.repeats.items() if id not in own}
+            drawn = drawn.model_copy(update={"repeats": repeats})
+        return await self._admit_drafts(drawn, attempts, receipt)
 
-    async def _drawn_again(self, attempts: Sequence[Run]) -> Extraction:
+    async def _draw_without_bank(self, attempts: Sequence[Run]) -> Extraction:
         """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
         with self.parts.intake.in_force():
             drawn = await self.parts.extractor(attempts)
-        return await self._admitted(drawn, attempts, None)
+        return await self._admit_drafts(drawn, attempts, None)
 
-    async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
+    async def _admit_drafts(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
+        """What the gate lets through of what was drawn."""
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self.parts.intake.lessons(drawn, attempts, shown=shown)
 
-    async def _knowing(self, attempts: Sequence[Run]) -> Extractor:
+    async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
         knowing = attribute(self.parts.extractor, "knowing") if self.options.shows_known and attempts else None
         if knowing is None:
@@ -534,7 +540,7 @@ class AsyncReasoningBank:
         near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
         return knowing(list(near.values())[:KNOWN]) if near else self.parts.extractor
 
-    async def _extracted(
+    async def _extract_or_defer(
         self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
     ) -> tuple[Extraction, ExtractionError | ModelError | SpaceMismatch | None]:
         """The extraction, and the error after which it is to be tried again."""
@@ -543,7 +549,7 @@ class AsyncReasoningBank:
         if misfit:
             return nothing_drawn(misfit), misfit
         try:
-            return await self._drawn(attempts, receipt), None
+            return await self._draw(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
             return await self.parts.intake.reply(nothing_drawn(error)), error
 
@@ -559,18 +565,18 @@ class AsyncReasoningBank:
             who = await self._identity()
             experience = result.experience(earlier, writer=self.writer, identity=who)
             commit = self._commit(experience, earlier=earlier, result=result, who=who, costs=costs)
-            changes, settlement, notes = await commit.by(policy)
+            changes, settlement, notes = await commit.decide_and_apply(policy)
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
 
         (learned, settlement, event), notes = await retry_on_conflict(
             once, self.parts.consolidator, last=self._last_resort
         )
-        notes += self._tell(event, notes=notes) if event else ()
+        notes += self._emit(event, notes=notes) if event else ()
         learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return _noted(learned, notes), settlement
 
-    async def _correct(
+    async def _settle_late(
         self,
         prior: PriorRuns,
         receipt: Recall | None,
@@ -599,14 +605,14 @@ class AsyncReasoningBank:
         """`learned`, and what the ledger did because one more outcome is known."""
         if settlement is None:
             return learned
-        notes = self._tell(Settled(settlement=settlement))
+        notes = self._emit(Settled(settlement=settlement))
         acted = await self.parts.ledger.settled(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
-            notes += acted.notes + self._tell(reviewed, notes=acted.notes)
+            notes += acted.notes + self._emit(reviewed, notes=acted.notes)
         return _noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
 
-    async def _reflected(self, learned: Learned) -> Learned:
+    async def _reflect_if_due(self, learned: Learned) -> Learned:
         """`learned`, and what looking back over its topic gave, where it is time to."""
         named = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
         if not self.options.reflect_every or self.parts.reflector is None or named is None:
@@ -614,39 +620,39 @@ class AsyncReasoningBank:
         if (await count_records(self.store, scope=self.scope)).experiences % self.options.reflect_every:
             return learned
         try:
-            told = await self.reflect(topic=named)
+            reflected = await self.reflect(topic=named)
         except LessonbankError as error:
             return _noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
-        notes = told.notes if told.lessons or told.notes else ("looking back over the topic gave nothing general",)
-        usage = learned.usage + told.usage
-        return _noted(learned.model_copy(update={"usage": usage, "changes": (*learned.changes, *told.changes)}), notes)
+        notes = reflected.notes
+        if not (reflected.lessons or notes):
+            notes = ("looking back over the topic gave nothing general",)
+        usage, changes = learned.usage + reflected.usage, (*learned.changes, *reflected.changes)
+        return _noted(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
 
     async def _forget_old_runs(self) -> tuple[str, ...]:
         """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked."""
         today = datetime.now(UTC).date()
-        if self.options.off or self._retained.get((self.scope, self._key)) == today:
+        if self.options.off or self._retention_checked.get((self.scope, self._key)) == today:
             return ()
-        self._retained[self.scope, self._key] = today
+        self._retention_checked[self.scope, self._key] = today
         try:
             days, notes = await days_to_keep(self.store, self.options.keep_runs, name=self.writer, key=self._key)
-            if days is not None and self._forgotten.get(self.scope) != (today, days):
-                self._forgotten[self.scope] = today, days
+            if days is not None and self._last_erased.get(self.scope) != (today, days):
+                self._last_erased[self.scope] = today, days
                 before = datetime.now(UTC) - timedelta(days=days)
                 await forget(self.store, scope=self.scope, before=before, writer=self.writer)
         except LessonbankError as error:
             return (f"old runs were not erased: {quoted(error)}",)
         return notes
 
-    async def _corrected(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
+    async def _correct_by_person(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
-        prior, verdict = (
-            await find_prior_runs(self.store, [run], scope=self.scope),
-            await self.parts.intake.reply(verdict),
-        )
+        prior = await find_prior_runs(self.store, [run], scope=self.scope)
+        verdict = await self.parts.intake.reply(verdict)
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
         why = await self.parts.intake.sentence(reason)
-        return await self._correct(prior, prior.recall, {run.id: verdict}, by=(by, why))
+        return await self._settle_late(prior, prior.recall, {run.id: verdict}, by=(by, why))
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
@@ -654,14 +660,18 @@ class AsyncReasoningBank:
             return self._teller
         return await identity_of(self.store, name=self.writer, key=self._key)
 
-    async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
-        """Learn from submitted runs as whoever submitted them. `runs.retry` calls this."""
+    async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
+        """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
+
+        `runs.retry` calls this, and `learn` where the word of an earlier caller stands in the place of this one's.
+        """
         bank = copy(self)
         if teller is not None:
             bank._teller, bank.writer = teller
-        return await bank.learn(runs, **told)
+        return await bank.learn(runs, **options)
 
-    def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
+    def _emit(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
+        """Call the hooks; a note for each that failed. What `notes` say becomes events of a fallback."""
         if not self.parts.hooks:
             return ()
         return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
@@ -689,14 +699,14 @@ class AsyncReasoningBank:
             intake=self.parts.intake,
             limit=self.options.limit,
             learn_as=self._learn_as,
-            correct=self._corrected,
-            draw=self._drawn_again,
+            correct=self._correct_by_person,
+            draw=self._draw_without_bank,
             pays=self.parts.asks_model,
             preview=self._recaller.preview,
             is_scoped=self._is_scoped,
             off=self.options.off,
             one_wording=self.options.unique_wording,
-            corroborates=self.settings.get("trust") == "corroborated",
+            corroborates=self.options.corroborates,
             keep_runs=self.options.keep_runs,
             topics=self.parts.topics,
         )

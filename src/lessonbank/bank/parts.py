@@ -26,24 +26,24 @@ class BankParts:
 
     retriever: Retriever
     injector: Injector
-    """What words the text of a recall."""
+    """Writes the text of a recall."""
     judge: Judge
     extractor: Extractor
     consolidator: Consolidator
     topics: Topics | None = None
-    """What sorts new lessons into topics."""
+    """Sorts new lessons into topics."""
     ledger: Ledger = field(default_factory=Unmeasured)
     intake: IntakeFilter = field(default_factory=IntakeFilter)
-    """What redacts what comes in, and rejects drafts that are no lessons."""
+    """Redacts what comes in, and rejects drafts that are no lessons."""
     scaler: Scaler = field(default_factory=Scaler)
-    """What chooses among several runs of one task."""
+    """Chooses among several runs of one task."""
     reflector: LanguageModel | None = None
     """Who looks back over the runs of a topic."""
     previews: Trying | None = None
-    """Makes what searches with other settings, for a preview."""
+    """Builds a retriever and an injector with other settings, for a preview."""
     hooks: Sequence[Hook] = ()
     asks_model: bool = field(init=False)
-    """Whether judging or extracting may ask a model: what either part says of itself. One of the caller's own may.
+    """Whether judging or extracting may ask a model; a part that does not say so may.
     Then a run waits where its lessons could not be found again: a lesson that is paid for should not be lost."""
 
     def __post_init__(self) -> None:
@@ -73,11 +73,13 @@ class BankOptions:
     keep_runs: float | None = None
     """Days after which runs and recalls are erased."""
     reflect_every: int | None = None
-    """Look back over a topic whenever the scope has so many experiences more."""
+    """Look back over a topic whenever the number of experiences in the scope is a multiple of this."""
     submits_here: bool = True
     """Whether this process learns from what is submitted."""
     unique_wording: bool = False
     """Whether no lesson is written that has the words of another one."""
+    corroborates: bool = False
+    """Whether a lesson that two writers found counts as checked."""
     shows_known: bool = False
     """Whether the extractor is shown the nearest lessons of the bank, where it can say how its own stand to them."""
     observe: bool = False

@@ -222,6 +222,7 @@ async def connect_async(
         reflect_every=learning.reflect_every,
         submits_here=learning.submit == "here",
         unique_wording=unique_wording,
+        corroborates=safety.trust == "corroborated",
         shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
         observe=evidence.observe,
         off=off,
