@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lessonbank.contracts.records import Add, Replace, Rollback
-from lessonbank.contracts.store_calls import count_records, get_experience
+from lessonbank.contracts.ports import Imported, LessonFilter
+from lessonbank.contracts.records import (
+    Add,
+    Change,
+    Edit,
+    Experience,
+    Merge,
+    Rejudge,
+    Replace,
+    Retire,
+    Rollback,
+    Verdict,
+)
+from lessonbank.contracts.store_calls import count_records, get_experience, purge_one
 from lessonbank.errors import Conflict
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
+from lessonbank.stores.sqlite import SqliteStore, _derived
+from lessonbank.testing.store_samples import (
+    MINE,
+    SPACE,
+    added,
+    attempt,
+    collected,
+    experience,
+    lesson,
+    towards,
+    trajectory,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -90,6 +113,94 @@ async def test_words_that_waited_are_indexed_with_those_of_a_batch_whatever_beca
     assert await told() == before
     assert (await store.verify()).problems == []
     await store.close()
+
+
+def changed(known: Experience) -> dict[str, list[Change]]:
+    """Every way to write an experience that is there, or one that takes from it."""
+    reworded = known.model_copy(update={"task": "amber changed", "lessons": (*known.lessons, lesson("cobalt"))})
+    named = known.lessons[0].id
+    run = known.attempts[0].trajectory_id
+    edit = Edit(lesson_id=named, title="cobalt", description="", content="Ask.", by="Ana", reason="test")
+    return {
+        "replace": [Replace(experience=reworded)],
+        "replace twice": [Replace(experience=known.model_copy(update={"task": "x"})), Replace(experience=reworded)],
+        "replace and retire": [Replace(experience=reworded), Retire(lesson_ids=(named,), reason="test")],
+        "retire and replace": [Retire(lesson_ids=(named,), reason="test"), Replace(experience=reworded)],
+        "edit": [edit],
+        "rejudge": [Rejudge(experience_id=known.id, trajectory_id=run, verdict=Verdict(outcome="failure"))],
+        "merge": [Merge(experience=experience("amber merged"), source_lesson_ids=(named,), reason="test")],
+    }
+
+
+RUN = trajectory()
+WAYS = tuple(changed(experience(attempts=[attempt(RUN, "success")])))
+
+
+async def check_words(store: SqliteStore, path: Path) -> None:
+    """What words find is what a rebuild finds, in a bank that takes writes and is sound when it is opened again."""
+
+    async def told(bank: SqliteStore) -> list[object]:
+        matches = await bank.search("amber changed again", scope=MINE, limit=99)
+        lessons = [await bank.lessons(LessonFilter(text=text, limit=99), scope=MINE) for text in ("cobalt", "status")]
+        return [[(match.experience.id, match.score) for match in matches], *map(list, lessons)]
+
+    await added(store, experience("amber again"))
+    found = await told(store)
+    assert (await store.verify()).problems == []
+    await store.close()
+    again = await SqliteStore.open(path)
+    await again.rebuild()
+    assert await told(again) == found
+    await again.close()
+
+
+@pytest.mark.parametrize("tail", [1, 2, 4])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_experience_whose_words_wait_is_changed_in_the_batch_that_has_them_indexed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, way: str, last: bool, tail: int
+) -> None:
+    monkeypatch.setattr(_derived, "TAIL", 99)
+    store = await SqliteStore.open(path)
+    await added(store, known := experience("amber waits", attempts=[attempt(RUN, "success")]), experience("amber"))
+    monkeypatch.setattr(_derived, "TAIL", tail)
+    adds: Sequence[Change] = [Add(experience=experience(f"amber {n}")) for n in range(3)]
+    batch = [*adds, *changed(known)[way]] if last else [*changed(known)[way], *adds]
+    await store.apply(batch, scope=MINE, writer="tests")
+    await check_words(store, path)
+
+
+@pytest.mark.parametrize("imported", [False, True])
+async def test_an_experience_that_a_rollback_took_out_comes_back_in_the_batch_that_has_its_words_indexed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, imported: bool
+) -> None:
+    monkeypatch.setattr(_derived, "TAIL", 3)
+    store = await SqliteStore.open(path)
+    await added(store, known := experience("amber waits"))
+    await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
+    batch = [known.model_copy(update={"task": "amber changed"}), *(experience(f"amber {n}") for n in range(3))]
+    if imported:
+        await store.import_records(lambda: [Imported(experiences=batch)], scope=MINE, writer="tests")
+    else:
+        await added(store, *batch)
+    assert (await get_experience(store, known.id, scope=MINE)).task == "amber changed"
+    await check_words(store, path)
+
+
+@pytest.mark.parametrize("purged", [False, True])
+async def test_a_rollback_and_a_purge_read_what_waits_for_the_index_as_it_is_then(
+    path: Path, monkeypatch: pytest.MonkeyPatch, purged: bool
+) -> None:
+    store = await SqliteStore.open(path)
+    await added(store, known := experience("amber waits", lessons=(lesson(), lesson("cobalt"))), experience("amber"))
+    await store.apply([Replace(experience=known.model_copy(update={"task": "x"}))], scope=MINE, writer="tests")
+    monkeypatch.setattr(_derived, "TAIL", 1)
+    if purged:
+        await purge_one(store, "lesson", known.lessons[1].id, scope=MINE, writer="tests", reason="asked")
+    else:
+        await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
+        assert await get_experience(store, known.id, scope=MINE) == known
+    await check_words(store, path)
 
 
 async def test_a_batch_keeps_its_order(path: Path) -> None:

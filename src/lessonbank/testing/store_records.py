@@ -15,6 +15,7 @@ from lessonbank.contracts.records import (
     Replace,
     Restore,
     Retire,
+    Rollback,
     Submission,
     Trajectory,
     Verdict,
@@ -176,6 +177,23 @@ class RecordTests(StoreTests):
             assert await experience_of_lesson(store, new.id, scope=MINE) == later
             with refused(NotFound):
                 await experience_of_lesson(store, gone.id, scope=MINE)
+
+    async def test_many_are_added_together_with_a_change_of_one_that_is_new_or_was_taken_out(self) -> None:
+        async with self.opened() as store:
+            out, known = experience("Taken out"), experience("Cancel the order")
+            await added(store, out)
+            await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
+            await added(store, known)
+            later = known.model_copy(update={"task": "Exchange the boots", "lessons": (lesson("Measure the feet"),)})
+            many = [experience(f"Order number {n}", minute=1 + n) for n in range(70)]
+            changes: list[Change] = [Replace(experience=later), *(Add(experience=one) for one in (out, *many))]
+            await store.apply(changes, scope=MINE, writer="tests")
+            assert len(await collected(store.scan(scope=MINE))) == 72
+            assert [match.experience for match in await store.search("boots", scope=MINE, limit=9)] == [later]
+            assert [match.experience for match in await store.search("taken", scope=MINE, limit=9)] == [out]
+            assert list(await store.lessons(LessonFilter(text="feet"), scope=MINE)) == list(later.lessons)
+            await added(store, experience("Whatever comes next"))
+            await check_sound(store)
 
     async def test_two_experiences_can_exchange_a_lesson_in_one_batch(self) -> None:
         async with self.opened() as store:

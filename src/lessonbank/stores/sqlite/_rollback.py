@@ -29,7 +29,7 @@ from ._rows import (
     make_scope,
     sequence_of,
 )
-from ._write import Batch, Written, apply, journal, write
+from ._write import Batch, Written, apply, journal, rows_for, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then
         experiences = _records(connection, scope, other, then)
         entries = {experiences[n].id: (version.entry, version.whole) for n, version in other.items()}
         written = Written({e.id: e for e in experiences.values()}, (), entries)
-        write(connection, find_scope(connection, name), written)
+        here = find_scope(connection, name)
+        write(connection, here, rows_for(connection, here, written))
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
 

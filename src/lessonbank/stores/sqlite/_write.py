@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._base.iterate import batches
@@ -167,13 +167,12 @@ _KEEP: Final = (
 
 
 def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEntry]:
-    """Make the changes, place the vectors, settle the recall, write the journal.
+    """Write the journal, make the changes, place the vectors, settle the recall.
 
     Raises:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Records.apply`.
     """
-    scope = make_scope(connection, batch.scope)
-    changes = batch.changes
+    scope, changes = make_scope(connection, batch.scope), batch.changes
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -182,16 +181,25 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         unchanged=batch.unchanged,
         one_wording=batch.one_wording,
     )
-    numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
-    if any(isinstance(change, Edit) for change in changes):
+    return _applied(connection, scope, batch, draft)
+
+
+def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draft: Draft) -> Sequence[JournalEntry]:
+    rows = rows_for(connection, scope, Written.of(draft, scope)) if draft.written else None
+    numbers: Mapping[str, int] = rows.numbers if rows else {}
+    touched = [{numbers[id]: whole for id, whole in one.items()} for one in draft.touched]
+    # First of all: most experiences are kept in these entries alone, and what is written next may read them.
+    entries = journal(connection, scope, batch, touched=touched, grown=rows.grown if rows else AS_BEFORE)
+    if rows:
+        write(connection, scope, rows)
+    if any(isinstance(change, Edit) for change in batch.changes):
         connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement.recall_id, sequence)
-    touched = [{numbers[id]: whole for id, whole in one.items()} for one in draft.touched]
-    return journal(connection, scope, batch, touched=touched, grown=grown)
+    return entries
 
 
 def index(
@@ -282,35 +290,59 @@ _STATE: Final = (
 anything is taught again."""
 
 
-def write(
-    connection: sqlite3.Connection, scope: ScopeRow, written: Written, /
-) -> tuple[dict[str, int], tuple[int, int]]:
-    """Write experiences with all that follows from them, but for the sums of the scope.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where the experiences of a write go, and what is there before it."""
 
-    The number of each, and by how many documents and words the scope grew.
-    """
+    written: Written
+    numbers: Mapping[str, int]
+    old: Mapping[str, _Old]
+    tasks: Mapping[int, str]
+    """The words of every task as one text, by number."""
+    lengths: Mapping[str, int]
+    """How many words these are, by id."""
+    last: int
+    indexed: int
+    repeated: bool
+
+    @property
+    def grown(self) -> tuple[int, int]:
+        """By how many documents and words the scope grows."""
+        added = self.written.added
+        before = [row.words for id, row in self.old.items() if id not in added]
+        return len(added), sum(self.lengths.values()) - sum(before)
+
+
+def rows_for(connection: sqlite3.Connection, scope: ScopeRow, written: Written, /) -> Rows:
+    """Find a row for each experience; those that a rollback took out get theirs back."""
     last, indexed, rolled_back, repeated = connection.execute(_STATE, (-scope.number,)).fetchone()
     back = _readmit(connection, scope, written.added) if rolled_back else set[str]()
     every, added = written.experiences, written.added
     old = {id: _old(connection, scope, id) for id in every if id not in added or id in back}
-    new = [id for id in every if id not in old]
+    new = (id for id in every if id not in old)
     numbers = {id: row.number for id, row in old.items()} | dict(zip(new, count(last + 1), strict=False))
     tasks, lengths = _words(written, numbers)
-    versions = list(every.values())
+    return Rows(written, numbers, old, tasks, lengths, last=last, indexed=indexed or 0, repeated=bool(repeated))
+
+
+def write(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows, /) -> None:
+    """Write experiences with all that follows from them, but for the sums of the scope.
+
+    The journal has their entries by now: what is derived from many experiences at once reads them there.
+    """
+    written, old = rows.written, rows.old
     for row in old.values():
         underive(connection, scope.number, row.number, row.experience)
-        versions.append(row.experience)
-    _put(connection, scope, written, numbers, old=old, new=new, lengths=lengths)
-    experiences = {numbers[id]: e for id, e in every.items()}
+    _put(connection, scope, rows)
+    experiences = {rows.numbers[id]: e for id, e in written.experiences.items()}
     derive(connection, scope.number, experiences)
     if old:
-        _change_words(connection, scope, old, written, indexed=indexed or 0)
-    if repeated:
+        _change_words(connection, scope, old, written, indexed=rows.indexed)
+    if rows.repeated:
         _tell_repeating(connection, scope, old, written)
-    index_tail(connection, scope.number, tasks, experiences, before=last, done=indexed or 0)
+    index_tail(connection, scope.number, rows.tasks, experiences, before=rows.last, done=rows.indexed)
+    versions = chain(experiences.values(), (row.experience for row in old.values()))
     settle_pending(connection, scope.number, {attempt.trajectory_id for e in versions for attempt in e.attempts})
-    before = [row.words for id, row in old.items() if id not in added]
-    return numbers, (len(added), sum(lengths.values()) - sum(before))
 
 
 def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str], dict[str, int]]:
@@ -349,27 +381,20 @@ def _old(connection: sqlite3.Connection, scope: ScopeRow, id: str) -> _Old:
     return _Old(number, length, experience_at(connection, number))
 
 
-def _put(
-    connection: sqlite3.Connection,
-    scope: ScopeRow,
-    written: Written,
-    numbers: Mapping[str, int],
-    *,
-    old: Collection[str],
-    new: Collection[str],
-    lengths: Mapping[str, int],
-) -> None:
+def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
+    written, numbers = rows.written, rows.numbers
+
     def row(id: str) -> tuple[Any, ...]:
         experience, (entry, whole) = written.experiences[id], written.entries[id]
         record = (None, None) if whole else with_sum(experience.model_dump_json())
         at = microseconds(experience.created_at)
         number = numbers[id]
-        columns = at, _shows(experience), lengths[id], entry, *record
+        columns = at, _shows(experience), rows.lengths[id], entry, *record
         return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
-    connection.executemany(_UPDATE, map(row, old))
-    connection.executemany(_INSERT, map(row, new))
+    connection.executemany(_UPDATE, map(row, rows.old))
+    connection.executemany(_INSERT, (row(id) for id in numbers if id not in rows.old))
     connection.executemany(
         "INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)",
         ((numbers[id], experience.task) for id, experience in written.experiences.items()),
