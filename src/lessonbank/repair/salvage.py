@@ -37,7 +37,7 @@ from lessonbank.stores.sqlite._restore import summed
 from lessonbank.stores.sqlite._rollback import change_over
 from lessonbank.stores.sqlite._rows import experience_at, find_scope, journal_number, sequence_of
 from lessonbank.stores.sqlite._verify import problems
-from lessonbank.stores.sqlite._write import Written, apply, set_setting, write
+from lessonbank.stores.sqlite._write import Written, apply, rows_for, set_setting, write
 
 from .pages import Pages
 from .wreck import Kept, Wreck, WrittenEntry
@@ -225,9 +225,10 @@ def _write_again(
     added = {id for id in every if id not in shown}
     first = journal_number(scope.number, scope.sequence + 1)
     entries = {id: (first + at, True) for at, id in enumerate(every)}
-    numbers, grown = write(connection, scope, Written(every, added, entries))
-    touched = [{numbers[change.experience.id]: True} for change in changes]
-    journal(connection, scope, Batch(name, _WRITER, records_with_sums(changes)), touched=touched, grown=grown)
+    rows = rows_for(connection, scope, Written(every, added, entries))
+    touched = [{rows.numbers[change.experience.id]: True} for change in changes]
+    journal(connection, scope, Batch(name, _WRITER, records_with_sums(changes)), touched=touched, grown=rows.grown)
+    write(connection, scope, rows)
 
 
 def _lost(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: str, changes: Sequence[int]) -> Lost | None:
