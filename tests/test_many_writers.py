@@ -11,10 +11,11 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Lesson
 from lessonbank.contracts.events import Event, Reviewed
-from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Recall, Settlement
+from lessonbank.contracts.records import Add, Candidate, Experience, Outcome, Proposal, Recall, Settlement
 from lessonbank.contracts.settings import Evidence, Parts
 from lessonbank.evidence.columns import FREE, TWICE, Columns, Shares
 from lessonbank.evidence.draws import Holdout
+from lessonbank.evidence.stored_ledger import proposal_notes
 from lessonbank.guard.identity import of_process
 
 T, ID = "acme/desk", "the-lesson"
@@ -152,6 +153,22 @@ async def test_what_harms_by_the_word_of_one_key_alone_waits_for_a_person(bank: 
     assert (proposal.change, "not without each single key" in proposal.reason) == ("retire", True)
     assert "Decide on 1 lesson shown to harm" in str(await bank.lift())
     assert not (await bank.lessons.get(ID)).retired
+
+
+def test_what_is_proposed_of_many_lessons_on_the_same_evidence_is_one_note() -> None:
+    many = [Lesson(title=f"Step {n}", content="Do it.", approved=n == 9) for n in range(10)]
+    told = proposal_notes([Proposal(lesson=one, reason="-20 points", change="retire") for one in many])
+    assert told == (
+        "9 lessons are shown to harm (-20 points): retire them, or approve them",
+        "the lesson Step 9 is shown to harm (-20 points): retire it, or approve it again",
+    )
+
+
+@pytest.mark.anyio
+async def test_a_bank_of_one_key_acts_on_nothing_and_says_so(bank: AsyncReasoningBank) -> None:
+    await played(bank, "key:eve", effect=-1, n=60)
+    assert (await reviewed(bank)).changes == []
+    assert "nobody contradicts it, so all that follows waits for a person" in "\n".join((await bank.lift()).notes)
 
 
 @pytest.mark.anyio

@@ -93,6 +93,18 @@ def test_a_consolidator_of_ones_own_may_be_made_over_the_store_of_the_bank() -> 
         assert bank.settings["consolidation"] == "at_most_two"
 
 
+def test_a_consolidator_that_is_an_empty_list_too_decides() -> None:
+    class Keeping(list[Experience]):
+        async def __call__(self, new: Experience, /) -> Sequence[Change]:
+            self.append(new)
+            return [Add(experience=new)]
+
+    mine = Keeping()
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(consolidator=mine)) as bank:
+        bank.consolidate(Experience(scope="t", task="Ship it"))
+    assert [one.task for one in mine] == ["Ship it"]
+
+
 def test_a_consolidator_that_needs_no_store_is_taken_as_it_is() -> None:
     async def nothing_short(new: Experience, /) -> Sequence[Change]:
         return [Add(experience=new.model_copy(update={"lessons": ()}))]

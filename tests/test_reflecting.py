@@ -47,10 +47,16 @@ def reply(*evidence: str, content: str = f"{GENERAL}: an early press is lost.") 
 
 
 async def opened(
-    model: Any, where: str | Path = ":memory:", *, asks_gate: bool = False, **more: Any
+    model: Any,
+    where: str | Path = ":memory:",
+    *,
+    asks_gate: bool = False,
+    draw: Any = extractor,
+    trust: Any = "open",
+    **more: Any,
 ) -> lessonbank.AsyncReasoningBank:
     """A bank whose gate asks the model about no lesson, unless `asks_gate`."""
-    safety = Safety() if asks_gate else Safety(admission=LessonGate())
+    safety = Safety(trust=trust) if asks_gate else Safety(admission=LessonGate(), trust=trust)
     settings: dict[str, Any] = {"learning": Learning(topics="words", consolidation="append")} | more
     return await lessonbank.connect_async(
         where,
@@ -59,7 +65,7 @@ async def opened(
         model=model and lessonbank.Model({"extractor": model}),
         retrieval=Retrieval(limit=1),
         evidence=Evidence(holdout=0.1),
-        parts=Parts(extractor=extractor),
+        parts=Parts(extractor=draw),
         safety=safety,
         **settings,
     )
@@ -155,6 +161,25 @@ async def test_erasing_a_run_that_shows_a_general_lesson_erases_the_lesson() -> 
         seen = [await bank.retrieve(task(form)) for form in FORMS]
         assert GENERAL not in {one.title for recall in seen for one in recall.lessons}
         assert await bank.admin.verify() == ()
+
+
+async def test_a_general_lesson_that_goes_lives_on_in_no_run_that_it_only_covered() -> None:
+    asked: list[str] = []
+
+    async def counting(attempts: Sequence[Run]) -> Extraction:
+        asked.append(attempts[0].trajectory.task)
+        return await extractor(attempts)
+
+    model = ScriptedModel([reply("R1", "R2", "L1", "L2", "L3")])
+    async with await opened(model, draw=counting, trust="corroborated") as bank:
+        await taught(bank)
+        (general,) = (await bank.reflect()).lessons
+        await bank.lessons.approve(general.id, by="Ana")
+        assert await bank.lessons.repeats(general.id) == ()
+        asked.clear()
+        purged = await bank.admin.purge(run=general.provenance.trajectory_ids[0], by="Ana", reason="asked for")
+        assert (purged.successors, asked) == ((), [])
+        assert {lesson.state for lesson in await bank.lessons.list()} == {"probation"}
 
 
 async def test_without_a_model_it_refuses_and_an_unknown_topic_is_named() -> None:

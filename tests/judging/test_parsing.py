@@ -202,6 +202,18 @@ def test_a_verdict_without_the_nonce_is_refused(text: str) -> None:
         parse_verdict(text, nonce=NONCE)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"verdict": {{"check": "{NONCE}", "reason": "The page said ", "outcome": "success", "x": ',
+        f'{{"verdict": {{"check": "{NONCE}", "reason: "fine", "outcome": "failure"}}}}',
+    ],
+)
+def test_with_a_nonce_a_broken_object_inside_a_broken_one_is_not_repaired(text: str) -> None:
+    with pytest.raises(JudgeError):
+        parse_verdict(text, nonce=NONCE)
+
+
 def test_a_plain_reply_that_mentions_the_nonce_is_read() -> None:
     assert parse_verdict(f"Check: {NONCE}\nStatus: success", nonce=NONCE).outcome == "success"
 

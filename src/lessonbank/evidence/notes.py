@@ -13,7 +13,7 @@ from .draws import USUAL
 from .episodes import LESSON_LEVEL, Episodes, Floats
 from .lift import Split, points
 from .redundancy import Together, together
-from .review import Review
+from .review import Review, left_out
 from .sequences import Outcomes
 
 _SHOWN = 3
@@ -82,7 +82,9 @@ def _witnesses(episodes: Episodes) -> Iterator[str]:
             "without the outcomes of each of them, and what helps waits for a person (bank.lessons.proposals)"
         )
     elif len(told) == 1 and episodes.writers:
-        yield f"all outcomes come from one writer ({episodes.writers[told[0]] or 'unknown'}): nobody contradicts it"
+        waits = ", so all that follows waits for a person (bank.lessons.proposals)" if left_out(episodes) else ""
+        who = episodes.writers[int(told[0])] or "unknown"
+        yield f"all outcomes come from one writer ({who}): nobody contradicts it{waits}"
     if episodes.uncounted:
         yield (
             f"{counted(episodes.uncounted, 'outcome does', 'outcomes do')} not count: of one writer {FREE} a day do, "

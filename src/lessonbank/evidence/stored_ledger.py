@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -292,7 +292,7 @@ class StoredLedger:
         self._tell(scope, told)
         await self._store.put_setting(REVIEW.of(scope), told.text())
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
-        return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
+        return Acted(changes=made, proposals=tuple(new), notes=proposal_notes(new))
 
     def _episodes(self, kept: _Kept) -> Episodes:
         with self._lock:
@@ -412,11 +412,22 @@ def _is_time(unreviewed: int, reviewed: int) -> bool:
     return unreviewed >= max(_FIRST, _SHARE * reviewed)
 
 
-def _said(proposal: Proposal) -> str:
-    title = quoted(proposal.lesson.title)
+def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
+    """A sentence for each: what is proposed on the same evidence is one, be it for a whole group of lessons."""
+    alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
+    for one in proposals:
+        alike[one.change, one.reason, one.lesson.approved].append(one)
+    return tuple(_said(some[0], len(some)) for some in alike.values())
+
+
+def _said(proposal: Proposal, count: int) -> str:
+    one = count == 1
+    what = f"the lesson {quoted(proposal.lesson.title)} is" if one else f"{count} lessons are"
+    it = "it" if one else "them"
     if proposal.change == "approve":
-        return f"the lesson {title} is {proposal.reason}: approve it, because several keys told outcomes"
-    return f"the lesson {title} is shown to harm ({proposal.reason}): retire it, or approve it again"
+        return f"{what} {proposal.reason}: approve {it}, because several keys told outcomes"
+    again = " again" if proposal.lesson.approved else ""
+    return f"{what} shown to harm ({proposal.reason}): retire {it}, or approve {it}{again}"
 
 
 def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:

@@ -184,9 +184,9 @@ def _changes(lessons: Sequence[Lesson], taught: Sequence[Experience]) -> tuple[C
         shows = [one.id for one in taught if runs.intersection(ref.trajectory_id for ref in one.attempts)]
         holder = max(shows, key=lambda id: now[id].created_at)
         about = {one.id for one in taught if covered & {*one.repeats, *(i.id for i in one.lessons)}}
-        again = (Duplicate(title=lesson.title, why="it is what this run and others show"),)
+        found = (Duplicate(title=lesson.title, why="it is what this run and others show", is_general=True),)
         now[holder] = now[holder].model_copy(update={"lessons": (*now[holder].lessons, lesson)})
         for id in {*shows, *about} - {holder}:
-            now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: again}})
+            now[id] = now[id].model_copy(update={"repeats": {**now[id].repeats, lesson.id: found}})
     why = "reflection over a topic"
     return tuple(Replace(experience=now[one.id], reason=why) for one in taught if now[one.id] is not one)

@@ -47,6 +47,8 @@ class JsonObject:
     """Behind its last brace; 0 where its end is missing."""
     fields: Fields | None = None
     """Names in lower case to values, also inside; a name that comes with two values has none. `None`: no JSON."""
+    is_inner: bool = False
+    """Whether it stands in one that is no JSON."""
     inner: list[JsonObject] = field(default_factory=list["JsonObject"])
     """The objects in one that is no JSON."""
 
@@ -151,7 +153,7 @@ class _Scan:
         if opens and opens[1] == self._quote:
             self._quote = ""
             self._close()  # a stray quote had turned text and strings around
-        one = JsonObject(self._text, start)
+        one = JsonObject(self._text, start, is_inner=bool(self._open))
         if self._parses(one):
             self._into.append(one)
             return one.stop

@@ -39,7 +39,7 @@ from lessonbank.guard import check_scope
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
-from ._consolidation import choose_topics, own_consolidator
+from ._consolidation import choose_topics
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose as choose_embedder
 from ._entrance import choose as choose_intake
@@ -153,8 +153,14 @@ async def connect_async(
         )
         ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
-        consolidator = own_consolidator(parts.consolidator, store) or choose_consolidator(
-            consolidation, bare, roles.extractor, found.embedder, store=store, trust=safety.trust
+        consolidator = choose_consolidator(
+            consolidation,
+            bare,
+            roles.extractor,
+            found.embedder,
+            given=parts.consolidator,
+            store=store,
+            trust=safety.trust,
         )
         unique_wording = profile != "paper"
         search, consolidator = trusting(

@@ -14,15 +14,11 @@ from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.search import LexicalRetriever
 
 
-def own_consolidator(given: object, store: Store, /) -> Consolidator | None:
-    """The consolidator that the caller gave; a class or function whose one argument is called `store` makes it.
-
-    Raises:
-        UsageError: what was made cannot be called.
-    """
-    takes = None if given is None else signature(given)
+def _own(given: object, store: Store, /) -> Consolidator:
+    """What the caller gave; a class or function whose one argument is called `store` makes it."""
+    takes = signature(given)
     if takes is None or list(takes.parameters) != ["store"]:
-        return cast("Consolidator | None", given)
+        return cast("Consolidator", given)
     made = cast("Callable[[Store], object]", given)(store)
     if not callable(made):
         raise refusal("Parts(consolidator=)", "takes a consolidator, or a function of the store that makes one", made)
@@ -36,10 +32,13 @@ def choose(
     embedder: Embedder | None,
     /,
     *,
+    given: object,
     store: Store,
     trust: TrustPolicy,
 ) -> Consolidator:
-    """The consolidator of a name."""
+    """The consolidator that the caller gave, or that of a name. Raises UsageError: what was given makes none."""
+    if given is not None:
+        return _own(given, store)
     if name == "append":
         return append
     # Without a model only words decide: a search by words finds what they compare, and embeds nothing.

@@ -11,6 +11,7 @@ from typing import Final
 from lessonbank._base.iterate import closing
 from lessonbank.contracts.records import Experience, Lesson, Topic, target_of
 from lessonbank.contracts.records.ids import digest, new_id
+from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.evidence.lift import LessonLift, Standing
@@ -51,7 +52,7 @@ class Scope:
         async with closing(of.store.scan(scope=of.scope)) as every:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
-                again.update({id: len(told) for id, told in experience.repeats.items()})
+                again.update({id: len(taught_in(experience, id)) for id in experience.repeats})
         said = {wording_of(one): one for one, owner in lessons.values() if target_of(owner) is None}
         proposed = {(id, one.text): one for one, owner in lessons.values() if (id := target_of(owner)) is not None}
         ends = defaultdict[str, list[str]](list)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from lessonbank._base.aio import if_there
 from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
+from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectory
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import Shown
@@ -109,7 +110,9 @@ class SuccessionSearch:
 
     async def _again(self, id: str) -> tuple[Heir, ...]:
         """Who taught a lesson again and stays, the earliest first."""
-        every = await self.of.store.experiences("repeats", [id], scope=self.of.scope)
+        every = [
+            one for one in await self.of.store.experiences("repeats", [id], scope=self.of.scope) if taught_in(one, id)
+        ]
         stay = [one for one in every if not self.runs.issuperset(ref.trajectory_id for ref in one.attempts)]
         return tuple([await self._heir(one) for one in stay])
 

@@ -173,6 +173,8 @@ class Duplicate(Record):
     """Why it was taken for the same."""
     lesson: Lesson | None = None
     """All of it, where its words are others than those of the held lesson."""
+    is_general: bool = False
+    """Whether the held lesson is a general one that is found here too: these runs alone did not teach it."""
 
 
 class Neighbour(Record):

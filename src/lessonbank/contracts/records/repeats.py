@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from .lessons import Duplicate, Experience, Lesson
 from .record import Moment, Record
@@ -25,7 +25,7 @@ class Repeat(Record):
 
 def repeats_in(experience: Experience, lesson_id: str, /) -> Iterator[Repeat]:
     """Each time that `experience` taught this lesson again."""
-    for one in experience.repeats.get(lesson_id, ()):
+    for one in taught_in(experience, lesson_id):
         yield Repeat(
             experience_id=experience.id,
             task=experience.task,
@@ -34,6 +34,11 @@ def repeats_in(experience: Experience, lesson_id: str, /) -> Iterator[Repeat]:
             why=one.why,
             lesson=lesson_again(one),
         )
+
+
+def taught_in(experience: Experience, lesson_id: str, /) -> Sequence[Duplicate]:
+    """What `experience` taught of this lesson; nothing where it is a general one that is only found here too."""
+    return [one for one in experience.repeats.get(lesson_id, ()) if not one.is_general]
 
 
 def split_off(experience: Experience, lesson_id: str, /) -> tuple[Experience, tuple[Lesson, ...]]:

@@ -79,7 +79,7 @@ def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int 
     number = body[0]
     doubtful = text[start] == "0" or text[max(0, start - 1) : start] == "\n"
     for _ in range(_TRIES):
-        if _LEAST < sum(map(str.isdigit, number)) <= 15 and _is_number(number, asks, doubtful=doubtful):
+        if _LEAST <= sum(map(str.isdigit, number)) <= 15 and _is_number(number, asks, doubtful=doubtful):
             return digits + len(number)
         shorter = _LAST_GROUP.sub("", number)
         if shorter == number or not shorter:

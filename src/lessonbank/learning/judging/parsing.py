@@ -77,6 +77,8 @@ def _from_object(nonce: str | None, one: JsonObject, fields: Fields, /) -> Itera
     """What an object states, and objects in it; nothing where something quoted in it may have ended or changed it."""
     if _goes_on(one.after) or (one.fields is None and (one.inner or _contradicts(one.text[one.start :]))):
         return
+    if nonce and one.fields is None and one.is_inner:  # its end may be a quote's, which took the outer one's with it
+        return
     for every in (fields, *_unwrapped(fields)):
         if reading := _from_fields(every, nonce):
             yield reading
