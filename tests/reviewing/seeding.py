@@ -205,7 +205,10 @@ WAITING = (
 
 NEAR = (
     ("Ask for the card of a refund", "A refund goes back to the card that paid. Ask which card it was, then refund."),
-    ("Ask for the card of a refund", "Ask which card paid before you refund: the refund goes back to that card."),
+    (
+        "Tell the customer where a refund goes",
+        "Name the card that the money goes back to, and say how long it takes.",
+    ),
 )
 
 if __name__ == "__main__":

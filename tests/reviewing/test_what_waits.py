@@ -6,10 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from seeding import SCOPE, opened
+from seeding import opened
 from serving_pages import Answer, Site
-
-from lessonbank import Experience, Lesson
 
 pytestmark = pytest.mark.full
 on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
@@ -134,10 +132,6 @@ def test_a_verdict_has_its_value_chosen_and_says_what_becomes_of_the_lessons(sit
 
 def test_a_proposal_names_the_near_lesson_once_and_by_its_title(site: Site, bank_file: Path) -> None:
     with opened(bank_file) as bank:
-        said = Lesson(
-            title="Ask for the card of a refund", description="For refunds.", content="Ask which card it was."
-        )
-        bank.consolidate(Experience(scope=SCOPE, task="Refund the late order #W901", lessons=(said,)))
         proposal = next(one for one in bank.lessons.proposals() if one.change == "merge")
         older = bank.lessons.get(str(proposal.of))
     page = site.enter().get(f"/inbox?state=proposed&at={proposal.lesson.id}")
