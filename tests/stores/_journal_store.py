@@ -334,8 +334,10 @@ class JournalStore:
         for experience in self._look(scope).present:
             yield experience
 
-    async def count(self, *, scope: str | None = None) -> Mapping[str, Counts]:
+    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
         names = [scope] if scope else sorted(self._scopes)
+        if names_only and not scope:
+            return {name: Counts() for name in names}
         return {name: self._look(name).counts() for name in names}
 
     async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:

@@ -165,7 +165,7 @@ async def count_records(store: Records, /, *, scope: str) -> Counts:
 
 async def list_scopes(store: Records, /) -> Sequence[str]:
     """Every scope that holds anything, sorted. For the owner of the store, never for an agent."""
-    return list(await store.count())
+    return list(await store.count(names_only=True))
 
 
 async def get_setting(store: Records, key: str, /) -> str | None:
