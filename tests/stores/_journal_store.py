@@ -304,6 +304,8 @@ class JournalStore:
         every = [(r.id, r.created_at, r) for r in sorted(here.recalls.values(), key=lambda r: r.created_at)]
         page = _after(every if wanted.oldest_first else every[::-1], wanted.after, "recall")
         fitting = (r for _, at, r in page if _fits(r, wanted) and _is_before(at, wanted))
+        if (since := wanted.since) is not None:
+            fitting = (r for r in fitting if r.created_at >= since)
         if wanted.lesson is not None:
             fitting = (r for r in fitting if any(c.shown and c.lesson_id == wanted.lesson for c in r.candidates))
         if wanted.settled is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeVar, cast
 
 from lessonbank._base.surrogates import encodable
 from lessonbank.errors import NotFound, NotSupported
 
-from .ports import Care, Index, Queue, RecallFilter, Records, RunFilter
+from .ports import Care, Index, Queue, RecallFilter, Records, RunFilter, SavedRecall
 from .records import (
     Counts,
     Erasure,
@@ -138,15 +139,36 @@ async def list_recalls(store: Records, wanted: RecallFilter, /, *, scope: str) -
 async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall]:
     """Every saved recall of the scope, without lessons, oldest first.
 
-    It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may end it early.
+    It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may be missing.
     """
-    after = None
-    while page := await list_recalls(store, RecallFilter(oldest_first=True, limit=_PAGE, after=after), scope=scope):
-        for recall in page:
-            yield recall
+    async for one in every_saved_recall(store, scope=scope):
+        yield one.recall
+
+
+async def every_saved_recall(store: Records, /, *, scope: str, settlements: bool = False) -> AsyncIterator[SavedRecall]:
+    """The same, with the latest settlement of each where `settlements` are asked for."""
+    wanted = RecallFilter(settlements=settlements, oldest_first=True, limit=_PAGE)
+    given = set[str]()
+    """What was given of the latest moment: it comes again where a page begins with a moment."""
+    while page := await _recalls_from(store, wanted, scope=scope):
+        for one in page:
+            if one.recall.id not in given:
+                yield one
+        last = page[-1].recall
+        if wanted.since != last.created_at:
+            given.clear()
+        given |= {one.recall.id for one in page if one.recall.created_at == last.created_at}
         if len(page) < _PAGE:
             return
-        after = page[-1].id
+        wanted = replace(wanted, after=last.id, since=last.created_at)
+
+
+async def _recalls_from(store: Records, wanted: RecallFilter, /, *, scope: str) -> Sequence[SavedRecall]:
+    """A page of recalls. If the last one of the page before is erased, it begins with the moment of that one."""
+    try:
+        return await store.recalls(wanted, scope=scope)
+    except NotFound:
+        return await store.recalls(replace(wanted, after=None), scope=scope)
 
 
 async def settlement_of(store: Records, recall_id: str, /, *, scope: str) -> Settlement | None:

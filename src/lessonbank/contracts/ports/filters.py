@@ -73,6 +73,8 @@ class RecallFilter:
     """The recall's metadata have these keys with these values."""
     before: datetime | None = None
     """Made earlier than that."""
+    since: datetime | None = None
+    """Made at that moment or later."""
     settlements: bool = False
     """Read the latest settlement of each, too."""
     oldest_first: bool = False

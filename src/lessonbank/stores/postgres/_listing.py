@@ -136,6 +136,8 @@ def recalls(connection: Connection, scope: str, wanted: RecallFilter, /) -> list
     where = _paged(connection, scope, wanted, table="recalls", order=order, kind="recall")
     if wanted.before is not None:
         where.add("created_at < %s", microseconds(wanted.before))
+    if wanted.since is not None:
+        where.add("created_at >= %s", microseconds(wanted.since))
     if wanted.lesson is not None:
         shown = "number IN (SELECT recall FROM lessonbank.shown WHERE scope = %s AND lesson = %s)"
         where.add(shown, scope, encodable(wanted.lesson))

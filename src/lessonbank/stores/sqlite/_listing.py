@@ -221,6 +221,8 @@ def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilte
     _add_tags(where, "number", RECALL, tags_wanted(wanted))
     if wanted.before is not None:
         where.add("created_at < ?", microseconds(wanted.before))
+    if wanted.since is not None:
+        where.add("created_at >= ?", microseconds(wanted.since))
     if wanted.lesson is not None:
         shown = "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)"
         where.add(shown, scope.number, encodable(wanted.lesson))
