@@ -69,7 +69,7 @@ async def get_run(store: Records, id: str, /, *, scope: str) -> Run:
 
 async def get_trajectory(store: Records, id: str, /, *, scope: str) -> Trajectory:
     """One saved run as it was handed in. Raises NotFound."""
-    return (await get_run(store, id, scope=scope)).trajectory
+    return _the_one(await store.runs(RunFilter(ids=(id,), verdicts=False), scope=scope), "run", id).trajectory
 
 
 async def pending_runs(
@@ -83,7 +83,7 @@ async def pending_runs(
     found, left = list[Trajectory](), limit
     while left is None or left > 0:
         size = _PAGE if left is None else min(left, _PAGE)
-        wanted = RunFilter(status="pending", oldest_first=True, limit=size, after=after)
+        wanted = RunFilter(status="pending", verdicts=False, oldest_first=True, limit=size, after=after)
         page = await store.runs(wanted, scope=scope)
         found += [run.trajectory for run in page]
         if len(page) < size:
