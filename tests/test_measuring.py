@@ -95,6 +95,22 @@ class Held:
         return call
 
 
+class Losing:
+    """A store of which somebody erases the recall that a page is to come after, once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.lost = store, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def recalls(self, wanted: RecallFilter, /, *, scope: str) -> Any:
+        if wanted.after is not None and not self.lost:
+            self.lost.append(wanted.after)
+            await purge_one(self._store, "recall", wanted.after, scope=scope, writer="ana", reason="asked to")
+        return await self._store.recalls(wanted, scope=scope)
+
+
 @pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     opened: Store = await SqliteStore.open(":memory:" if request.param == "memory" else tmp_path / "bank.db")
@@ -838,3 +854,14 @@ async def test_what_is_forgotten_still_counts(store: Store) -> None:
     assert gone.recalls == ENOUGH
     assert await shown(ledger(store, act=False)) == before == {"good": (30, 30)}
     assert len({recall.task for recall in await list_recalls(store, RecallFilter(limit=ENOUGH), scope=T)}) == 13
+
+
+async def test_a_recall_that_is_erased_while_later_ones_are_read_ends_no_report(store: Store) -> None:
+    await store.save_recall(receipt("first", drawn("a", withheld=False)))
+    losing = Losing(store)
+    measured = ledger(losing)
+    assert (await measured.lift(scope=T, level=0.9)).recalls == 1
+    for n in range(120):
+        await store.save_recall(receipt(f"r-{n}", drawn("a", withheld=False)))
+    assert (await measured.lift(scope=T, level=0.9)).recalls == 120
+    assert len(losing.lost) == 1

@@ -138,9 +138,10 @@ class _Scope:
         told = (e.entry.settlement for e in reversed(self.entries) if isinstance(e.entry, Settle))
         return next((one for one in told if one.recall_id == recall_id), None)
 
-    def run(self, trajectory: Trajectory) -> Run:
+    def run(self, trajectory: Trajectory, wanted: RunFilter | None = None) -> Run:
         """A run as it is listed."""
-        held = [e for e in self.present if any(a.trajectory_id == trajectory.id for a in e.attempts)]
+        asked = wanted is None or wanted.verdicts
+        held = [e for e in self.present if asked and any(a.trajectory_id == trajectory.id for a in e.attempts)]
         return run_of(trajectory, held[-1] if held else None, pending=not self.learned([trajectory.id]))
 
     def texts(self) -> dict[str, str]:
@@ -280,7 +281,8 @@ class JournalStore:
     async def runs(self, wanted: RunFilter, /, *, scope: str) -> Sequence[Run]:
         here = self._look(scope)
         if wanted.ids is not None:
-            return [here.run(here.runs[id][1]) for id in dict.fromkeys(map(encodable, wanted.ids)) if id in here.runs]
+            those = [here.runs[id][1] for id in dict.fromkeys(map(encodable, wanted.ids)) if id in here.runs]
+            return [here.run(run, wanted) for run in those]
         check_limit(wanted.limit)
         every = [(id, at, run) for id, (at, run) in here.runs.items()]
         page = _after(every if wanted.oldest_first else every[::-1], wanted.after, "run")
@@ -290,7 +292,8 @@ class JournalStore:
             for run in found
             if wanted.outcome in (None, run.verdict.outcome) and wanted.status in (None, run.status)
         )
-        return first_fitting(wanted, fitting, lambda run: run_texts(run.trajectory))
+        listed = first_fitting(wanted, fitting, lambda run: run_texts(run.trajectory))
+        return [here.run(run.trajectory, wanted) for run in listed]
 
     async def recalls(self, wanted: RecallFilter, /, *, scope: str) -> Sequence[SavedRecall]:
         here = self._look(scope)
@@ -304,6 +307,8 @@ class JournalStore:
         every = [(r.id, r.created_at, r) for r in sorted(here.recalls.values(), key=lambda r: r.created_at)]
         page = _after(every if wanted.oldest_first else every[::-1], wanted.after, "recall")
         fitting = (r for _, at, r in page if _fits(r, wanted) and _is_before(at, wanted))
+        if (since := wanted.since) is not None:
+            fitting = (r for r in fitting if r.created_at >= since)
         if wanted.lesson is not None:
             fitting = (r for r in fitting if any(c.shown and c.lesson_id == wanted.lesson for c in r.candidates))
         if wanted.settled is not None:
@@ -334,8 +339,10 @@ class JournalStore:
         for experience in self._look(scope).present:
             yield experience
 
-    async def count(self, *, scope: str | None = None) -> Mapping[str, Counts]:
+    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
         names = [scope] if scope else sorted(self._scopes)
+        if names_only and not scope:
+            return {name: Counts() for name in names}
         return {name: self._look(name).counts() for name in names}
 
     async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ from lessonbank.guard.wording import wording_of
 from lessonbank.stores._listing import may_hold
 from lessonbank.stores._records import dumped
 from lessonbank.stores.sqlite import SqliteStore, _derived, _listing, _read, _word_search
-from lessonbank.testing.store_samples import MINE, START, experience, lesson, trajectory
+from lessonbank.testing.store_samples import MINE, START, added, attempt, experience, lesson, trajectory
 from lessonbank.text.bm25 import words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
@@ -135,6 +135,27 @@ async def test_the_lessons_of_a_state_are_read_in_the_order_of_an_index(bank: Pa
     (only,) = [row[3] for row in plan]
     assert only.startswith("SEARCH lessons USING")
     assert only.endswith("INDEX items_by_state (scope=? AND state=?)")
+
+
+async def test_the_experiences_of_a_page_of_runs_are_read_together_or_not_at_all(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path / "runs.db")
+    runs = [trajectory(f"Task {n}") for n in range(20)]
+    await store.save_runs(runs, scope=MINE)
+    await added(store, *(experience(attempts=[attempt(run, "success")]) for run in runs))
+    await store.close()
+
+    def asked(**told: Any) -> list[str]:
+        statements, connection = list[str](), sqlite3.connect(tmp_path / "runs.db")
+        connection.set_trace_callback(statements.append)
+        assert _listing.runs(connection, MINE, RunFilter(**told))
+        connection.close()
+        return statements
+
+    ids = [run.id for run in runs]
+    assert len(asked(limit=20)) == len(asked(limit=1))
+    assert len(asked(ids=ids)) == len(asked(ids=ids[:1]))
+    for told in ({"limit": 20}, {"ids": ids}):
+        assert not any("experiences" in statement for statement in asked(verdicts=False, **told))
 
 
 TEXTS = st.text(min_size=1).filter(str.strip)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeVar, cast
 
 from lessonbank._base.surrogates import encodable
 from lessonbank.errors import NotFound, NotSupported
 
-from .ports import Care, Index, Queue, RecallFilter, Records, RunFilter
+from .ports import Care, Index, Queue, RecallFilter, Records, RunFilter, SavedRecall
 from .records import (
     Counts,
     Erasure,
@@ -68,7 +69,7 @@ async def get_run(store: Records, id: str, /, *, scope: str) -> Run:
 
 async def get_trajectory(store: Records, id: str, /, *, scope: str) -> Trajectory:
     """One saved run as it was handed in. Raises NotFound."""
-    return (await get_run(store, id, scope=scope)).trajectory
+    return _the_one(await store.runs(RunFilter(ids=(id,), verdicts=False), scope=scope), "run", id).trajectory
 
 
 async def pending_runs(
@@ -82,7 +83,7 @@ async def pending_runs(
     found, left = list[Trajectory](), limit
     while left is None or left > 0:
         size = _PAGE if left is None else min(left, _PAGE)
-        wanted = RunFilter(status="pending", oldest_first=True, limit=size, after=after)
+        wanted = RunFilter(status="pending", verdicts=False, oldest_first=True, limit=size, after=after)
         page = await store.runs(wanted, scope=scope)
         found += [run.trajectory for run in page]
         if len(page) < size:
@@ -138,15 +139,36 @@ async def list_recalls(store: Records, wanted: RecallFilter, /, *, scope: str) -
 async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall]:
     """Every saved recall of the scope, without lessons, oldest first.
 
-    It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may end it early.
+    It is read page by page: a recall that is made meanwhile may come, too, and one that is erased may be missing.
     """
-    after = None
-    while page := await list_recalls(store, RecallFilter(oldest_first=True, limit=_PAGE, after=after), scope=scope):
-        for recall in page:
-            yield recall
+    async for one in every_saved_recall(store, scope=scope):
+        yield one.recall
+
+
+async def every_saved_recall(store: Records, /, *, scope: str, settlements: bool = False) -> AsyncIterator[SavedRecall]:
+    """The same, with the latest settlement of each where `settlements` are asked for."""
+    wanted = RecallFilter(settlements=settlements, oldest_first=True, limit=_PAGE)
+    given = set[str]()
+    """What was given of the latest moment: it comes again where a page begins with a moment."""
+    while page := await _recalls_from(store, wanted, scope=scope):
+        for one in page:
+            if one.recall.id not in given:
+                yield one
+        last = page[-1].recall
+        if wanted.since != last.created_at:
+            given.clear()
+        given |= {one.recall.id for one in page if one.recall.created_at == last.created_at}
         if len(page) < _PAGE:
             return
-        after = page[-1].id
+        wanted = replace(wanted, after=last.id, since=last.created_at)
+
+
+async def _recalls_from(store: Records, wanted: RecallFilter, /, *, scope: str) -> Sequence[SavedRecall]:
+    """A page of recalls. If the last one of the page before is erased, it begins with the moment of that one."""
+    try:
+        return await store.recalls(wanted, scope=scope)
+    except NotFound:
+        return await store.recalls(replace(wanted, after=None), scope=scope)
 
 
 async def settlement_of(store: Records, recall_id: str, /, *, scope: str) -> Settlement | None:
@@ -165,7 +187,7 @@ async def count_records(store: Records, /, *, scope: str) -> Counts:
 
 async def list_scopes(store: Records, /) -> Sequence[str]:
     """Every scope that holds anything, sorted. For the owner of the store, never for an agent."""
-    return list(await store.count())
+    return list(await store.count(names_only=True))
 
 
 async def get_setting(store: Records, key: str, /) -> str | None:

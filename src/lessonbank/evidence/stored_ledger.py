@@ -385,7 +385,14 @@ class StoredLedger:
     async def _later_receipts(self, kept: _Kept, scope: str) -> list[Recall]:
         """The receipts made since the last reading, the newest first, up to a page of which each is known."""
         new, last = list[Recall](), None
-        while page := await list_recalls(self._store, RecallFilter(limit=_PAGE, after=last), scope=scope):
+        while True:
+            wanted = RecallFilter(limit=_PAGE, after=last)
+            page = await if_there(list_recalls(self._store, wanted, scope=scope))
+            if page is None:  # the last one was erased meanwhile: from the newest again
+                new, last = [], None
+                continue
+            if not page:
+                break
             unknown = [recall for recall in page if not kept.columns.knows(recall.id)]
             new, last = [*new, *unknown], page[-1].id
             if not unknown or len(page) < _PAGE:

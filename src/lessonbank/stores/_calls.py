@@ -196,9 +196,11 @@ class StoreCalls(Generic[D]):
         """See `Records.recalls`."""
         return await self._find(where := check_scope(scope), self._lists.recalls, where, wanted)
 
-    async def count(self, *, scope: str | None = None) -> Mapping[str, Counts]:
+    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
         """See `Records.count`."""
         where = None if scope is None else check_scope(scope)
+        if where is None and names_only:
+            return {name: Counts() for name in await self._find(None, self._reads.scopes)}
         return await self._find(where, self._reads.count, where)
 
     async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:

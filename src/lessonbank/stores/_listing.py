@@ -25,6 +25,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Verdict,
 )
+from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.identity import one_of_many
 from lessonbank.guard.wording import wording_of
@@ -195,6 +196,11 @@ def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
     """What a lesson is found by: state, time, kind, writer, wording."""
     found = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
     return *found, wording_of(lesson)
+
+
+def newest_holders(experiences: Iterable[Experience], /) -> dict[str, Experience]:
+    """The newest of these experiences that a run belongs to, by the run's id; the oldest come first."""
+    return {id: one for one in experiences for id, *_ in attempts_of(one)}
 
 
 def run_of(

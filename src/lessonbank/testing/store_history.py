@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from lessonbank.contracts.ports import RECEIPT_SECRET
+from datetime import timedelta
+
+from lessonbank.contracts.ports import RECEIPT_SECRET, RecallFilter, SavedRecall
 from lessonbank.contracts.records import (
     Add,
     Audit,
     Candidate,
     Change,
     Erased,
+    Erasure,
     Experience,
     Merge,
     Outcome,
@@ -24,9 +27,11 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.store_calls import (
     count_records,
     every_recall,
+    every_saved_recall,
     get_experience,
     get_recall,
     get_setting,
+    list_recalls,
     list_scopes,
     pending_runs,
     purge_one,
@@ -38,6 +43,7 @@ from .store_rewinding import as_of, wind
 from .store_samples import (
     MINE,
     SPACE,
+    START,
     THEIRS,
     StoreTests,
     added,
@@ -209,6 +215,24 @@ class HistoryTests(StoreTests):
             await store.save_recall(_receipt(scope=THEIRS))
             listed = await collected(every_recall(store, scope=MINE))
             assert listed == [receipt.model_copy(update={"lessons": ()}) for receipt in known]
+
+    async def test_what_is_erased_while_all_recalls_are_read_ends_nothing(self) -> None:
+        async with self.opened() as store:
+            known = [_receipt().model_copy(update={"created_at": START + timedelta(n // 3)}) for n in range(210)]
+            for receipt in known:
+                await store.save_recall(receipt)
+            done = settlement(known[-1])
+            await store.apply([], scope=MINE, writer="learn", settlement=done)
+            every, given = every_saved_recall(store, scope=MINE, settlements=True), list[SavedRecall]()
+            async for one in every:
+                given.append(one)
+                if len(given) == 200:  # the last of a page, one of its moment stays
+                    gone: list[tuple[Erasure, str]] = [("recall", receipt.id) for receipt in known[199:201]]
+                    await store.purge(gone, scope=MINE, writer="ana", reason="asked to")
+            assert [one.recall.id for one in given] == [r.id for r in (*known[:200], *known[201:])]
+            assert [one.settlement for one in given] == [None] * 208 + [done]
+            late = RecallFilter(since=START + timedelta(68), oldest_first=True)
+            assert [r.id for r in await list_recalls(store, late, scope=MINE)] == [r.id for r in known[204:]]
 
     async def test_the_latest_settlement_counts_and_the_journal_has_all(self) -> None:
         async with self.opened() as store:

@@ -254,6 +254,32 @@ class ListingTests(StoreTests):
             assert (await get_run(store, learned.id, scope=MINE)).verdict == truth
             assert [run.trajectory for run in await store.runs(RunFilter(outcome="success"), scope=MINE)] == [learned]
 
+    async def test_runs_are_listed_without_what_became_of_them_where_nobody_asks_for_it(self) -> None:
+        async with self.opened() as store:
+            known = [trajectory(f"run {n}") for n in range(4)]
+            await store.save_runs(known, scope=MINE)
+            tried = [attempt(known[0], "failure"), attempt(known[1], "success"), attempt(known[2], "success")]
+            await added(store, experience(attempts=tried))
+            newer = experience(attempts=[attempt(known[0], "success")], minute=1)
+            await added(store, newer.model_copy(update={"recall_id": "r-1"}))
+            ids = [run.id for run in known]
+            filters: list[dict[str, Any]] = [
+                {},
+                {"ids": ids},
+                {"outcome": "success"},
+                {"text": "run"},
+                {"status": "learned"},
+            ]
+            for asked in filters:
+                whole = {r.trajectory.id: r for r in await store.runs(RunFilter(**asked), scope=MINE)}
+                bare = {r.trajectory.id: r for r in await store.runs(RunFilter(verdicts=False, **asked), scope=MINE)}
+                assert bare.keys() == whole.keys()
+                for id, run in bare.items():
+                    unread = {"verdict": Verdict(outcome="unknown", reason="not judged yet"), "recall_id": None}
+                    assert run == whole[id].model_copy(update=unread)
+                assert [whole[id].verdict.outcome for id in ids[:3]] == ["success"] * 3
+                assert [whole[id].recall_id for id in ids[:3]] == ["r-1", None, None]
+
     async def test_runs_come_in_pages_newest_first(self) -> None:
         async with self.opened() as store:
             known = [trajectory(f"run {n}") for n in range(7)]

@@ -9,6 +9,7 @@ from lessonbank.contracts.ports import LessonFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     Add,
     Change,
+    Counts,
     Experience,
     Json,
     Merge,
@@ -433,6 +434,15 @@ class RecordTests(StoreTests):
             every = await store.count()
             assert list(every) == [THEIRS, MINE]
             assert every == {name: await count_records(store, scope=name) for name in every}
+
+    async def test_the_names_of_scopes_are_told_without_a_count(self) -> None:
+        async with self.opened() as store:
+            await store.save_runs([trajectory()], scope=MINE)
+            await added(store, experience(scope=THEIRS), scope=THEIRS)
+            named = await store.count(names_only=True)
+            assert list(named) == [THEIRS, MINE]
+            assert list(named.values()) == [Counts(), Counts()]
+            assert await list_scopes(store) == [THEIRS, MINE]
 
     async def test_lone_surrogates_do_not_break_a_write(self) -> None:
         async with self.opened() as store:

@@ -118,6 +118,16 @@ def test_a_call_waits_for_the_database_a_few_times(postgres: Callable[[], str], 
     assert recalled <= 6
 
 
+def test_a_page_of_runs_waits_no_longer_for_many_than_for_one(postgres: Callable[[], str], line: Line) -> None:
+    address = f"{postgres().partition('?')[0]}?host={line.folder}"
+    with lessonbank.connect(address, scope=SCOPE, embedder="lexical", safety=Safety(caps=None)) as bank:
+        for number in range(4):
+            bank.learn(_run(number), outcome="success")
+        one, four = (min(_trips(line, lambda n=n: bank.runs.list(limit=n)) for _ in range(3)) for n in (1, 4))
+        assert len(bank.runs.list(limit=4)) == 4
+    assert one == four
+
+
 def test_no_value_stands_in_a_statement(postgres: Callable[[], str], line: Line) -> None:
     address = f"{postgres().partition('?')[0]}?host={line.folder}"
     with lessonbank.connect(address, scope=SCOPE, embedder="hashing") as bank:

@@ -36,7 +36,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
-from lessonbank.contracts.store_calls import care_of, every_recall, get_trajectory, pending_runs, settlement_of
+from lessonbank.contracts.store_calls import care_of, every_saved_recall, get_trajectory, pending_runs
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
@@ -190,11 +190,10 @@ def _portion(told: Sequence[Record], scope: str) -> Imported:
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
     """All records. A record comes before those that name it: receipts before outcomes, runs before experiences."""
-    async for receipt in every_recall(store, scope=scope):
-        yield "recall", receipt
-        settlement = await settlement_of(store, receipt.id, scope=scope)
-        if settlement:
-            yield "settlement", settlement
+    async for one in every_saved_recall(store, scope=scope, settlements=True):
+        yield "recall", one.recall
+        if one.settlement:
+            yield "settlement", one.settlement
     seen: set[str] = set()
     async for experience in store.scan(scope=scope):
         for ref in experience.attempts:

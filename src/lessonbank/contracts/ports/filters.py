@@ -14,7 +14,8 @@ class RunFilter:
     """Which runs are listed, and how many."""
 
     ids: Collection[str] | None = None
-    """Just the runs with these ids, as far as the scope has them, in any order: the rest of the filter is ignored."""
+    """Just the runs with these ids, as far as the scope has them, in any order: of the rest of the filter only
+    `verdicts` counts then."""
     outcome: Outcome | None = None
     """Of the run's verdict: that of the newest experience it belongs to, `unknown` where there is none."""
     status: RunStatus | None = None
@@ -24,6 +25,8 @@ class RunFilter:
     """The run's metadata have these keys with these values."""
     before: datetime | None = None
     """Saved earlier than that."""
+    verdicts: bool = True
+    """Read the experience of each, too. Else its verdict is `unknown` and it has no recall: that is much quicker."""
     oldest_first: bool = False
     limit: int = 50
     """At most so many, 1 or more."""
@@ -73,6 +76,8 @@ class RecallFilter:
     """The recall's metadata have these keys with these values."""
     before: datetime | None = None
     """Made earlier than that."""
+    since: datetime | None = None
+    """Made at that moment or later."""
     settlements: bool = False
     """Read the latest settlement of each, too."""
     oldest_first: bool = False

@@ -208,10 +208,11 @@ class Records(Protocol):
         """Every experience of the scope, oldest first, as one snapshot."""
         ...
 
-    async def count(self, *, scope: str | None = None) -> Mapping[str, Counts]:
+    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
         """How much `scope` holds, or every scope that holds anything: by name, sorted.
 
-        To count all of them is for the owner of the store, never for an agent.
+        To count all of them is for the owner of the store, never for an agent. With `names_only` and without a
+        scope no record is counted, so that it takes as long as to read the names: every number is 0.
         """
         ...
 

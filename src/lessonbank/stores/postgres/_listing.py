@@ -7,13 +7,14 @@ from itertools import chain
 from typing import Any, Final
 
 from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, SavedRecall
-from lessonbank.contracts.records import Lesson, Run, Trajectory
+from lessonbank.contracts.records import Experience, Lesson, Run, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Where,
     asked_words,
     check_limit,
     first_fitting,
+    newest_holders,
     no_such,
     run_of,
     run_texts,
@@ -78,7 +79,7 @@ def _lessons(
 def runs(connection: Connection, scope: str, wanted: RunFilter, /) -> list[Run]:
     """See `Records.runs`."""
     if wanted.ids is not None:
-        return _runs_of(connection, scope, wanted.ids)
+        return _runs_of(connection, scope, wanted.ids, verdicts=wanted.verdicts)
     check_limit(wanted.limit)
     status = wanted.status
     # What is not learned has an index of its own, in which the order of saving is that of the numbers.
@@ -99,14 +100,15 @@ def runs(connection: Connection, scope: str, wanted: RunFilter, /) -> list[Run]:
     pages = _pages(connection, sql, where.values)
     kept = ((standing, loaded(Trajectory, checked(blob))) for page in pages for *standing, blob in page)
     found = first_fitting(wanted, kept, lambda one: run_texts(one[1]))
-    return [_run(connection, scope, run, *standing) for standing, run in found]
+    return _with_verdicts(connection, scope, found, verdicts=wanted.verdicts)
 
 
-def _runs_of(connection: Connection, scope: str, ids: Iterable[str]) -> list[Run]:
+def _runs_of(connection: Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
     columns = f"{_STANDING}, {stored('record')}"
     sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE scope = %s AND id = ANY(%s)"
     found = rows(connection, sql, scope, list(map(encodable, ids)))
-    return [_run(connection, scope, loaded(Trajectory, checked(blob)), *standing) for *standing, blob in found]
+    kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in found]
+    return _with_verdicts(connection, scope, kept, verdicts=verdicts)
 
 
 _OUTCOME: Final = (
@@ -118,11 +120,17 @@ _STANDING: Final = f"pending, {FAILED}, tries, error"
 """How a run stands in the queue."""
 
 
-def _run(
-    connection: Connection, scope: str, run: Trajectory, waits: bool, failed: bool, tries: int, error: str | None
-) -> Run:
-    held = experiences(connection, scope, "run", [run.id])
-    return run_of(run, held[-1] if held else None, pending=waits, failed=failed, tries=tries, problem=error)
+def _with_verdicts(
+    connection: Connection, scope: str, kept: Sequence[tuple[Sequence[Any], Trajectory]], *, verdicts: bool
+) -> list[Run]:
+    """These runs; the experiences that they belong to are read together."""
+    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
+    holders = newest_holders(held)
+    return [_run(run, holders.get(run.id), *standing) for standing, run in kept]
+
+
+def _run(run: Trajectory, holder: Experience | None, waits: bool, failed: bool, tries: int, error: str | None) -> Run:
+    return run_of(run, holder, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
 
 
 def recalls(connection: Connection, scope: str, wanted: RecallFilter, /) -> list[SavedRecall]:
@@ -136,6 +144,8 @@ def recalls(connection: Connection, scope: str, wanted: RecallFilter, /) -> list
     where = _paged(connection, scope, wanted, table="recalls", order=order, kind="recall")
     if wanted.before is not None:
         where.add("created_at < %s", microseconds(wanted.before))
+    if wanted.since is not None:
+        where.add("created_at >= %s", microseconds(wanted.since))
     if wanted.lesson is not None:
         shown = "number IN (SELECT recall FROM lessonbank.shown WHERE scope = %s AND lesson = %s)"
         where.add(shown, scope, encodable(wanted.lesson))

@@ -6,17 +6,18 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Final
+from typing import Any, Final
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, SavedRecall
-from lessonbank.contracts.records import Kind, Lesson, LessonState, Run, Trajectory
+from lessonbank.contracts.records import Experience, Kind, Lesson, LessonState, Run, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Where,
     asked_words,
     check_limit,
     first_fitting,
+    newest_holders,
     no_such,
     run_of,
     run_texts,
@@ -160,7 +161,7 @@ def _lessons(
 def runs(connection: sqlite3.Connection, scope_name: str, wanted: RunFilter, /) -> list[Run]:
     """See `Records.runs`."""
     if wanted.ids is not None:
-        return _runs_of(connection, scope_name, wanted.ids)
+        return _runs_of(connection, scope_name, wanted.ids, verdicts=wanted.verdicts)
     check_limit(wanted.limit)
     scope, status = find_scope(connection, scope_name), wanted.status
     # What is not learned has an index of its own, in which the order of saving is that of the numbers.
@@ -182,13 +183,14 @@ def runs(connection: sqlite3.Connection, scope_name: str, wanted: RunFilter, /) 
     rows = connection.execute(sql, where.values)
     kept = ((standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows)
     found = first_fitting(wanted, kept, lambda row: run_texts(row[1]))
-    return [_run(connection, scope_name, run, *standing) for standing, run in found]
+    return _with_verdicts(connection, scope_name, found, verdicts=wanted.verdicts)
 
 
-def _runs_of(connection: sqlite3.Connection, scope: str, ids: Iterable[str]) -> list[Run]:
+def _runs_of(connection: sqlite3.Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
     sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {OF_SCOPE} AND id {AMONG_IDS}"
     rows = connection.execute(sql, (scope, among_ids(map(encodable, ids)))).fetchall()
-    return [_run(connection, scope, loaded(Trajectory, checked(blob)), *standing) for *standing, blob in rows]
+    kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows]
+    return _with_verdicts(connection, scope, kept, verdicts=verdicts)
 
 
 _OUTCOME = (
@@ -201,11 +203,17 @@ _STANDING = f"pending, {FAILED}, tries, error"
 """How a run stands in the queue."""
 
 
-def _run(
-    connection: sqlite3.Connection, scope: str, run: Trajectory, waits: int, failed: int, tries: int, error: str | None
-) -> Run:
-    held = experiences(connection, scope, "run", [run.id])
-    return run_of(run, held[-1] if held else None, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
+def _with_verdicts(
+    connection: sqlite3.Connection, scope: str, kept: Sequence[tuple[Sequence[Any], Trajectory]], *, verdicts: bool
+) -> list[Run]:
+    """These runs; the experiences that they belong to are read together."""
+    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
+    holders = newest_holders(held)
+    return [_run(run, holders.get(run.id), *standing) for standing, run in kept]
+
+
+def _run(run: Trajectory, holder: Experience | None, waits: int, failed: int, tries: int, error: str | None) -> Run:
+    return run_of(run, holder, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
 
 
 def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilter, /) -> list[SavedRecall]:
@@ -221,6 +229,8 @@ def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilte
     _add_tags(where, "number", RECALL, tags_wanted(wanted))
     if wanted.before is not None:
         where.add("created_at < ?", microseconds(wanted.before))
+    if wanted.since is not None:
+        where.add("created_at >= ?", microseconds(wanted.since))
     if wanted.lesson is not None:
         shown = "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)"
         where.add(shown, scope.number, encodable(wanted.lesson))

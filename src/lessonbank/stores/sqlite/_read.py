@@ -16,7 +16,7 @@ from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
 from ._connection import Connection
-from ._rows import AMONG_IDS, OF_SCOPE, among_ids, entry_of, experience_at, find_scope, sequence_of
+from ._rows import AMONG_IDS, OF_SCOPE, among_ids, entry_of, find_scope, sequence_of, stored_at
 from ._rows import experience_of as experience_of
 
 _SCOPES: Final = 1_000
@@ -64,7 +64,8 @@ def experiences(
         f"SELECT number FROM experiences WHERE number IN ({_EXPERIENCES[by]}) ORDER BY created_at, number",
         (scope_name, among_ids(map(encodable, values))),
     ).fetchall()
-    return [experience_at(connection, number) for (number,) in rows]
+    kept = stored_at(connection, [number for (number,) in rows])
+    return [experience_of(*kept[number]) for (number,) in rows]
 
 
 def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
