@@ -9,7 +9,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Experience, Lesson, Step, Trajectory
 
 pytestmark = pytest.mark.full
 
@@ -39,18 +39,32 @@ def lesson_of(folder: Path) -> str:
         (("learn", "--waiting", "--outcome", "success", *WHERE), "--waiting"),
         (("learn", "bank.db", "--run", "abcd", *WHERE), "--run"),
         (("learn", "--waiting", "--bank", "none.db", "--scope", "t"), "there is no bank"),
+        (("learn", "--waiting", "--jobs", "4", *WHERE), "--waiting"),
+        (("learn", "--waiting", "--format", "auto", *WHERE), "--waiting"),
+        (("learn", "--waiting", "--follow-links", *WHERE), "--waiting"),
         (("lessons", "list", "--proposals", "--kind", "strategy", *WHERE), "--proposals"),
+        (("lessons", "list", "--proposals", "--limit", "50", *WHERE), "--proposals"),
+        (("lessons", "edit", "abcd", "--only", "", *WHERE, *BY), "--only"),
+        (("lessons", "edit", "abcd", "--only", "valve", "--only", " ", *WHERE, *BY), "--only"),
         (("lessons", "edit", "abcd", "--only", "valve", "--title", "Turn", *WHERE, *BY), "--only"),
         (("lessons", "edit", "abcd", "--only", "valve", "--any-task", *WHERE, *BY), "--only"),
         (("lessons", "merge", "abcd", "--experience", "efgh", *WHERE, *BY), "--experience"),
         (("lessons", "merge", "abcd", "--undo", "--title", "Turn", *WHERE, *BY), "--undo"),
+        (("lessons", "merge", "abcd", "--undo", *WHERE, "--by", "Ana"), "--reason"),
+        (("lessons", "merge", "abcd", "--undo", "--reason", " ", *WHERE, "--by", "Ana"), "--reason"),
         (("hook", "status", "--learn", "--stop"), "--stop"),
         (("export", "a.md", "b.md", *WHERE), "--sync"),
         (("export", "a.md", "--preview", *WHERE), "--preview"),
         (("export", "a.md", "--sync", "--all", *WHERE), "--sync"),
         (("export", "a.md", "--sync", "--format", "jsonl", *WHERE), "--sync"),
         (("backup", "mysql://host/x", "--bank", "bank.db"), "'mysql' is not a store of this release"),
+        (("backup", "postgresql://host/x", "--bank", "http://127.0.0.1:1"), "backed up to a file, or copied where"),
+        (("history", "diff", "0", "1", "--check", "", *WHERE), "the check is empty"),
+        (("history", "diff", "0", "1", "--other-scope", "u", *WHERE), "--other-scope"),
+        (("history", "diff", "--other-bank", "", *WHERE), "--other-bank"),
+        (("history", "diff", "--other-bank", "none.db", *WHERE), "--other-bank"),
         (("keys", "add", "--bank", "bank.db"), "NAME"),
+        (("keys", "add", "shop", "--scope", "t", "--replaces", "", "--bank", "bank.db"), "--replaces"),
         (("keys", "add", "shop", "--bank", "bank.db"), "--scope"),
         (("keys", "add", "shop", "--scope", "t", "--whole-bank", "--bank", "bank.db"), "--scope"),
         (("keys", "add", "shop", "--scope", "t", "--overlap", "1", "--bank", "bank.db"), "--overlap"),
@@ -82,6 +96,24 @@ def test_explain_finds_out_what_an_id_names(folder: Path) -> None:
             told = json.loads(lessonbank_cli("explain", given, "--json", *WHERE, cwd=folder).stdout)
             assert next(iter(told)) == what
             assert json.dumps(told[what]).count(id) >= 1
+
+
+def test_explain_says_how_far_a_lesson_is_trusted_and_doubts_none_that_a_person_vouched_for(folder: Path) -> None:
+    id = lesson_of(folder)
+    assert "probation (unchecked)" in explained(folder, id)
+    lessonbank_cli("lessons", "approve", id, *WHERE, *BY, cwd=folder)
+    assert "active" in explained(folder, id)
+    assert "unchecked" not in explained(folder, id)
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        talk = "Sure! Here are the three lessons that I drew from the run you gave me."
+        doubted = Lesson(title="Lessons", content=talk, kind="strategy")
+        bank.consolidate(Experience(scope="t", task="stop the pump", lessons=(doubted,)))
+        id = next(lesson.id for lesson in bank.lessons.list() if lesson.title == "Lessons")
+    assert "probation: may be no lesson" in explained(folder, id)
+
+
+def explained(folder: Path, id: str) -> str:
+    return lessonbank_cli("explain", id, *WHERE, cwd=folder, COLUMNS="200").stdout
 
 
 def test_a_part_of_an_id_that_a_lesson_and_a_run_share_is_ambiguous(folder: Path) -> None:

@@ -150,3 +150,22 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
         more = ("Ship parcel 1", "--holdout", "0.5", "--bank", server.url, "--scope", "acme")
         done = lessonbank_cli("retrieve", *more, cwd=tmp_path, LESSONBANK_API_KEY=key)
         assert "decided where the server runs" in done.stderr
+
+
+def test_an_agents_key_is_enough_to_explain_the_recall_that_it_was_given(tmp_path: Path) -> None:
+    pytest.importorskip("httpx2", reason="needs the extra client")
+    from lessonbank.http.service.serving import running
+
+    settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
+    with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
+        bank.lessons.add(title="Weigh it", content="Weigh it twice.", task="Ship parcel 1", by="Ana")
+        recall = bank.retrieve("Ship parcel 1").id
+    with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
+        where = ("--bank", server.url, "--scope", "acme")
+        key = server.key("cli", scope="acme", role="agent")
+        done = lessonbank_cli("explain", recall, *where, cwd=tmp_path, LESSONBANK_API_KEY=key)
+        assert (done.returncode, "Weigh it" in done.stdout) == (0, True), done.stderr
+        for unknown in ("0" * 32, "abcdef"):
+            refused = lessonbank_cli("explain", unknown, *where, cwd=tmp_path, LESSONBANK_API_KEY=key)
+            assert refused.returncode != 0
+            assert "a key of the role 'agent' is not for runs.get" in " ".join(refused.stderr.split())

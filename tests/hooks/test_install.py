@@ -92,6 +92,37 @@ def test_what_was_there_before_is_there_again_byte_for_byte(tmp_path: Path, run:
     assert "nothing of lessonbank" in run("install", host, "--remove").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--show",), "--show writes nothing"),
+        (("--bank", "bank.db"), "--bank"),
+        (("--scope", "t"), "--scope"),
+        (("--within", "0.14"), "--within"),
+        (("--untrusted",), "--untrusted"),
+        (("--limit", "3"), "--limit"),
+    ],
+)
+def test_a_removal_refuses_options_that_it_would_ignore(
+    tmp_path: Path, run: Run, words: tuple[str, ...], named: str
+) -> None:
+    assert run("install", "codex").returncode == 0
+    before = files(tmp_path)
+    done = run("install", "codex", "--remove", *words)
+    assert (done.returncode, done.stdout, named in done.stderr) == (2, "", True)
+    assert len(done.stderr.splitlines()) == 1
+    assert files(tmp_path) == before
+
+
+def test_a_removal_takes_no_notice_of_a_bank_that_the_environment_names(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("install", "codex").returncode == 0
+    monkeypatch.setenv("LESSONBANK_BANK", "bank.db")
+    assert run("install", "codex", "--remove").returncode == 0
+    assert files(tmp_path) == {}
+
+
 def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("mcp")
     run("install", "codex")

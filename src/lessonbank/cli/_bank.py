@@ -35,10 +35,10 @@ def opened(bank: str, scope: str, /, *, make: bool = False, **settings: Any) -> 
         yield memory
 
 
-def needs_bank(bank: str, /) -> None:
-    """Refuse a file that is not there. Raises BadParameter."""
+def needs_bank(bank: str, /, *, option: str = "--bank") -> None:
+    """Refuse a file that is not there, which `option` names. Raises BadParameter."""
     if "://" not in bank and not is_there(path_of(bank)):
-        raise typer.BadParameter(f"there is no bank at {named(bank)}", param_hint="--bank")
+        raise typer.BadParameter(f"there is no bank at {named(bank)}", param_hint=option)
 
 
 def is_server(bank: str, /) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import NotAllowed, NotFound, UsageError
 from lessonbank.guard import one_line
 
 if TYPE_CHECKING:
@@ -59,18 +58,38 @@ def experience_id(memory: ReasoningBank, given: str, /) -> str:
 
 
 def record_id(memory: ReasoningBank, given: str, /) -> tuple[str, str]:
-    """What a part of an id names, `lesson`, `run` or `recall`, and its whole id. Raises NotFound, UsageError."""
-    views = {"lesson": memory.lessons, "run": memory.runs, "recall": memory.recalls}
-    for what, view in views.items():
-        with suppress(NotFound):
-            view.get(given)
-            return what, given
+    """What a part of an id names, `lesson`, `run` or `recall`, and its whole id.
+
+    Raises:
+        NotFound: nothing has this id.
+        NotAllowed: nothing that the key may look at has it.
+        UsageError: it is too short, or names several records.
+    """
+    if what := _kind_of(memory, given):
+        return what, given
     if _WHOLE.fullmatch(given):
         raise NotFound(f"there is no record {given!r} in this scope")
     kinds = {"lesson": _lessons(memory), "run": _runs(memory), "recall": _recalls(memory)}
     known = {id: (what, text) for what, records in kinds.items() for id, text in records}
     whole = _only("record", given, ((id, f"{what}: {text}") for id, (what, text) in known.items()))
     return known[whole][0], whole
+
+
+def _kind_of(memory: ReasoningBank, given: str) -> str | None:
+    """What has exactly this id. A key may be for some kinds only: what it is not for counts if no other has the id."""
+    refused: list[NotAllowed] = []
+    for what, view in {"lesson": memory.lessons, "run": memory.runs, "recall": memory.recalls}.items():
+        try:
+            view.get(given)
+        except NotFound:
+            continue
+        except NotAllowed as error:
+            refused.append(error)
+            continue
+        return what
+    if refused:
+        raise refused[0]
+    return None
 
 
 def _whole(what: str, given: str, get: Callable[[str], object], known: Iterator[tuple[str, str]]) -> str:

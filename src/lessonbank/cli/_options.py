@@ -79,6 +79,19 @@ def needs(given: Mapping[str, object], why: str, /) -> None:
         raise typer.BadParameter(why, param_hint=missing[0])
 
 
+def needs_words(given: Mapping[str, str | None], /) -> None:
+    """Refuse an option that was given blank, as an unset variable of a shell gives it. Raises BadParameter."""
+    if blank := [name for name, value in given.items() if value is not None and not value.strip()]:
+        raise typer.BadParameter("it is blank: say what is meant, or leave it out", param_hint=blank[0])
+
+
+def on_the_line(context: typer.Context, /) -> dict[str, str]:
+    """The parameters on the command line itself, each with how it is written. The environment says none."""
+    sources = {one: context.get_parameter_source(one.name or "") for one in context.command.params}
+    given = [one for one, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    return {one.name or "": one.opts[0] for one in given}
+
+
 def takes_retrieve_options(command: F, /) -> F:
     """`command`, with an option for each of `retrieve`; `given` reads them."""
     keyword = Parameter.KEYWORD_ONLY

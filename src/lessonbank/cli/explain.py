@@ -58,10 +58,9 @@ def _lesson(memory: ReasoningBank, id: str, /, *, as_json: bool) -> None:
 
 def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
     source = lesson.provenance
-    state = "retired" if lesson.retired else f"{lesson.state}: {lesson.risk}" if lesson.risk else lesson.state
     return (
         ("id", lesson.id),
-        ("state", state),
+        ("state", _state(lesson)),
         ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
         ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
         ("version", lesson.version),
@@ -73,6 +72,14 @@ def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
         ("rests on", lesson.rests_on or "nothing named"),
         ("created", lesson.created_at.isoformat(timespec="seconds")),
     )
+
+
+def _state(lesson: Lesson) -> str:
+    if lesson.retired:
+        return "retired"
+    if lesson.is_doubted:
+        return f"{lesson.state}: {lesson.risk}"
+    return f"{lesson.state} (unchecked)" if lesson.is_unchecked else lesson.state
 
 
 def _repeat(one: Repeat) -> tuple[str, ...]:

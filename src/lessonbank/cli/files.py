@@ -17,7 +17,7 @@ from lessonbank.errors import NotAllowed
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
 
 from . import _options as options
-from ._bank import is_database, is_there, needs_bank, opened, path_of
+from ._bank import is_database, is_server, is_there, needs_bank, opened, path_of
 from ._output import progress_console, say, show_json, show_text
 from ._reviewing import KeyFile, Reviewer, key_of, owning
 
@@ -55,6 +55,10 @@ def _copy(bank: str, target: str, /, *, as_json: bool) -> None:
     """Record by record: history, receipts, settings and vectors come along unchanged."""
     from lessonbank.wiring import migrate
 
+    if is_server(bank):
+        raise typer.BadParameter(
+            "the bank of a server is backed up to a file, or copied where the server runs", param_hint="FILE"
+        )
     needs_bank(bank)
     with progress_console.status("copying") as status:
         rows = migrate(

@@ -12,7 +12,7 @@ from lessonbank.contracts.records import JournalEntry, Rollback
 from lessonbank.guard import one_line
 
 from . import _options as options
-from ._bank import opened, warn_where_empty
+from ._bank import needs_bank, opened, warn_where_empty
 from ._bisect import find_first_failing
 from ._difference import show_difference
 from ._ids import experience_id, lesson_id, short
@@ -76,14 +76,18 @@ def diff(
     With --check, A is the number of a change after which the command passes (exit code 0) and B of one after which it
     fails. It gets the path of a private copy of the bank, as of a change, in LESSONBANK_BANK.
     """
+    options.needs_words({"--other-bank": other_bank, "--other-scope": other_scope})
     if other_bank:
-        if a or check:
+        if a or check is not None:
             raise typer.BadParameter("it compares what the banks hold now: leave out A, B and --check", param_hint="A")
+        needs_bank(other_bank, option="--other-bank")
         show_difference(bank, other_bank, scope, other_scope or scope, as_json=as_json)
         return
+    if other_scope:
+        raise typer.BadParameter("it is a scope of another bank: give --other-bank, too", param_hint="--other-scope")
     if a is None or b is None:
         raise typer.BadParameter("give two moments, or another bank with --other-bank", param_hint="A B")
-    if check:
+    if check is not None:
         _show_first_failing(bank, scope, a, b, check, as_json=as_json)
         return
     with opened(bank, scope) as memory:

@@ -22,6 +22,7 @@ _NAMES = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline"
 
 @options.takes_retrieve_options
 def install(
+    context: typer.Context,
     agent: Annotated[str, typer.Argument(help=f"The coding agent: {', '.join(_NAMES)}.", metavar="AGENT")],
     project: Annotated[bool, typer.Option("--project", help="For the project in this folder only.")] = False,
     bank: Annotated[
@@ -60,6 +61,7 @@ def install(
 
     folder = Path.cwd() if project else None
     if remove:
+        _check_removal(options.on_the_line(context))
         _remove(agent, folder)
         return
     Evidence(holdout=holdout or None)
@@ -115,6 +117,17 @@ def _approving(bank: str, *, untrusted: bool) -> str:
     if untrusted:
         return f"new lessons are shown at once; to look through them: lessonbank review {quote(bank)}"
     return f"new lessons wait until you approve them: lessonbank review {quote(bank)}, or install with --untrusted"
+
+
+def _check_removal(given: Mapping[str, str]) -> None:
+    """Refuse what a removal would ignore. Raises BadParameter."""
+    if "show" in given:
+        raise typer.BadParameter(
+            "it takes files out, and --show writes nothing: give one of them", param_hint="--remove"
+        )
+    ignored = [written for name, written in given.items() if name not in ("agent", "project", "remove")]
+    if ignored:
+        raise typer.BadParameter("it says how to install: leave it out with --remove", param_hint=ignored[0])
 
 
 def _remove(agent: str, folder: Path | None) -> None:

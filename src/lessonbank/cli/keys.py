@@ -63,6 +63,7 @@ def add(
     A new key of a reviewer or a writer ends the earlier one of that name. From the first reviewer on, whatever decides
     what is shown, erases, or hands out or ends keys asks for the key of one.
     """
+    options.needs_words({"--replaces": replaces})
     of_server: dict[str, object] = {"--scope": scope, "--whole-bank": whole_bank or None, "--role": role}
     of_server |= {"--days": days, "--rate": rate, "--replaces": replaces, "--overlap": overlap}
     _check(name, kind, [option for option, value in of_server.items() if value is not None])

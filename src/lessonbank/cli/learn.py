@@ -75,6 +75,7 @@ class Plan:
 
 
 def learn(
+    context: typer.Context,
     files: Annotated[
         list[Path] | None,
         typer.Argument(help="Files or folders of recorded runs; .gz is read directly.", show_default=False),
@@ -127,7 +128,8 @@ def learn(
     asked = options.model_of(model, base_url, timeout)
     settings = options.settings_of(asked, domain=domain, profile=profile, embedder=embedder, success_at=success_at)
     if waiting:
-        if files or outcome or judge_all or metadata:
+        of_files = {"jobs", "format", "follow_links"} & options.on_the_line(context).keys()
+        if files or outcome or judge_all or metadata or of_files:
             raise typer.BadParameter(
                 "the runs are taken as the bank has them: leave out the rest", param_hint="--waiting"
             )

@@ -34,6 +34,7 @@ When = Annotated[str | None, typer.Option("--when", help="When to use it, and wh
 
 @app.command("list")
 def list_(
+    context: typer.Context,
     bank: options.Bank,
     scope: options.Scope,
     state: Annotated[LessonState | None, typer.Option("--state", help="Only lessons of this state.")] = None,
@@ -62,8 +63,9 @@ def list_(
         "text": text,
         "after": after,
     }
-    if proposals and (metadata or retired or any(filters.values())):
-        raise typer.BadParameter("it lists every proposal: leave out the other filters", param_hint="--proposals")
+    limited = "limit" in options.on_the_line(context)
+    if proposals and (metadata or retired or limited or any(filters.values())):
+        raise typer.BadParameter("it lists every proposal: leave out filters and --limit", param_hint="--proposals")
     with opened(bank, scope) as memory:
         if proposals:
             _show_proposals(memory, as_json=as_json)
@@ -133,6 +135,8 @@ def edit(
     Without an option that says the change your editor opens ($VISUAL or $EDITOR) with the lesson in it.
     """
     given = {"title": title, "content": content, "when": when}
+    for words in only or ():
+        options.needs_words({"--only": words})
     if only or any_task:
         if (only and any_task) or any(text is not None for text in given.values()):
             raise typer.BadParameter("change the tasks in a command of its own", param_hint="--only")
@@ -166,7 +170,9 @@ def merge(
     title: Title = None,
     content: Content = None,
     when: When = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Show again those that the lesson ID stands for.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Show again those that the lesson ID stands for; give --reason, too.")
+    ] = False,
     experience: Annotated[
         str | None,
         typer.Option("--experience", help="With --undo: only what this one taught, as `explain` names it."),
@@ -186,6 +192,8 @@ def merge(
         raise typer.BadParameter(
             "the lessons come back in their own words: leave out the new ones", param_hint="--undo"
         )
+    if undo and not reason.strip():
+        raise typer.BadParameter("say why the lessons come back; the journal keeps it", param_hint="--reason")
     with opened(bank, scope) as memory:
         whole = lesson_ids(memory, ids)
         if undo:
