@@ -101,6 +101,7 @@ def experience_of_format_10(experience: Experience) -> dict[str, Any]:
     for name in {"not_recognised", "not_merged"} & told.keys():
         told[name] = {id: {"with": one["lesson_id"], "why": one["why"]} for id, one in told[name].items()}
     for entry in [one for several in told.get("repeats", {}).values() for one in several]:
+        del entry["is_general"]
         if entry["lesson"] is None:
             del entry["lesson"]
     if (proposal := fields.pop("proposal")) is not None:

@@ -61,8 +61,8 @@ class VectorSearch:
         found = await search()
         if found.is_complete:
             return found.matches, ()
-        notes = await self._embed_missing(scope)
-        return (await search()).matches, notes
+        has_placed, notes = await self._embed_missing(scope)
+        return (await search() if has_placed else found).matches, notes
 
     async def _asked(self, task: str, scope: str) -> Vectors:
         self._queries.check(scope)
@@ -74,23 +74,23 @@ class VectorSearch:
         self._queries.over(scope)
         return vector
 
-    async def _embed_missing(self, scope: str) -> tuple[str, ...]:
-        """Embed some of what has no vector; why there is more without."""
+    async def _embed_missing(self, scope: str) -> tuple[bool, tuple[str, ...]]:
+        """Embed some of what has no vector; whether any has one now, and why there is more without."""
         try:
             self._documents.check(scope)
             return await self._embed_due(scope)
         except ModelError as error:
-            return (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
+            return False, (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
 
-    async def _embed_due(self, scope: str) -> tuple[str, ...]:
+    async def _embed_due(self, scope: str) -> tuple[bool, tuple[str, ...]]:
         kept = await get_setting(self.store, REFUSED.of(scope))
         refusals = Refusals.read(kept, self.space)
         due, waiting = await self._due(scope, refusals, most=CATCH_UP)
         if not due:
-            return self._refused(waiting)
+            return False, self._refused(waiting)
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
         if problem := await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
-            return (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
+            return False, (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
         try:
             told = await embed_each(self.embedder, due, most=_REQUESTS)
         except ModelError as error:
@@ -104,7 +104,7 @@ class VectorSearch:
             await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
         left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
-        return (*(behind if left else ()), *self._refused(waiting + len(told.refused)))
+        return bool(told.vectors), (*(behind if left else ()), *self._refused(waiting + len(told.refused)))
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` without a vector that the embedder does not refuse; how many were done.

@@ -88,10 +88,13 @@ class Upgraded(NamedTuple):
 def upgraded(table: Table, data: bytes, /) -> Upgraded:
     """What a packed record of a table becomes. Where nothing moved, its JSON stays as it was.
 
-    Raises:
-        StoreDamaged: the bytes are not those that were written.
+    Bytes that are not those that were written stay what they are, a damaged record: the others can be read.
     """
-    text = unpacked(data).decode()
+    try:
+        text = unpacked(data).decode()
+    except StoreDamaged:
+        hexadecimal, total = with_sum(bytes(data).hex())
+        return Upgraded((hexadecimal, total ^ 1), has_moved=False)
     before = json.loads(text)
     after = _UPGRADES[table](before)
     if after == before:
