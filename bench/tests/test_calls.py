@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 
-MOST = 1_000
-"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here."""
+MOST = 1_015
+"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here.
+
+1,000 until an entry was asked what it brings, and the journal was written before the rows that point at it.
+"""
 
 
 def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:

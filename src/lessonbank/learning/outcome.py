@@ -126,7 +126,7 @@ def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Ext
 
 def changed(changes: Sequence[Change], /) -> list[Experience]:
     """The experiences that changes bring in."""
-    return [c.brings for c in changes if c.brings is not None]
+    return [brought for c in changes if (brought := c.brings)]
 
 
 def recognised(experience: Experience, /) -> tuple[str, ...]:

@@ -86,8 +86,8 @@ class Draft:
         self._mark(change)
         if isinstance(change, Replace):
             self._replace(change.experience)
-        elif change.brings is not None:
-            self._add(change.brings)
+        elif (brought := change.brings) is not None:
+            self._add(brought)
 
     def _add(self, experience: Experience) -> None:
         self._check_trust(experience, {})
@@ -168,7 +168,7 @@ class Draft:
         """Refuse lessons in words that are new to them and that another lesson has. Raises Conflict."""
         told = list(changes)
         merged = {id for c in told if isinstance(c, Merge) for id in c.source_lesson_ids}  # it may keep their words
-        brought = [lesson for c in told if c.brings is not None for lesson in c.brings.lessons]
+        brought = [lesson for c in told if (one := c.brings) for lesson in one.lessons]
         new = {i.id: wording_of(i) for i in brought if self._present.owner(i.id) is None and i.id not in merged}
         new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
         same = self._present.worded(set(new.values()))

@@ -43,7 +43,7 @@ class Corroborating:
         near = await self.retriever(new.task, scope=new.scope, limit=self.among)
         known = await self._known([match.experience for match in near.matches], new)
         decided = await self.inner(new)
-        brought = [change.brings for change in decided if change.brings is not None]
+        brought = [one for change in decided if (one := change.brings)]
         kept = {lesson.id for experience in brought for lesson in experience.lessons}
         retired = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         left = kept - retired

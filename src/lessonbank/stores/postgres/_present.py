@@ -29,7 +29,7 @@ class Foreseen:
 
 def foreseen(batch: Batch, /) -> Foreseen:
     """What the changes of a batch name, and the lessons they bring."""
-    brought = [c.brings for c in batch.changes if c.brings is not None]
+    brought = [brought for c in batch.changes if (brought := c.brings)]
     told = foreseen_of(brought)
     named = {c.amends for c in batch.changes if c.amends} | {e.id for e in batch.unchanged}
     lessons = {id for change in batch.changes for id in _named(change)}

@@ -64,7 +64,7 @@ def experiences(
         f"SELECT number FROM experiences WHERE number IN ({_EXPERIENCES[by]}) ORDER BY created_at, number",
         (scope_name, among_ids(map(encodable, values))),
     ).fetchall()
-    kept = stored_at(connection, [number for (number,) in rows])
+    kept = stored_at(connection, [number for (number,) in rows]) if rows else {}
     return [experience_of(*kept[number]) for (number,) in rows]
 
 
