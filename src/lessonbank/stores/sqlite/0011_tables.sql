@@ -7,8 +7,8 @@ CREATE TABLE journal_11 (
     writer TEXT NOT NULL,
     whole TEXT,                            -- JSON list: numbers of the experiences this entry holds whole (mostly one),
     part TEXT,                             -- and of those it changes without holding them
-    entry TEXT NOT NULL,                   -- what happened
     entry_sum INTEGER NOT NULL,
+    entry TEXT NOT NULL,                   -- what happened
     sum INTEGER NOT NULL                   -- of number, at and writer
 ) STRICT;
 CREATE TABLE experiences_11 (
@@ -19,8 +19,8 @@ CREATE TABLE experiences_11 (
     words INTEGER NOT NULL,
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
-    record TEXT,                           -- null where the journal entry holds it as it is
     record_sum INTEGER,
+    record TEXT,                           -- null where the journal entry holds it as it is
     sum INTEGER NOT NULL,                  -- of number and entry
     UNIQUE (scope, id)
 ) STRICT;
@@ -30,8 +30,8 @@ CREATE TABLE trajectories_11 (
     kept_at INTEGER NOT NULL,
     pending INTEGER NOT NULL,
     id TEXT NOT NULL,
-    record TEXT NOT NULL,
     record_sum INTEGER NOT NULL,
+    record TEXT NOT NULL,
     sum INTEGER NOT NULL,                  -- of scope, kept_at and id
     due INTEGER DEFAULT 0,                 -- no worker takes it before; null: none does (unfinished, or given up)
     worker TEXT,                           -- who took it; it is theirs until it is due again
@@ -45,7 +45,7 @@ CREATE TABLE recalls_11 (
     scope INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     id TEXT NOT NULL,
-    record TEXT NOT NULL,
     record_sum INTEGER NOT NULL,
+    record TEXT NOT NULL,
     UNIQUE (scope, id)
 ) STRICT;

@@ -1,6 +1,6 @@
 -- The truth: journal.entry, trajectories.record, recalls.record, and the vectors, which only an embedder could make again.
--- Everything else follows from these. An `entry` and a `record` is plain JSON, and the column behind it the CRC-32 of its
--- UTF-8. `sum` is the checksum of those columns of a row that nothing else in the file could contradict (see _checks.py).
+-- Everything else follows from these. An `entry` and a `record` is plain JSON, and the column before it the CRC-32 of its
+-- UTF-8: behind a large text, SQLite would read that whole text to reach it. `sum` is the checksum of those columns of a row that nothing else in the file could contradict (see _checks.py).
 
 CREATE TABLE scopes (
     number INTEGER PRIMARY KEY,
@@ -18,8 +18,8 @@ CREATE TABLE journal (
     writer TEXT NOT NULL,
     whole TEXT,                            -- JSON list: numbers of the experiences this entry holds whole (mostly one),
     part TEXT,                             -- and of those it changes without holding them
-    entry TEXT NOT NULL,                   -- what happened
     entry_sum INTEGER NOT NULL,
+    entry TEXT NOT NULL,                   -- what happened
     sum INTEGER NOT NULL                   -- of number, at and writer
 ) STRICT;
 CREATE INDEX journal_rollbacks ON journal (number) WHERE kind = 'rollback';
@@ -35,8 +35,8 @@ CREATE TABLE experiences (
     words INTEGER NOT NULL,
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
-    record TEXT,                           -- null where the journal entry holds it as it is
     record_sum INTEGER,
+    record TEXT,                           -- null where the journal entry holds it as it is
     sum INTEGER NOT NULL,                  -- of number and entry
     UNIQUE (scope, id)
 ) STRICT;
@@ -86,8 +86,8 @@ CREATE TABLE trajectories (
     kept_at INTEGER NOT NULL,
     pending INTEGER NOT NULL,
     id TEXT NOT NULL,
-    record TEXT NOT NULL,
     record_sum INTEGER NOT NULL,
+    record TEXT NOT NULL,
     sum INTEGER NOT NULL,                  -- of scope, kept_at and id
     due INTEGER DEFAULT 0,                 -- no worker takes it before; null: none does (unfinished, or given up)
     worker TEXT,                           -- who took it; it is theirs until it is due again
@@ -105,8 +105,8 @@ CREATE TABLE recalls (
     scope INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     id TEXT NOT NULL,
-    record TEXT NOT NULL,
     record_sum INTEGER NOT NULL,
+    record TEXT NOT NULL,
     UNIQUE (scope, id)
 ) STRICT;
 
