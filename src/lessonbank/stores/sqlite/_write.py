@@ -192,7 +192,7 @@ def _applied(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, draf
     entries = journal(connection, scope, batch, touched=touched, grown=rows.grown if rows else AS_BEFORE)
     if rows:
         write(connection, scope, rows)
-    if any(isinstance(change, Edit) for change in batch.changes):
+    if any(isinstance(entry, Edit) for entry, _ in batch.entries):
         connection.execute("DELETE FROM settings WHERE key = ?", (REVIEW.of(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
