@@ -72,6 +72,13 @@ async def get_trajectory(store: Records, id: str, /, *, scope: str) -> Trajector
     return _the_one(await store.runs(RunFilter(ids=(id,), verdicts=False), scope=scope), "run", id).trajectory
 
 
+async def get_trajectories(store: Records, ids: Collection[str], /, *, scope: str) -> list[Trajectory]:
+    """Those of these runs that are kept, as they were handed in and in the order of `ids`. One read."""
+    runs = await store.runs(RunFilter(ids=tuple(ids), verdicts=False), scope=scope) if ids else ()
+    kept = {run.trajectory.id: run.trajectory for run in runs}
+    return [kept[clean] for id in ids if (clean := encodable(id)) in kept]
+
+
 async def pending_runs(
     store: Records, /, *, scope: str, limit: int | None = None, after: str | None = None
 ) -> Sequence[Trajectory]:

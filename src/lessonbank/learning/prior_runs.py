@@ -10,7 +10,14 @@ from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
-from lessonbank.contracts.store_calls import experience_of_runs, get_recall, get_trajectory, settled_runs, settlement_of
+from lessonbank.contracts.store_calls import (
+    experience_of_runs,
+    get_recall,
+    get_trajectories,
+    get_trajectory,
+    settled_runs,
+    settlement_of,
+)
 from lessonbank.guard.identity import one_of_many
 
 Verdicts = Mapping[str, Verdict | None]
@@ -67,7 +74,7 @@ async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope:
     held = await store.experiences("run", ids, scope=scope)
     experience = held[-1] if held else None
     apart = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in ids] if experience else []
-    others = [run for id in apart if (run := await if_there(get_trajectory(store, id, scope=scope)))]
+    others = await get_trajectories(store, apart, scope=scope)
     named = experience.recall_id if experience else None
     recall = await if_there(get_recall(store, named, scope=scope)) if named else None
     # What is learned is an experience's: where none holds the runs, nothing of them is.

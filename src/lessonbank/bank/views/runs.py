@@ -19,6 +19,7 @@ from lessonbank.contracts.records.queue import IN_HAND, QueueStatus, Spending, p
 from lessonbank.contracts.store_calls import (
     get_recall,
     get_run,
+    get_trajectories,
     get_trajectory,
     pending_runs,
     queue_of,
@@ -138,7 +139,7 @@ class AsyncRuns:
         """The runs that were submitted together with `run`, by whom, and what was said of them then."""
         noted, store, scope = submission_of(run), self._of.store, self._of.scope
         others = [id for id in noted.run_ids if id != run.id]
-        siblings = [one for id in others if (one := await if_there(get_trajectory(store, id, scope=scope)))]
+        siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
         recall = await if_there(get_recall(store, noted.recall_id, scope=scope)) if noted.recall_id else None
         teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)

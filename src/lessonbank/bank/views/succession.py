@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from lessonbank._base.aio import if_there
 from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
 from lessonbank.contracts.records.repeats import taught_in
-from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectory
+from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.guard.wording import wording_of
@@ -125,7 +125,7 @@ class SuccessionSearch:
     async def _runs(self, experience: Experience) -> tuple[Trajectory, ...]:
         store, scope = self.of.store, self.of.scope
         ids = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in self.runs]
-        kept = [run for id in ids if (run := await if_there(get_trajectory(store, id, scope=scope)))]
+        kept = await get_trajectories(store, ids, scope=scope)
         shown = Shown(set(await receipts_in(store, kept, scope=scope)))
         return tuple(left for run in kept if (left := _without(run, shown)))
 
