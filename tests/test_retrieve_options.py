@@ -14,6 +14,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Safety
 from lessonbank.adapters.following import RunFollower
+from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.views import AsyncRecalls
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Found
@@ -129,7 +130,7 @@ async def test_a_recall_without_named_lessons_shows_those_that_come_next() -> No
             await bank.lessons.add(
                 title=f"Weigh for {place}", content=f"Weigh it in {place}.", task=f"Ship to {place}", by="Ana"
             )
-        recaller = bank._recaller  # pyright: ignore[reportPrivateUsage]
+        recaller = Recaller(bank._handle)  # pyright: ignore[reportPrivateUsage]
         asked = RetrieveOptions(limit=1)
         (first,) = (await recaller.for_trial("Ship to Rome", asked=asked)).shown
         assert first.title == "Weigh for Rome"

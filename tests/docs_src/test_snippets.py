@@ -77,8 +77,8 @@ def test_only_what_needs_a_key_or_is_shown_source_is_not_run() -> None:
         "<!-- no-run: needs a provider's key -->",
         "<!-- no-run: needs a clone of another project -->",
         "<!-- no-run: needs fastmcp -->",
-        "<!-- source: lessonbank.bank.loop.AsyncReasoningBank.learn -->",
-        "<!-- source: lessonbank.bank.loop.AsyncReasoningBank._learn_new -->",
+        "<!-- source: lessonbank.bank.learner.Learner.learn -->",
+        "<!-- source: lessonbank.bank.learner.Learner._learn_new -->",
     }
 
 

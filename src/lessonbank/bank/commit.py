@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from lessonbank._base.locks import ScopeLocks
 from lessonbank.contracts.ports import Consolidator, Vectors
 from lessonbank.contracts.records import Change, Experience, Settlement, Usage
 from lessonbank.errors import Conflict
@@ -19,8 +17,7 @@ from lessonbank.learning.settlement import settled_otherwise, told_by
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.one_look import one_look
 
-from .parts import BankParts
-from .views.handle import Handle
+from .handle import Handle
 
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
@@ -28,22 +25,11 @@ Committed: TypeAlias = tuple[tuple[Change, ...], Settlement | None, tuple[str, .
 """What was applied, how the receipt is settled, and what a reader should know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """Whose turn it is in each scope, among all handles on one bank."""
-
-    locks: ScopeLocks = field(default_factory=ScopeLocks)
-    changed: Counter[str] = field(default_factory=Counter[str])
-    """How often each scope was changed by this process."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """One experience on its way into the bank."""
 
     handle: Handle
-    parts: BankParts
-    turns: Turns
     experience: Experience
     earlier: Experience | None = None
     """The experience that one of its runs belongs to already."""
@@ -62,28 +48,28 @@ class Commit:
         """
         # A model is asked without the lock. What was embedded and is then not written is dropped in `_apply`.
         scope = self.experience.scope
-        if not asks_model(policy) and not (self.parts.topics and self.parts.topics.asks_model):
+        if not asks_model(policy) and not (self.handle.parts.topics and self.handle.parts.topics.asks_model):
             vectors, notes = await self.handle.index([self.experience])
-            async with self.turns.locks.of(scope):
+            async with self.handle.state.locks.of(scope):
                 changes, sorting = await self.decide(policy)
                 return await self._apply(changes, vectors, notes=(*notes, *sorting))
         for left in reversed(range(_STALE_TRIES)):
-            seen = self.turns.changed[scope]
+            seen = self.handle.state.changed[scope]
             changes, sorting = await self.decide(policy)
             vectors, notes = await self.handle.index(changed(changes))
-            async with self.turns.locks.of(scope):
-                if not left or self.turns.changed[scope] == seen:
+            async with self.handle.state.locks.of(scope):
+                if not left or self.handle.state.changed[scope] == seen:
                     return await self._apply(changes, vectors, notes=(*notes, *sorting))
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
     async def decide(self, policy: Consolidator, /) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
         with one_look():
-            with self.turns.locks.deciding(self.experience.scope), self.parts.intake.in_force():
+            with self.handle.state.locks.deciding(self.experience.scope), self.handle.parts.intake.in_force():
                 decision = await decide(policy, self.experience)
             self.costs.append(spent(decision))
-            safe = await self.parts.intake.changes(decision, given=self.experience)
-            changes, usage, notes = await in_topics(self.parts.topics, replacing(self.earlier, safe))
+            safe = await self.handle.parts.intake.changes(decision, given=self.experience)
+            changes, usage, notes = await in_topics(self.handle.parts.topics, replacing(self.earlier, safe))
         self.costs.append(usage)
         return changes, notes
 
@@ -100,9 +86,9 @@ class Commit:
             settlement=settlement,
             unlearned=self.result.ids if self.result else (),
             unchanged=[self.earlier] if self.earlier else [],
-            one_wording=self.handle.one_wording,
+            one_wording=self.handle.options.unique_wording,
         )
-        self.turns.changed[self.experience.scope] += 1
+        self.handle.state.changed[self.experience.scope] += 1
         return changes, settlement, (*notes, *corrections, *misfit)
 
     async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:
@@ -111,7 +97,7 @@ class Commit:
         if result is None:
             return None, ()
         before, others = await earlier_settlement(
-            self.handle.store, result.receipt, result.prior, result.truths, besides=result.attempts
+            self.handle.store, result.report, result.prior, besides=result.attempts
         )
         settlement = told_by(result.settlement(self.experience.id, others), self.who)
         return settlement, settled_otherwise(before, result.attempts) if before else ()

@@ -1,77 +1,121 @@
-"""Puts runs on disk with all that is known of them, before anything slow begins."""
+"""Reads what a caller reports of runs, and puts these on disk with all that is known, before anything slow begins."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
-from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Recall, Submission, Trajectory
+from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
-from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard.identity import seal, teller_of
-from lessonbank.learning.handed_in import request_of, submission_of, truths_with_submitted, with_submission
-from lessonbank.learning.prior_runs import Verdicts
+from lessonbank.learning.prior_runs import PriorRuns, own_receipt, settled_by_another
+from lessonbank.learning.run_report import (
+    RunReport,
+    request_of,
+    runs_from,
+    submission_of,
+    truths_of,
+    truths_with_submitted,
+    with_metadata,
+    with_submission,
+)
+
+from .handle import Handle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunKeeper:
-    """Keeps runs of one scope in the name of whoever tells them."""
+    """Keeps runs of one scope in the name of whoever reports them."""
 
-    store: Store
-    scope: str
-    receipts: Receipts
-    writer: str
+    bank: Handle
     who: str
     """The writer as the bank knows it."""
 
+    @classmethod
+    async def of(cls, bank: Handle, /) -> Self:
+        """The keeper of whoever calls. Raises UsageError for a wrong key."""
+        return cls(bank, await bank.identity())
+
+    async def report(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None,
+        recall: Recall | str | None,
+        outcome: Outcome | Sequence[Outcome] | None,
+        reward: float | Sequence[float] | None,
+    ) -> RunReport:
+        """What a caller hands to `learn` or `submit`. Raises UsageError, FormatError, NotFound."""
+        receipt, unmeasured = await self.bank.state.receipts.returned(recall, scope=self.bank.scope)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
+        success_at = self.bank.options.success_at
+        truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
+        return RunReport(runs, receipt, truths, (*unmeasured, *graded))
+
+    async def with_own_receipt(self, report: RunReport, prior: PriorRuns, /) -> RunReport:
+        """`report` with the receipt that its runs settle, and without a word on what another writer told."""
+        store = self.bank.store
+        receipt, refused = await own_receipt(store, report.receipt, prior)
+        foreign = await settled_by_another(store, receipt, self.who)
+        notes = (*refused, *foreign, *self._swapped(report), *report.notes)
+        if not foreign:
+            return replace(report, receipt=receipt, notes=notes)
+        return replace(report, receipt=None, truths=report.truths if prior.new else {}, notes=notes)
+
+    def _swapped(self, report: RunReport) -> tuple[str, ...]:
+        """A note for each run that begins with the task of another recall than the one that it settles."""
+        if (receipt := report.receipt) is None:
+            return ()
+        requests = [(run, request) for run in report.runs if (request := request_of(run))]
+        mistaken_for = partial(self.bank.state.receipts.mistaken_for, receipt)
+        return tuple(
+            f"another task: run {shown(run.id)} begins with {shown(request)}, for which the recall {shown(id)} was "
+            f"made, and it settles that of {shown(receipt.task)}: hand each run to learn with the recall that it used"
+            for run, request in requests
+            if (id := mistaken_for(request))
+        )
+
+    async def clean(self, runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
+        """`runs` without secrets, with the caller's metadata beside their own."""
+        return with_metadata(await self.bank.parts.intake.runs(runs), metadata)
+
     async def keep(
-        self, runs: Sequence[Trajectory], truths: Verdicts, receipt: Recall | None, /, *, wait: float = IN_HAND
+        self, runs: Sequence[Trajectory], report: RunReport, /, *, wait: float = IN_HAND
     ) -> list[Trajectory]:
-        """Keep runs without secrets. Gives those that the bank had already, with what is known of them now."""
-        ids = [run.id for run in runs]
-        proof = seal(await self.receipts.secret(), self.who, self.writer, runs=ids, scope=self.scope)
+        """Keep clean runs with what is reported. Gives those that the bank had already, with what is known of them."""
+        bank, ids = self.bank, [run.id for run in runs]
+        proof = seal(await bank.state.receipts.secret(), self.who, bank.writer, runs=ids, scope=bank.scope)
         stamp = partial(
             with_submission,
-            recall_id=receipt.id if receipt else None,
+            recall_id=report.receipt.id if report.receipt else None,
             group=ids,
-            teller=Submission(identity=self.who, writer=self.writer, seal=proof),
+            teller=Submission(identity=self.who, writer=bank.writer, seal=proof),
         )
-        stamped = [stamp(run, truths[run.id]) if run.id in truths else run for run in runs]
-        new = await self.store.save_runs(stamped, scope=self.scope, wait=wait)
+        stamped = [stamp(run, report.truths[run.id]) if run.id in report.truths else run for run in runs]
+        new = await bank.store.save_runs(stamped, scope=bank.scope, wait=wait)
         if len(new) == len(ids):
             return []
-        return [await get_trajectory(self.store, id, scope=self.scope) for id in ids if id not in new]
+        return [await get_trajectory(bank.store, id, scope=bank.scope) for id in ids if id not in new]
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""
         for run in waiting:
             said = submission_of(run)
             if said.identity != self.who and said.says_outcome:
-                return await teller_of(self.store, said, runs=said.run_ids or [run.id], scope=self.scope)
+                runs = said.run_ids or [run.id]
+                return await teller_of(self.bank.store, said, runs=runs, scope=self.bank.scope)
         return None
 
-    async def with_earlier_word(
-        self, waiting: Sequence[Trajectory], truths: Verdicts, receipt: Recall | None, /, *, success_at: float
-    ) -> tuple[Verdicts, Recall | None]:
-        """What is known of runs, some of which waited: what was said earlier counts until somebody says otherwise."""
+    async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
+        """`report`, in which what was said earlier of runs that wait counts until somebody says otherwise."""
+        bank, receipt = self.bank, report.receipt
         recall = next(filter(None, [submission_of(run).recall_id for run in waiting]), None)
-        receipt = receipt or (await if_there(get_recall(self.store, recall, scope=self.scope)) if recall else None)
-        return truths_with_submitted(truths, waiting, success_at=success_at), receipt
-
-    def swapped(self, receipt: Recall | None, runs: Sequence[Trajectory], /) -> tuple[str, ...]:
-        """A note for each run that begins with the task of another recall than the one that it settles."""
-        if receipt is None:
-            return ()
-        requests = [(run, request) for run in runs if (request := request_of(run))]
-        others = [(run, request, self.receipts.mistaken_for(receipt, request)) for run, request in requests]
-        return tuple(
-            f"another task: run {shown(run.id)} begins with {shown(request)}, for which the recall {shown(id)} was "
-            f"made, and it settles that of {shown(receipt.task)}: hand each run to learn with the recall that it used"
-            for run, request, id in others
-            if id
-        )
+        receipt = receipt or (await if_there(get_recall(bank.store, recall, scope=bank.scope)) if recall else None)
+        truths = truths_with_submitted(report.truths, waiting, success_at=bank.options.success_at)
+        return replace(report, receipt=receipt, truths=truths)

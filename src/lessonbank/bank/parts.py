@@ -17,7 +17,7 @@ from lessonbank.learning.topics import Topics
 from lessonbank.matts.scaler import Scaler
 from lessonbank.search.injection import Injector
 
-from .views.trying import Trying
+from .trying import Trying
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from lessonbank.contracts.ports import Retriever, Store
+from lessonbank.contracts.ports import Retriever
 from lessonbank.contracts.records import Found, Recall
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.retrieve_options import RetrieveOptions
@@ -16,18 +16,15 @@ from lessonbank.evidence.ledger import Unmeasured
 from lessonbank.search import Trusted, Without, with_reason
 from lessonbank.search.opposites import without_denied
 
-from .parts import BankOptions, BankParts
-from .views.trying import Tried
+from .handle import Handle
+from .trying import Tried
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recaller:
     """The first step of the loop, in one scope: what `retrieve`, a preview and a trial have in common."""
 
-    store: Store
-    scope: str
-    parts: BankParts
-    options: BankOptions
+    bank: Handle
 
     async def recall(
         self, task: str, asked: RetrieveOptions, /, *, draw: bool, exclude: Collection[str] = ()
@@ -37,18 +34,18 @@ class Recaller:
         Without `draw` nothing is withheld, and the id follows from the words: so does the fence, and the same lessons
         give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
         """
-        search = _search(self.parts.retriever, asked, exclude)
-        found = without_denied(await search(task, scope=self.scope, limit=asked.limit or self.options.limit))
-        found = await self.parts.ledger.prefer(found, scope=self.scope)
+        search = _search(self.bank.parts.retriever, asked, exclude)
+        found = without_denied(await search(task, scope=self.bank.scope, limit=asked.limit or self.bank.options.limit))
+        found = await self.bank.parts.ledger.prefer(found, scope=self.bank.scope)
         every = [match.experience for match in found.matches]
         groups = {lesson.id: groups_of(lesson, one) for one in every for lesson in one.active_lessons}
-        ledger, id = (self.parts.ledger, new_id()) if draw else (Unmeasured(), "")
-        assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.scope)
-        recall = self.parts.injector.recall(
+        ledger, id = (self.bank.parts.ledger, new_id()) if draw else (Unmeasured(), "")
+        assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.bank.scope)
+        recall = self.bank.parts.injector.recall(
             found,
             id=id or self._id_of(task, found),
             task=task,
-            scope=self.scope,
+            scope=self.bank.scope,
             assigned=assigned,
             groups=groups,
             retriever=search.name,
@@ -58,30 +55,31 @@ class Recaller:
 
     async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
-        task = await self.parts.intake.task(task)
-        if self.options.off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+        task = await self.bank.parts.intake.task(task)
+        if self.bank.options.off:
+            return Recall(scope=self.bank.scope, task=task, kept=False, notes=(OFF,))
         recall, found = await self._with(tried).recall(task, asked, draw=False)
-        recall = await with_reason(recall, found, self.store)
+        recall = await with_reason(recall, found, self.bank.store)
         return recall.model_copy(update={"kept": False})
 
     async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
         """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
-        recall, _ = await self.recall(await self.parts.intake.task(task), asked, draw=False, exclude=exclude)
+        recall, _ = await self.recall(await self.bank.parts.intake.task(task), asked, draw=False, exclude=exclude)
         return recall.model_copy(update={"kept": False, "task": task})
 
     def _with(self, tried: Tried) -> Recaller:
         """The same with what a person tries. Raises UsageError: this bank cannot search so."""
         if tried.is_own:
             return self
-        if self.parts.previews is None:
+        if self.bank.parts.previews is None:
             raise UsageError("other settings can be tried with a bank that `connect` made, not with this one")
-        search, words = self.parts.previews(tried)
-        return replace(self, parts=replace(self.parts, retriever=search, injector=words))
+        search, words = self.bank.parts.previews(tried)
+        parts = replace(self.bank.parts, retriever=search, injector=words)
+        return replace(self, bank=replace(self.bank, parts=parts))
 
     def _id_of(self, task: str, found: Found) -> str:
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        return digest("\n".join((self.scope, task, *words)))[:32]
+        return digest("\n".join((self.bank.scope, task, *words)))[:32]
 
 
 def _search(search: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:

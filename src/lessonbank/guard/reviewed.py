@@ -49,7 +49,7 @@ def _asking(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         doing = method(self, *args, **told)  # nothing runs yet: only wrong arguments are a TypeError here
         try:
             if told.get("preview", False) is not True:
-                await self._of.reviewed(name, by=told.get("by", told.get("approved_by")))
+                await self._of.check_reviewer(name, by=told.get("by", told.get("approved_by")))
         except BaseException:
             doing.close()
             raise

@@ -31,7 +31,8 @@ from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
 from lessonbank.search import TEMPLATE
 
-from .prior_runs import PriorRuns, Verdicts
+from .prior_runs import PriorRuns
+from .run_report import RunReport
 from .settlement import of_another_task, settlement_of
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
@@ -42,8 +43,7 @@ class LearnOutcome:
     """The result of one call of `learn` before it changes the bank."""
 
     prior: PriorRuns
-    truths: Verdicts
-    receipt: Recall | None
+    report: RunReport
     attempts: Sequence[Run]
     extraction: Extraction
     _: KW_ONLY
@@ -52,8 +52,6 @@ class LearnOutcome:
     """Why the extraction failed: it is to be tried again."""
     usage: Usage
     """What judging and extracting cost."""
-    graded: tuple[str, ...] = ()
-    """What graded rewards were taken for."""
 
     @property
     def ids(self) -> list[str]:
@@ -63,7 +61,7 @@ class LearnOutcome:
     def already_learned(self, known: Iterable[str], /) -> Learned:
         """The answer when somebody else has learned these runs: they add nothing."""
         note = "learned by another call or process meanwhile"
-        return Learned(known=tuple(known), usage=self.usage, notes=(note, *self.graded))
+        return Learned(known=tuple(known), usage=self.usage, notes=(note, *self.report.notes))
 
     def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
         """What is to be consolidated."""
@@ -75,7 +73,7 @@ class LearnOutcome:
             identity=identity,
             pending=self.failed is not None,
             earlier=earlier,
-            recall=self.receipt,
+            recall=self.report.receipt,
         )
 
     @property
@@ -86,7 +84,11 @@ class LearnOutcome:
 
     def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
         """How its receipt is closed, where there is one; `others` are the runs that count besides."""
-        return settlement_of(self.receipt, experience_id, [*others, *self.attempts]) if self.receipt else None
+        return (
+            settlement_of(self.report.receipt, experience_id, [*others, *self.attempts])
+            if self.report.receipt
+            else None
+        )
 
     def learned(self, experience: Experience, changes: Sequence[Change], /, *, notes: Sequence[str]) -> Learned:
         """The answer when `changes` were made, without what deciding on them cost."""
@@ -94,16 +96,16 @@ class LearnOutcome:
         kept = ([one for one in brought if one.id == experience.id] or [experience])[0]
         return Learned(
             experience=kept,
-            verdicts=tuple([a.verdict for a in self.attempts if a.trajectory.id in self.truths]),
+            verdicts=tuple([a.verdict for a in self.attempts if a.trajectory.id in self.report.truths]),
             lessons=self._new_lessons(changes, brought),
             changes=tuple(changes),
             usage=self.usage,
             known=self.prior.known,
             notes=(
-                *self.graded,
+                *self.report.notes,
                 *self.extraction.notes,
-                *self.prior.contradictions(self.truths),
-                *of_another_task(self.receipt, [attempt.trajectory for attempt in self.attempts]),
+                *self.prior.contradictions(self.report.truths),
+                *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *notes,
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,15 +20,14 @@ from lessonbank.contracts.store_calls import (
 )
 from lessonbank.guard.identity import one_of_many
 
-Verdicts = Mapping[str, Verdict | None]
-"""Ground truth by trajectory id; `None` where the caller gave none."""
+from .run_report import RunReport, Verdicts
 
 
 @dataclass(frozen=True)
 class PriorRuns:
     """Runs that are handed in, together with the others of the experience that they belong to already."""
 
-    handed_in: Sequence[Trajectory]
+    reported: Sequence[Trajectory]
     others: Sequence[Trajectory]
     experience: Experience | None
     recall: Recall | None
@@ -38,18 +37,18 @@ class PriorRuns:
     @cached_property
     def new(self) -> list[Trajectory]:
         """What is to be learned: runs that were not, and with them those that wait in the same experience."""
-        return [run for run in (*self.handed_in, *self.others) if run.id not in self.learned]
+        return [run for run in (*self.reported, *self.others) if run.id not in self.learned]
 
     @property
     def strangers(self) -> bool:
         """Whether a run is handed in that the bank does not know."""
         told = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
-        return not told.issuperset(run.id for run in self.handed_in)
+        return not told.issuperset(run.id for run in self.reported)
 
     @cached_property
     def known(self) -> tuple[str, ...]:
         """The ids handed in that were learned before."""
-        return tuple([run.id for run in self.handed_in if run.id in self.learned])
+        return tuple([run.id for run in self.reported if run.id in self.learned])
 
     def verdict(self, id: str, /) -> Verdict | None:
         """What was decided about a run before. It stands until the caller knows better: no judge is asked twice."""
@@ -125,19 +124,20 @@ async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> s
 
 
 async def earlier_settlement(
-    store: Store, receipt: Recall | None, prior: PriorRuns, truths: Verdicts, /, *, besides: Sequence[Run] = ()
+    store: Store, report: RunReport, prior: PriorRuns, /, *, besides: Sequence[Run] = ()
 ) -> tuple[Settlement | None, list[Run]]:
     """How a receipt is settled so far, and the runs that count for it `besides` those just learned.
 
     Those are the known ones, and all it was settled with. What the caller says now of a run goes before what was
     decided then.
     """
+    receipt = report.receipt
     if receipt is None:
         return None, []
     earlier = await settlement_of(store, receipt.id, scope=receipt.scope)
     fresh = {attempt.trajectory.id for attempt in besides}
     ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known))
-    found = [await _attempt(store, id, truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
+    found = [await _attempt(store, id, report.truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
     return earlier, [attempt for attempt in found if attempt]
 
 

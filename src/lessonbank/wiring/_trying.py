@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessonbank.bank.views.trying import Tried
+from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import Embedder, Retriever, Store
 from lessonbank.contracts.settings import Profile, Retrieval, TrustPolicy
 from lessonbank.search import OfKind, Trusted

@@ -28,6 +28,8 @@ from lessonbank._base.checks import (
 )
 from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
+from lessonbank.bank import retention
+from lessonbank.bank.handle import Handle, log, person
 from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,
@@ -63,9 +65,8 @@ from lessonbank.guard.reviewed import asks
 from lessonbank.importers import memories
 from lessonbank.search import Refusals
 
-from . import archive, retention
+from . import archive
 from .audit import differences
-from .handle import Handle, log, person
 from .succession import Successions, SuccessionSearch
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class AsyncAdmin:
     async def _imported(self, source: Path, approved_by: str | None) -> int:
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
-            with self._of.intake.in_force():
+            with self._of.parts.intake.in_force():
                 found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
             if found is not None:
                 told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
@@ -220,8 +221,8 @@ class AsyncAdmin:
             scope=self._of.scope,
             writer="import",
             approved_by=approved_by,
-            one_wording=self._of.one_wording,
-            redactor=self._of.intake.redactor,
+            one_wording=self._of.options.unique_wording,
+            redactor=self._of.parts.intake.redactor,
         )
 
     async def _remember(self, found: memories.Memories, name: str) -> int:
@@ -231,14 +232,14 @@ class AsyncAdmin:
             log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
         kept = [one for one in taken if one.lessons]
         return await archive.add(
-            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
+            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.options.unique_wording
         )
 
     async def _admitted(self, experience: Experience) -> Experience:
         """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
-        drawn = await self._of.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
+        drawn = await self._of.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
         told = {
-            "task": await self._of.intake.task(experience.task),
+            "task": await self._of.parts.intake.task(experience.task),
             "lessons": drawn.lessons,
             "rejected": drawn.rejected,
         }
@@ -254,7 +255,7 @@ class AsyncAdmin:
         if await get_setting(self._of.store, REFUSED.of(self._of.scope)):
             await self._of.store.put_setting(REFUSED.of(self._of.scope), None)
         done = 0
-        while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
+        while batch := await self._of.parts.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
             if progress:
                 progress(done)
@@ -264,7 +265,7 @@ class AsyncAdmin:
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
         kept = await get_setting(self._of.store, REFUSED.of(self._of.scope))
-        refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
+        refusals = Refusals.read(kept, self._of.parts.retriever.space or "").by_id
         return tuple(
             f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
         )
@@ -295,7 +296,7 @@ class AsyncAdmin:
         """
         if self._of.skips("purge"):
             return Erasing()
-        reason = await self._of.intake.sentence(a_text(reason, "reason="))
+        reason = await self._of.parts.intake.sentence(a_text(reason, "reason="))
         named = Erasing(
             lessons=maybe_ids(lesson, "lesson="),
             runs=maybe_ids(run, "run="),
@@ -320,7 +321,7 @@ class AsyncAdmin:
         for tries_left in (2, 1, 0):
             found = await self._successions(wanted, named.lessons, pays=True)
             try:
-                changes = found.changes(corroborates=self._of.corroborates)
+                changes = found.changes(corroborates=self._of.options.corroborates)
                 await erase(changes=changes, unchanged=found.unchanged)
                 break
             except Conflict:  # others learned from what it was decided upon
@@ -363,7 +364,7 @@ class AsyncAdmin:
 
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
-        self._of.whole_file("writers")
+        self._of.check_whole_file("writers")
         return await identity.holders(self._of.store, "writer")
 
     async def add_reviewer(self, name: str, /) -> str:
@@ -377,7 +378,7 @@ class AsyncAdmin:
         is_first = not await self.reviewers()
         key = await self._key_for("reviewer", name, "add_reviewer")
         if is_first and key:
-            await retention.keep(self._of.store, self._of.keep_runs)
+            await retention.keep(self._of.store, self._of.options.keep_runs)
         return key
 
     async def remove_reviewer(self, name: str, /) -> None:
@@ -392,7 +393,7 @@ class AsyncAdmin:
         return await identity.holders(self._of.store, "reviewer")
 
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
-        await self._of.by_owner(call)
+        await self._of.check_owner(call)
         name = checked_name(name, what="name=")
         if self._of.skips(call):
             return ""
@@ -400,7 +401,7 @@ class AsyncAdmin:
         return await identity.add_key(self._of.store, role, name)
 
     async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
-        await self._of.by_owner(call)
+        await self._of.check_owner(call)
         name = a_text(name, call)
         if self._of.skips(call):
             return
@@ -411,7 +412,7 @@ class AsyncAdmin:
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
-        self._of.whole_file("scopes")
+        self._of.check_whole_file("scopes")
         return tuple(await list_scopes(self._of.store))
 
     async def backup(self, path: str | Path, /) -> None:
@@ -423,7 +424,7 @@ class AsyncAdmin:
             UsageError: `path` is the bank itself, a folder or no bank; this bank is not in a file; or a scoped handle.
             StoreUnavailable: the copy cannot be written, or the bank is damaged.
         """
-        self._of.whole_file("backup")
+        self._of.check_whole_file("backup")
         if not self._of.skips("backup"):
             await self._of.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
             await care_of(self._of.store).backup(a_path(path))
@@ -433,7 +434,7 @@ class AsyncAdmin:
 
         Raises UsageError on a handle made by `scoped()`.
         """
-        self._of.whole_file("storage")
+        self._of.check_whole_file("storage")
         return dict((await care_of(self._of.store).verify(tables=False)).storage)
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
@@ -443,7 +444,7 @@ class AsyncAdmin:
         read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
         made by `scoped()`.
         """
-        self._of.whole_file("verify")
+        self._of.check_whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
         found = list((await care_of(self._of.store).verify(records=a_flag(records, "records="))).problems)
         for scope in await list_scopes(self._of.store) if compared else ():
@@ -458,7 +459,7 @@ class AsyncAdmin:
 
         Raises UsageError (a handle made by `scoped()` of a bank without reviewers), NotAllowed.
         """
-        await self._of.by_owner("rebuild")
+        await self._of.check_owner("rebuild")
         await care_of(self._of.store).rebuild()
         await self._of.note_act("admin.rebuild", read_only=True)
 

@@ -41,7 +41,7 @@ from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.redact import redacted, through
-from lessonbank.learning.handed_in import without_submission
+from lessonbank.learning.run_report import without_submission
 
 R = TypeVar("R", bound=Record)
 

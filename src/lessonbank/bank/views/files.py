@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import named
 from lessonbank._base.plural import counted
+from lessonbank.bank.handle import Handle, log
 from lessonbank.contracts.records import (
     FILE,
     Add,
@@ -37,7 +38,6 @@ from lessonbank.importers.memories import ORIGIN
 from lessonbank.learning.topics import in_topics
 from lessonbank.text.rendering import estimate_tokens
 
-from .handle import Handle, log
 from .selection import Scope, fitting, ranked
 
 _FOUND: Final = (SKILL, ".mdc", "CLAUDE.md", "AGENTS.md", "GEMINI.md")
@@ -211,11 +211,11 @@ class LessonFiles:
 
     async def _without_secrets(self, entry: Entry) -> Entry:
         """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
-        return replace(entry, topic=await self._of.intake.task(entry.topic)) if entry.topic else entry
+        return replace(entry, topic=await self._of.parts.intake.task(entry.topic)) if entry.topic else entry
 
     async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
         """The draft without secrets; its lesson in `state`, whatever it says. What seems to be no lesson waits."""
-        safe = await self._of.intake.experience(draft.experience)
+        safe = await self._of.parts.intake.experience(draft.experience)
         lesson = safe.lessons[0]
         told = {"state": state or ("quarantined" if lesson.is_doubted else lesson.state)}
         return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
@@ -227,7 +227,7 @@ class LessonFiles:
         vectors, _ = await self._of.index([draft.experience for draft in drafts])
         new = [Add(experience=draft.experience) for draft in drafts if draft.change == "add"]
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
-        in_order, _, _ = await in_topics(self._of.topics, new)
+        in_order, _, _ = await in_topics(self._of.parts.topics, new)
         # A proposal may say what the lesson says that it would change, but for the line about when to use it.
         _, notes = await self._of.apply_embedded(
             (*in_order, *changes), vectors, writer=self._of.writer, one_wording=False

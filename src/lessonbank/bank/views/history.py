@@ -16,6 +16,7 @@ from anyio import to_thread
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank._base.iterate import closing
+from lessonbank.bank.handle import Handle
 from lessonbank.contracts.records import Add, Experience, Found, JournalEntry, Match, Merge, Rollback
 from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.contracts.records.timeline import (
@@ -34,8 +35,6 @@ from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard.reviewed import asks
 from lessonbank.text.bm25 import scores, words
-
-from .handle import Handle
 
 Moment: TypeAlias = int | datetime
 """The sequence of a change (0: before the first), or a time with its zone: after the last change until then."""
@@ -93,7 +92,7 @@ class AsyncHistory:
 
         Nothing is shown to an agent, so no receipt is kept. Raises NotFound, UsageError.
         """
-        task, limit = a_text(task, "the task", blank=False), maybe_count(limit) or self._of.limit
+        task, limit = a_text(task, "the task", blank=False), maybe_count(limit) or self._of.options.limit
         state = await self.state(at)
         matches = await to_thread.run_sync(_search, state.experiences, task, limit)
         return Found(matches=matches, notes=(f"by the words of the tasks, as of change {state.sequence}",))
@@ -108,7 +107,7 @@ class AsyncHistory:
         target, reason = a_moment(to, "to="), a_text(reason, "reason=")
         if isinstance(target, datetime):
             target = (await self._until([target]))[1][0]
-        if self._of.off:
+        if self._of.options.off:
             raise UsageError(OFF)
         return (await self._of.apply(Rollback(to=target, reason=reason), by=by))[0]
 

@@ -21,6 +21,7 @@ from lessonbank._base.checks import (
     several,
     shown,
 )
+from lessonbank.bank.handle import Handle, lesson_of, person
 from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import (
     Add,
@@ -49,7 +50,6 @@ from lessonbank.learning.consolidation.lineage import descent, in_common, mergin
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.trusted import task_words
 
-from .handle import Handle, lesson_of, person
 from .proposals import accepting, compared, edit_to, proposed
 
 _LONGEST: Final = 200
@@ -152,7 +152,7 @@ class AsyncLessons:
         apart, lessons = split_off(experience, id)
         if not lessons:
             raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
-        checked = await self._of.intake.experience(experience.model_copy(update={"lessons": lessons}))
+        checked = await self._of.parts.intake.experience(experience.model_copy(update={"lessons": lessons}))
         apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
         vectors, _ = await self._of.index([apart])
         change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
@@ -181,7 +181,7 @@ class AsyncLessons:
         again = [one for id in named for one in await self._of.store.experiences("repeats", [id], scope=self._of.scope)]
         why = a_text(reason, "reason=") or f"merged by {writer}"
         merge = merging(lesson, sources, again=again, reason=why)
-        safe = await self._of.intake.experience(merge.experience)
+        safe = await self._of.parts.intake.experience(merge.experience)
         vectors, _ = await self._of.index([safe])
         change = merge.model_copy(update={"experience": safe})
         owners = list({owner.id: owner for _, owner in sources}.values())
@@ -226,9 +226,9 @@ class AsyncLessons:
         )
         about, told = a_text(task, "task=", blank=False), a_mapping(metadata)
         new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
-        new = await self._of.intake.experience(new)
+        new = await self._of.parts.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        (change,), _, _ = await in_topics(self._of.topics, [Add(experience=new)])
+        (change,), _, _ = await in_topics(self._of.parts.topics, [Add(experience=new)])
         applied = await self._of.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
@@ -258,7 +258,7 @@ class AsyncLessons:
         lesson = lesson_of(owner, id)
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
-        safe = lesson_of(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
+        safe = lesson_of(await self._of.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
         now = lesson.model_copy(update=_words(safe))
         return await self._edited(edit_to(now, by=writer, reason=a_text(reason, "reason=")), owner, now)
 
@@ -271,7 +271,7 @@ class AsyncLessons:
         """
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)
-        only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
+        only = tuple([await self._of.parts.intake.task(text) for text in _tasks(to)])
         change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
 
@@ -290,7 +290,7 @@ class AsyncLessons:
         somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it. Of two lessons that
         say nearly the same, `merge` makes one, and `approve` keeps both.
         """
-        evidence = await self._of.ledger.proposals(scope=self._of.scope)
+        evidence = await self._of.parts.ledger.proposals(scope=self._of.scope)
         return (*evidence, *await proposed(self._of), *await compared(self._of))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
@@ -302,7 +302,7 @@ class AsyncLessons:
         """
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
-        for id in () if self._of.off else plain:
+        for id in () if self._of.options.off else plain:
             if found := await accepting(self._of, id, by=writer, reason=why or f"approved by {writer}"):
                 plain = tuple(one for one in plain if one != id)
                 changes += found[0]
@@ -333,10 +333,10 @@ class AsyncLessons:
         """Hiding a lesson is free, so that it is quick; but what a person vouched for, a person takes back."""
         if by is not None:
             person(by)
-        if self._of.off:
+        if self._of.options.off:
             return
         if any([lesson_of(await self.experience(id), id).approved for id in ids]):
-            await self._of.reviewed(call, by=by)
+            await self._of.check_reviewer(call, by=by)
 
 
 def _tasks(to: str | Sequence[str]) -> list[str]:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank._base.iterate import paged
+from lessonbank.bank.handle import Handle, lesson_of
 from lessonbank.contracts.ports import LessonFilter, Vectors
 from lessonbank.contracts.records import FILE, Change, Edit, Lesson, Proposal, Replace, Retire, Trust
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.errors import Conflict
 from lessonbank.guard import one_line
-
-from .handle import Handle, lesson_of
 
 _LATEST: Final = 1_000
 """Lessons among which those are looked for that stand beside others."""

@@ -9,6 +9,9 @@ from typing import Literal, Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank._base.plural import counted
+from lessonbank.bank.handle import Handle
+from lessonbank.bank.retrieval import Recaller
+from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Kind, Lesson, Recall
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -17,9 +20,6 @@ from lessonbank.contracts.store_calls import get_recall, list_recalls, settlemen
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
-
-from .handle import Handle
-from .trying import Tried
 
 _NEXT = 10
 """How many lessons that were not shown an explanation names."""
@@ -110,7 +110,7 @@ class AsyncRecalls:
         """
         task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
         tried = Tried(by, budget, floor, preface, diversity, exclude, trust, kind)
-        return await self._of.preview(task, asked, tried)
+        return await Recaller(self._of).preview(task, asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
@@ -118,13 +118,15 @@ class AsyncRecalls:
         Raises UsageError, NotFound.
         """
         receipt = await self._stored(recall.id if is_a(recall, Recall) else recall)
-        lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
+        lift = await self._of.parts.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         lessons = await self._of.lessons({c.lesson_id for c in receipt.candidates})
         settlement = await settlement_of(self._of.store, receipt.id, scope=self._of.scope)
         told = explained(receipt, settlement, lessons, lifts)
         try:
-            near = await self._of.retriever(receipt.task, scope=self._of.scope, limit=len(receipt.candidates) + _NEXT)
+            near = await self._of.parts.retriever(
+                receipt.task, scope=self._of.scope, limit=len(receipt.candidates) + _NEXT
+            )
         except ModelError as error:
             note = f"what came next is not known, because the embedder failed: {quoted(error)}"
             return told.model_copy(update={"notes": (*told.notes, note)})

@@ -12,6 +12,8 @@ from lessonbank._base.aio import if_there
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
+from lessonbank.bank.handle import Handle, person
+from lessonbank.bank.learner import Learner
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict
 from lessonbank.contracts.records.ids import new_id, now
@@ -30,9 +32,8 @@ from lessonbank.errors import UsageError
 from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.reviewed import asks
-from lessonbank.learning.handed_in import submission_of, submitted_outcome, without_submission
+from lessonbank.learning.run_report import submission_of, submitted_outcome, without_submission
 
-from .handle import Handle, person
 from .spending import spending
 
 
@@ -131,7 +132,7 @@ class AsyncRuns:
     async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""
         runs, teller, told = await self._as_submitted(run)
-        result = await self._of.learn_as(teller, runs, **told)
+        result = await Learner(self._of).learn_as(teller, runs, **told)
         tried = result.experience.attempts if result.experience else ()
         return result, {*(one.id for one in runs), *(ref.trajectory_id for ref in tried)}
 
@@ -172,7 +173,7 @@ class AsyncRuns:
             verdict = await self._before_correction(run.id)
         else:
             verdict = Verdict(outcome=outcome, source="human", reason=": ".join(filter(None, (name, reason))))
-        return await self._of.correct(run, verdict, by=name, reason=reason)
+        return await Learner(self._of).correct(run, verdict, by=name, reason=reason)
 
     async def _before_correction(self, id: str) -> Verdict:
         """The verdict that the last correction in force replaced. Raises UsageError."""
@@ -199,14 +200,16 @@ class AsyncRuns:
         waiting = await self.unlabelled()
         if waiting or self._of.skips("an audit"):
             return waiting
-        why = await self._of.intake.sentence(reason)
-        await self._of.ledger.audit(count, scope=self._of.scope, by=writer, reason=why)
+        why = await self._of.parts.intake.sentence(reason)
+        await self._of.parts.ledger.audit(count, scope=self._of.scope, by=writer, reason=why)
         return await self.unlabelled()
 
     async def unlabelled(self) -> tuple[Run, ...]:
         """The runs that an audit drew and that wait for a person's label, the oldest first."""
         store, scope = self._of.store, self._of.scope
-        drawn = [await settlement_of(store, id, scope=scope) for id in await self._of.ledger.unlabelled(scope=scope)]
+        drawn = [
+            await settlement_of(store, id, scope=scope) for id in await self._of.parts.ledger.unlabelled(scope=scope)
+        ]
         ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
         found = [run for id in ids if (run := await if_there(get_run(store, id, scope=scope)))]
         return tuple(_as_handed_in(run) for run in found if run.verdict.source == "judge")

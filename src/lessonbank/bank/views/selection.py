@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lessonbank._base.iterate import closing
+from lessonbank.bank.handle import Handle
 from lessonbank.contracts.records import Experience, Lesson, Topic, target_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.records.repeats import taught_in
@@ -18,8 +19,6 @@ from lessonbank.evidence.lift import LessonLift, Standing
 from lessonbank.files.block import INTRODUCTION, Entry, written
 from lessonbank.guard.wording import wording_of
 from lessonbank.text.rendering import estimate_tokens
-
-from .handle import Handle
 
 _MADE: Final = re.compile(r"[0-9a-f]{32}")
 _LEAST: Final = 8
@@ -108,7 +107,7 @@ def _capital(name: str) -> str:
 
 async def _told(of: Handle) -> dict[str, LessonLift]:
     try:
-        lift = await of.ledger.lift(scope=of.scope, level=0.95)
+        lift = await of.parts.ledger.lift(scope=of.scope, level=0.95)
     except UsageError:  # a bank that measures nothing
         return {}
     return {one.lesson_id: one for one in lift.lessons}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from lessonbank._base.aio import if_there
+from lessonbank.bank.handle import Handle, lesson_of, log
+from lessonbank.bank.steps import Steps
 from lessonbank.contracts.records import Change, Experience, Lesson, Restore, Run, Trajectory
 from lessonbank.contracts.records.repeats import taught_in
 from lessonbank.contracts.store_calls import experience_of_lesson, get_trajectories
@@ -17,8 +19,6 @@ from lessonbank.guard.wording import wording_of
 from lessonbank.learning.consolidation.succession import Heir, Succession, as_new, found_again, passed_on
 from lessonbank.learning.outcome import signed
 from lessonbank.learning.shown_texts import receipts_in
-
-from .handle import Handle, lesson_of, log
 
 _BACK = "the lesson that stood for it goes with an erased run"
 _TRIES = 3
@@ -90,7 +90,7 @@ class SuccessionSearch:
 
     @property
     def _may_draw(self) -> bool:
-        return self.pays or not self.of.pays
+        return self.pays or not self.of.parts.asks_model
 
     async def _restored(self, id: str) -> list[Succession]:
         """The lessons that a merged one stood for, where it goes and they stay."""
@@ -142,7 +142,7 @@ class SuccessionSearch:
 
     async def _checked(self, lesson: Lesson, heir: Heir) -> Lesson:
         told = heir.experience.model_copy(update={"lessons": (lesson,), "rejected": ()})
-        (checked,) = (await self.of.intake.experience(told)).lessons
+        (checked,) = (await self.of.parts.intake.experience(told)).lessons
         return checked
 
     async def _drawn_from(self, heir: Heir) -> Sequence[Lesson]:
@@ -155,7 +155,7 @@ class SuccessionSearch:
         verdicts = {ref.trajectory_id: ref.verdict for ref in heir.experience.attempts}
         attempts = [Run(trajectory=run, verdict=verdicts[run.id]) for run in heir.runs]
         try:
-            drawn = await self.of.draw(attempts)
+            drawn = await Steps(self.of).extract_alone(attempts)
         except Exception as error:  # noqa: BLE001 - an extractor of the caller's own may raise anything; an erasure ends
             log.warning("no lesson could be drawn again from the runs of %s: %s", heir.experience.id, quoted(error))
             return ()
@@ -166,7 +166,7 @@ class SuccessionSearch:
     async def _passed(self, of: Lesson, lesson: Lesson, heir: Heir) -> Succession:
         """A lesson of these words that stays takes its place; else the words become a new one."""
         wording = wording_of(lesson)
-        if self.of.one_wording and wording not in self._worded:
+        if self.of.options.unique_wording and wording not in self._worded:
             owners = await self.of.store.experiences("wording", [wording], scope=self.of.scope)
             every = [one for owner in owners for one in owner.lessons if wording_of(one) == wording]
             self._worded.update((wording, one) for one in every if one.id not in self.lessons)

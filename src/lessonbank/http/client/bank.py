@@ -33,7 +33,7 @@ from lessonbank.errors import UsageError, printable
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
-from lessonbank.learning.handed_in import runs_from
+from lessonbank.learning.run_report import runs_from
 from lessonbank.matts.scaler import Scaler
 
 from .connection import Connection, in_path, query_of, unreadable

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
 from lessonbank._base.checks import a_count, a_text, one_of, shown, some_days
+from lessonbank.bank.acts import note_act
 from lessonbank.bank.loop import AsyncReasoningBank
-from lessonbank.bank.views.acts import note_act
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.record import Moment

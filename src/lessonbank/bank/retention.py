@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.store_calls import get_setting
-from lessonbank.errors import NotAllowed
+from lessonbank.contracts.store_calls import forget, get_setting
+from lessonbank.errors import LessonbankError, NotAllowed
 from lessonbank.guard.identity import check_reviewer, holders
+from lessonbank.guard.quote import quoted
+
+from .handle import Handle
 
 _KEPT: Final = "keep_runs"
 """The setting of a bank with reviewers. Without it, runs are kept for ever."""
@@ -41,3 +45,20 @@ async def days_to_keep(
         )
     await keep(store, asked)
     return asked, ()
+
+
+async def forget_old_runs(bank: Handle, /) -> tuple[str, ...]:
+    """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked."""
+    state, scope, today = bank.state, bank.scope, datetime.now(UTC).date()
+    if state.retention_checked.get((scope, bank.key)) == today:
+        return ()
+    state.retention_checked[scope, bank.key] = today
+    try:
+        days, notes = await days_to_keep(bank.store, bank.options.keep_runs, name=bank.writer, key=bank.key)
+        if days is not None and state.erased.get(scope) != (today, days):
+            state.erased[scope] = today, days
+            before = datetime.now(UTC) - timedelta(days=days)
+            await forget(bank.store, scope=scope, before=before, writer=bank.writer)
+    except LessonbankError as error:
+        return (f"old runs were not erased: {quoted(error)}",)
+    return notes

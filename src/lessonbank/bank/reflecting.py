@@ -20,7 +20,14 @@ _LEAST: Final = 2_000
 
 
 async def reflect(
-    of: Handle, model: LanguageModel, asked: str | None, /, *, runs: int, budget: int, dry_run: bool
+    of: Handle,
+    model: LanguageModel,
+    asked: str | None,
+    /,
+    *,
+    runs: int = 40,
+    budget: int = 20_000,
+    dry_run: bool = False,
 ) -> Reflected:
     """`bank.reflect`: each topic until the budget is spent. Raises NotFound, ModelError."""
     found = await materials(of.store, scope=of.scope, runs=runs, asked=asked)
@@ -32,8 +39,8 @@ async def reflect(
             break
         share = min(budget, _MOST)
         budget -= share
-        with of.intake.in_force():
-            told = await reflected(about, model=model, intake=of.intake, budget=share)
+        with of.parts.intake.in_force():
+            told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
         kept = [] if dry_run or not told.changes else await _kept(of, told)
         done.append(told)
         looked, notes = [*looked, about.name], [*notes, *told.notes, *kept]

@@ -1,20 +1,36 @@
-"""What a caller hands to `learn`: runs, what is known of their outcome, and metadata."""
+"""What a caller reports to `learn`: runs, what is known of their outcome, the recall they used, and metadata."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from anyio import to_thread
 
 from lessonbank._base.checks import a_mapping, is_a, kind, shown
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Json, Outcome, Submission, Trajectory, Verdict
+from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.text.messages import first_request, trajectory_from
 
 from .judging import graded_notes, truth_verdict
+
+Verdicts: TypeAlias = Mapping[str, Verdict | None]
+"""Ground truth by trajectory id; `None` where the caller gave none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Runs of one task, as their caller reports them."""
+
+    runs: Sequence[Trajectory]
+    receipt: Recall | None
+    """What the runs were shown, and settle."""
+    truths: Verdicts
+    notes: tuple[str, ...] = ()
+    """What the caller should know of the report."""
 
 
 async def run_from(source: object, /, *, task: str | None) -> Trajectory:
@@ -130,7 +146,7 @@ def submitted_outcome(run: Trajectory, /) -> tuple[Any, Any]:
 
 
 def truths_with_submitted(
-    truths: Mapping[str, Verdict | None], waited: Iterable[Trajectory], /, *, success_at: float
+    truths: Verdicts, waited: Iterable[Trajectory], /, *, success_at: float
 ) -> dict[str, Verdict | None]:
     """`truths`, and how runs that `waited` ended as it was said before, where the caller says nothing of it now."""
     found = dict(truths)
@@ -141,7 +157,7 @@ def truths_with_submitted(
     return found
 
 
-def stays_as_told(waited: Iterable[Trajectory], truths: Mapping[str, Verdict | None], /) -> tuple[str, ...]:
+def stays_as_told(waited: Iterable[Trajectory], truths: Verdicts, /) -> tuple[str, ...]:
     """A note for each run that waits with the outcome of another writer, where the caller says one, too."""
     return tuple(
         f"told by another writer: run {shown(run.id)} waits with an outcome, and it stays"

@@ -1,72 +1,84 @@
-"""What a view needs of its bank: one scope, one writer, and the parts behind them."""
+"""A bank in one scope, with one writer, as the steps of the loop and the views act on it."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final
 
 from lessonbank._base.aio import if_there
-from lessonbank.contracts.ports import Retriever, Store, Vectors
-from lessonbank.contracts.records import Change, Experience, Extraction, JournalEntry, Learned, Lesson, Recall, Run
-from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank._base.locks import ScopeLocks
+from lessonbank.contracts.events import Event
+from lessonbank.contracts.ports import Store, Vectors
+from lessonbank.contracts.records import Change, Experience, JournalEntry, Lesson
 from lessonbank.contracts.settings import OFF
 from lessonbank.contracts.store_calls import count_records, experience_of_lesson
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
-from lessonbank.evidence.ledger import Ledger
-from lessonbank.guard.identity import check_reviewer, holders
-from lessonbank.guard.intake import IntakeFilter
+from lessonbank.evidence.receipts import Receipts
+from lessonbank.guard.identity import check_reviewer, holders, identity_of
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.topics import Topics
 
 from .acts import note_act
-from .trying import Tried
+from .hooks import call_hooks
+from .parts import BankOptions, BankParts
 
 log: Final = logging.getLogger("lessonbank")
 _NO_VECTORS: Final[Mapping[str, Vectors]] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class BankState:
+    """What all handles on one bank share in this process."""
+
+    receipts: Receipts
+    locks: ScopeLocks = field(default_factory=ScopeLocks)
+    changed: Counter[str] = field(default_factory=Counter[str])
+    """How often each scope was changed by this process."""
+    fitting: set[str] = field(default_factory=set[str])
+    """The scopes in which new vectors were found to fit."""
+    erased: dict[str, tuple[date, float]] = field(default_factory=dict[str, tuple[date, float]])
+    """When old runs of a scope were erased last, and after how many days."""
+    retention_checked: dict[tuple[str, str | None], date] = field(default_factory=dict[tuple[str, str | None], date])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Handle:
-    """A bank in one scope, as its views see it."""
+    """A bank in one scope, with one writer."""
 
     store: Store
     scope: str
     writer: str
     key: str | None = field(repr=False)
     """The key of the writer or reviewer, if it was given."""
-    retriever: Retriever
-    ledger: Ledger
-    intake: IntakeFilter
-    limit: int
-    learn_as: Callable[..., Awaitable[Learned]]
-    """Learns from runs as whoever submitted them."""
-    correct: Callable[..., Awaitable[Learned]]
-    draw: Callable[[Sequence[Run]], Awaitable[Extraction]]
-    """Draws lessons from runs anew."""
-    pays: bool
-    """Whether a model draws them, or a part of the caller's own may ask one."""
-    preview: Callable[[str, RetrieveOptions, Tried], Awaitable[Recall]]
+    parts: BankParts
+    options: BankOptions
+    state: BankState
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
-    off: bool = False
-    """Whether memory is switched off: nothing is written, and nothing is there."""
-    one_wording: bool = False
-    """Whether no lesson is written that has the words of another one."""
-    corroborates: bool = False
-    """Whether it trusts what independent runs taught, whoever made them."""
-    keep_runs: float | None = None
-    """Days after which the process asked that runs are erased."""
-    topics: Topics | None = None
-    """What decides which topic a new lesson belongs to."""
+    teller: str | None = None
+    """The identity of who submitted the runs, where the bank learns in the name of another caller."""
+
+    async def identity(self) -> str:
+        """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
+        if self.teller is not None:
+            return self.teller
+        return await identity_of(self.store, name=self.writer, key=self.key)
+
+    def emit(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
+        """Call the hooks; a note for each that failed. What `notes` say becomes events of a fallback."""
+        if not self.parts.hooks:
+            return ()
+        return tuple(note for event in events for note in call_hooks(self.parts.hooks, event, notes=notes))
 
     def skips(self, call: str, /) -> bool:
         """Whether memory is switched off, so that `call` does nothing. The log says so."""
-        if self.off:
+        if self.options.off:
             log.warning("%s did nothing: %s", call, OFF)
-        return self.off
+        return self.options.off
 
     async def lesson(self, id: str, /) -> Lesson | None:
         """The lesson of that id; `None` where it was erased."""
@@ -94,7 +106,7 @@ class Handle:
             return ()
         safe = [await self._without_secrets(change) for change in changes]
         entries, notes = await self.apply_embedded(
-            safe, vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
+            safe, vectors, writer=writer, one_wording=self.options.unique_wording, unchanged=unchanged
         )
         for note in notes:
             log.warning("%s", note)
@@ -103,14 +115,14 @@ class Handle:
     async def _without_secrets(self, change: Change) -> Change:
         """`change` with its reason redacted: its texts are, but a reason is what a person typed just now."""
         reason: str = getattr(change, "reason", "")
-        if (told := await self.intake.sentence(reason)) == reason:
+        if (told := await self.parts.intake.sentence(reason)) == reason:
             return change
         return change.model_copy(update={"reason": told})
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
         try:
-            return await self.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
+            return await self.parts.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(error)}",)
 
@@ -120,12 +132,12 @@ class Handle:
         `task` is what is embedded to find out: a vector of it is needed again, when its lessons are kept.
         Raises ModelError: the embedder failed.
         """
-        space = self.retriever.space
+        space = self.parts.retriever.space
         if space is None or not (await count_records(self.store, scope=self.scope)).experiences:
             return None
         probe = Experience(scope=self.scope, task=task, lessons=(Lesson(title="A lesson", content="A lesson."),))
         try:
-            for vector in (await self.retriever.index([probe])).values():
+            for vector in (await self.parts.retriever.index([probe])).values():
                 await self.store.nearest(vector, scope=self.scope, space=space, limit=0)
         except SpaceMismatch as error:
             return error
@@ -135,29 +147,29 @@ class Handle:
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
     ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
         """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
-        space = self.retriever.space
+        space = self.parts.retriever.space
         try:
             return await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more), ()
         except SpaceMismatch as error:
             note = f"kept, but not embedded: {error}"
             return await self.store.apply(changes, scope=self.scope, **more), (note,)
 
-    async def reviewed(self, call: str, /, *, by: str | None = None) -> None:
+    async def check_reviewer(self, call: str, /, *, by: str | None = None) -> None:
         """Refuse what decides which lessons are shown, where the bank has reviewers and none of them calls.
 
         `by`: the person that the call names. Raises UsageError, NotAllowed.
         """
         named = None if by is None else person(by)
-        if not self.off:
+        if not self.options.off:
             await check_reviewer(self.store, call, name=self.writer, key=self.key, by=named)
 
-    async def by_owner(self, call: str, /) -> None:
+    async def check_owner(self, call: str, /) -> None:
         """Refuse a call on the whole file that a reviewer may make, or, where there is none, who has the whole file.
 
         Raises UsageError.
         """
         if not await holders(self.store, "reviewer"):
-            self.whole_file(call)
+            self.check_whole_file(call)
 
     async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
         """Leave an entry of an administrative act in the journal, see `acts.note_act`."""
@@ -165,7 +177,7 @@ class Handle:
             self.store, act, subject, scope=self.scope, writer=self.writer, key=self.key, read_only=read_only
         )
 
-    def whole_file(self, call: str, /) -> None:
+    def check_whole_file(self, call: str, /) -> None:
         """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""
         if self.is_scoped:
             raise UsageError(f"{call} acts on the whole file: call it on the bank itself, not on a handle of scoped()")

@@ -1,0 +1,215 @@
+"""The second half of the loop: runs are kept, judged and drawn upon, their lessons consolidated, evidence reviewed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from lessonbank._base.aio import gather
+from lessonbank._base.checks import a_mapping
+from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Reviewed, Settled
+from lessonbank.contracts.ports import Consolidator
+from lessonbank.contracts.records import (
+    Change,
+    Experience,
+    Json,
+    Learned,
+    Outcome,
+    Recall,
+    Settlement,
+    Trajectory,
+    Usage,
+    Verdict,
+)
+from lessonbank.contracts.store_calls import count_records, settled_in
+from lessonbank.errors import LessonbankError
+from lessonbank.guard.quote import quoted
+from lessonbank.learning.consolidation import OneWording, append
+from lessonbank.learning.consolidation.retry import retry_on_conflict
+from lessonbank.learning.outcome import LearnOutcome
+from lessonbank.learning.prior_runs import PriorRuns, earlier_settlement, find_prior_runs
+from lessonbank.learning.run_report import RunReport, stays_as_told
+from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
+
+from .commit import Commit
+from .handle import Handle
+from .keeping import RunKeeper
+from .reflecting import reflect
+from .retention import forget_old_runs
+from .steps import Steps
+
+T = TypeVar("T", Recall, Learned)
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """Learns from runs in one scope, in the name of one writer."""
+
+    bank: Handle
+
+    async def learn(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        outcome: Outcome | Sequence[Outcome] | None = None,
+        reward: float | Sequence[float] | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Learned:
+        """`bank.learn`, where memory is on."""
+        metadata = a_mapping(metadata)
+        keeper = await RunKeeper.of(self.bank)  # a wrong key costs no model
+        report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
+        prior = await find_prior_runs(self.bank.store, report.runs, scope=self.bank.scope)
+        report = await keeper.with_own_receipt(report, prior)
+        if not prior.new:
+            return await self._settle_late(prior, report)
+        return await self._learn_new(prior, report, metadata, keeper)
+
+    async def _learn_new(
+        self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json] | None, keeper: RunKeeper
+    ) -> Learned:
+        """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
+        bank, steps = self.bank, Steps(self.bank)
+        new = await keeper.clean(prior.new, metadata)
+        if waiting := await keeper.keep(new, report):
+            if teller := await keeper.earlier_teller(waiting) if len(waiting) == len(new) else None:
+                return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report.truths))
+            report = await keeper.with_earlier_word(waiting, report)
+        decided = {run.id: report.truths.get(run.id) or prior.verdict(run.id) for run in new}
+        misfit = await steps.misfit(new[0].task)
+        judging = [partial(steps.judge, run, decided[run.id], misfit) for run in new]
+        # One run whose outcome is known asks no judge: a task of its own would only take time.
+        is_known = len(new) == 1 and all(decided.values())
+        attempts = [await judging[0]()] if is_known else await gather(judging)
+        notes = bank.emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
+
+        extraction, failed = await steps.extract_or_defer(attempts, report.receipt, misfit)
+        event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
+        event = event or Extracted(attempts=attempts, extraction=extraction)
+        notes += bank.emit(event, notes=extraction.notes)
+
+        usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
+        result = LearnOutcome(prior, report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
+        learned, settlement = await self._commit(result, who=keeper.who)
+        learned = await self._review(noted(learned, notes), settlement)
+        learned = await self._reflect_if_due(learned)
+        return noted(learned, await forget_old_runs(bank))
+
+    async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
+        """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
+
+        `teller`: the identity and the writer; `None`: whoever calls. `runs.retry` calls this, and `learn` where the
+        word of an earlier caller stands in the place of this one's.
+        """
+        if teller is None:
+            return await self.learn(runs, **options)
+        return await Learner(replace(self.bank, teller=teller[0], writer=teller[1])).learn(runs, **options)
+
+    async def correct(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
+        """Put `verdict`, a person's, in the place of the verdict of a kept run."""
+        prior = await find_prior_runs(self.bank.store, [run], scope=self.bank.scope)
+        truths = {run.id: await self.bank.parts.intake.reply(verdict)}
+        report = RunReport([run], prior.recall, truths)
+        if prior.new:
+            return await self._learn_new(prior, report, None, await RunKeeper.of(self.bank))
+        why = await self.bank.parts.intake.sentence(reason)
+        changes = corrected(prior.experience, truths, reason=why)
+        return await self._settle_late(prior, report, changes, writer=by)
+
+    async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
+        """Decide how the bank changes, and change it; with `dry_run`, decide only."""
+        commit, policy = Commit(handle=self.bank, experience=experience), self.bank.parts.consolidator
+        if dry_run:
+            return (await commit.decide(policy))[0]
+        (changes, _, unembedded), notes = await retry_on_conflict(
+            commit.decide_and_apply, policy, last=self._last_resort
+        )
+        self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
+        return changes
+
+    async def _commit(self, result: LearnOutcome, *, who: str) -> tuple[Learned, Settlement | None]:
+        """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
+        bank, costs, ids = self.bank, list[Usage](), result.ids
+
+        async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
+            held = await bank.store.experiences("run", ids, scope=bank.scope)
+            if held and (known := settled_in(held, ids)):
+                return result.already_learned(known), None, None
+            earlier = held[-1] if held else None
+            experience = result.experience(earlier, writer=bank.writer, identity=who)
+            commit = Commit(handle=bank, experience=experience, earlier=earlier, result=result, who=who, costs=costs)
+            changes, settlement, notes = await commit.decide_and_apply(policy)
+            learned = result.learned(earlier or experience, changes, notes=notes)
+            return learned, settlement, Consolidated(experience=experience, changes=changes)
+
+        (learned, settlement, event), notes = await retry_on_conflict(
+            once, bank.parts.consolidator, last=self._last_resort
+        )
+        notes += bank.emit(event, notes=notes) if event else ()
+        learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
+        return noted(learned, notes), settlement
+
+    @property
+    def _last_resort(self) -> Consolidator:
+        """What decides where the bank changes faster than its consolidator."""
+        return OneWording(append, self.bank.store) if self.bank.options.unique_wording else append
+
+    async def _settle_late(
+        self,
+        prior: PriorRuns,
+        report: RunReport,
+        changes: Sequence[Change] | None = None,
+        /,
+        *,
+        writer: str | None = None,
+    ) -> Learned:
+        """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
+        bank, truths = self.bank, report.truths
+        changes = corrected(prior.experience, truths) if changes is None else changes
+        async with bank.state.locks.of(bank.scope):
+            earlier, counted = await earlier_settlement(bank.store, report, prior)
+            settlement = changed_settlement(earlier, report.receipt, prior.experience, counted)
+            settlement = told_by(settlement, await bank.identity())
+            await bank.store.apply(changes, scope=bank.scope, writer=writer or bank.writer, settlement=settlement)
+        misfits = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
+        notes = (*report.notes, *prior.contradictions(truths), *misfits)
+        return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
+
+    async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
+        """`learned`, and what the ledger did because one more outcome is known."""
+        if settlement is None:
+            return learned
+        notes = self.bank.emit(Settled(settlement=settlement))
+        acted = await self.bank.parts.ledger.settled(scope=settlement.scope)
+        if acted.changes or acted.proposals or acted.notes:
+            reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
+            notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)
+        return noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
+
+    async def _reflect_if_due(self, learned: Learned) -> Learned:
+        """`learned`, and what looking back over its topic gave, where it is time to."""
+        topic, model = next((one.topic.id for one in learned.lessons if one.topic), None), self.bank.parts.reflector
+        if not self.bank.options.reflect_every or model is None or topic is None:
+            return learned
+        records = await count_records(self.bank.store, scope=self.bank.scope)
+        if records.experiences % self.bank.options.reflect_every:
+            return learned
+        try:
+            reflected = await reflect(self.bank, model, topic)
+        except LessonbankError as error:
+            return noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
+        notes = reflected.notes
+        if not (reflected.lessons or notes):
+            notes = ("looking back over the topic gave nothing general",)
+        usage, changes = learned.usage + reflected.usage, (*learned.changes, *reflected.changes)
+        return noted(learned.model_copy(update={"usage": usage, "changes": changes}), notes)
+
+
+def noted(record: T, notes: tuple[str, ...], /) -> T:
+    """`record` with more notes."""
+    return record.model_copy(update={"notes": (*record.notes, *notes)}) if notes else record

@@ -1,0 +1,103 @@
+"""The steps of learning that may ask a model: judge a run, and extract lessons from runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from lessonbank._base.checks import attribute
+from lessonbank.contracts.ports import Extractor
+from lessonbank.contracts.records import Extraction, Recall, Run, Trajectory, Verdict
+from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
+from lessonbank.guard.quote import quoted
+from lessonbank.learning.judging import error_verdict, judged, unknown
+from lessonbank.learning.outcome import nothing_drawn
+from lessonbank.learning.shown_texts import texts_shown
+
+from .handle import Handle
+
+KNOWN: Final = 3
+"""Lessons of the bank that an extractor is shown."""
+Failure: TypeAlias = ExtractionError | ModelError | SpaceMismatch
+"""Why an extraction is to be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Judge and extract, in one scope."""
+
+    bank: Handle
+
+    async def misfit(self, task: str, /) -> SpaceMismatch | None:
+        """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
+
+        Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
+        Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
+        """
+        bank = self.bank
+        if not bank.parts.asks_model or bank.scope in bank.state.fitting:
+            return None
+        try:
+            misfit = await bank.misfit(task)
+        except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
+            return None
+        if misfit is None:
+            bank.state.fitting.add(bank.scope)
+        return misfit
+
+    async def judge(self, run: Trajectory, truth: Verdict | None, misfit: SpaceMismatch | None = None, /) -> Run:
+        """A run and how it ended: by the truth, by an error that the run names, or else by the judge."""
+        verdict = truth or error_verdict(run)
+        if misfit and not verdict:
+            verdict = unknown(quoted(misfit), error=misfit.code)
+        with self.bank.parts.intake.in_force():
+            verdict = verdict or await judged(self.bank.parts.judge, run)
+        return Run(trajectory=run, verdict=await self.bank.parts.intake.reply(verdict))
+
+    async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:
+        """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
+        drawn = await self._drafts(await self._extractor_with_known(attempts), attempts)
+        if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
+            own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
+            repeats = {id: again for id, again in drawn.repeats.items() if id not in own}
+            drawn = drawn.model_copy(update={"repeats": repeats})
+        return await self._admit(drawn, attempts, receipt)
+
+    async def extract_alone(self, attempts: Sequence[Run], /) -> Extraction:
+        """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
+        return await self._admit(await self._drafts(self.bank.parts.extractor, attempts), attempts, None)
+
+    async def extract_or_defer(
+        self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None, /
+    ) -> tuple[Extraction, Failure | None]:
+        """The extraction, and the error after which it is to be tried again."""
+        if all(a.verdict.outcome == "unknown" for a in attempts):
+            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
+        if misfit:
+            return nothing_drawn(misfit), misfit
+        try:
+            return await self.extract(attempts, receipt), None
+        except (ExtractionError, ModelError) as error:
+            return await self.bank.parts.intake.reply(nothing_drawn(error)), error
+
+    async def _drafts(self, extractor: Extractor, attempts: Sequence[Run]) -> Extraction:
+        with self.bank.parts.intake.in_force():
+            return await extractor(attempts)
+
+    async def _admit(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
+        """What the gate lets through of what was drawn."""
+        runs = [attempt.trajectory for attempt in attempts]
+        shown = await texts_shown(self.bank.store, runs, receipt, scope=self.bank.scope)
+        return await self.bank.parts.intake.lessons(drawn, attempts, shown=shown)
+
+    async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
+        """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
+        extractor = self.bank.parts.extractor
+        knowing = attribute(extractor, "knowing") if self.bank.options.shows_known and attempts else None
+        if knowing is None:
+            return extractor
+        task = attempts[0].trajectory.task
+        found = await self.bank.store.search(task, scope=self.bank.scope, limit=KNOWN)  # embeds nothing
+        near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
+        return knowing(list(near.values())[:KNOWN]) if near else extractor
