@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -149,23 +149,33 @@ def folded(entries: Iterable[Entry], /) -> dict[str, Experience]:
 
     They were checked when they were made; what a purge took out of the middle is passed over.
     """
-    fold = _Fold()
+    fold = Fold({})
     for entry in entries:
         fold.make(entry)
-    return fold.experiences
+    return dict(fold.experiences)
 
 
-class _Fold:
-    def __init__(self) -> None:
-        self.experiences: dict[str, Experience] = {}
+class Fold:
+    """Makes experiences of journal entries, one after the other; `experiences` may be a mapping that packs them."""
+
+    def __init__(self, experiences: MutableMapping[str, Experience], /) -> None:
+        self.experiences = experiences
         self._owners: dict[str, str] = {}
 
     def make(self, entry: Entry, /) -> None:
+        """Take in the next entry."""
         self._mark(entry)
         if (experience := self.experiences.get(entry.amends)) is not None:
             self.experiences[experience.id] = entry.amend(experience)
         if entry.brings is not None:
             self._put(entry.brings)
+
+    def written_by(self, entry: Entry, /) -> set[str]:
+        """The ids of the experiences that an entry writes, as far as they are known by now."""
+        brought = {entry.brings.id} if entry.brings else set[str]()
+        return (
+            brought | {self._owners[id] for id in entry.marks if id in self._owners} | {*filter(None, [entry.amends])}
+        )
 
     def _put(self, experience: Experience) -> None:
         earlier = self.experiences.get(experience.id)
