@@ -442,3 +442,22 @@ def test_a_retired_lesson_stays_retired_wherever_it_is_read(sound: Path, tmp_pat
     lessonbank.salvage(path, tmp_path / "new.db")
     with connect(tmp_path / "new.db") as new:
         assert {i.id for i in new.lessons.list(state="retired", limit=99)} == retired
+
+
+def test_a_file_that_was_found_sound_is_not_read_whole_again_on_the_same_day(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with connect(path) as bank:
+        learn(bank, 99)
+        looked_over()
+    with connect(path) as bank:
+        assert not [thread for thread in threading.enumerate() if thread.name == "lessonbank-check"]
+        learn(bank, 100)
+        assert bank.admin.verify() == ()
+    with closing(sqlite3.connect(path)) as raw:
+        *_, (value,) = raw.execute("SELECT CAST(entry AS BLOB) FROM journal")
+    data = bytearray(path.read_bytes())
+    data[data.index(value) + len(value) // 2] ^= 4
+    other = tmp_path / "another.db"
+    other.write_bytes(data)
+    with connect(other) as bank, pytest.raises(StoreDamaged, match="nothing is written to a damaged bank"):
+        learn(bank, 101)

@@ -27,6 +27,8 @@ CONTESTS: Final = ScopeSetting("contests/")
 """Which older lessons the newer ones competed with, in banks of before: nobody reads it, and a purge finds it."""
 COPIED: Final = ScopeSetting("copy.done ")
 """How far a copy of the scope from another store is."""
+LOOKED_OVER: Final = "file.looked_over"
+"""Which file was looked over for damage, and on which day. It belongs to no scope, and no copy takes it along."""
 SCOPE_SETTINGS: Final = (REVIEW, REFUSED, CONTESTS, COPIED)
 
 

@@ -20,7 +20,7 @@ from lessonbank._base.atomic_write import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from . import _forks
-from ._checks import check_rows
+from ._checks import check_rows, is_looked_over, note_looked_over
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
@@ -131,8 +131,9 @@ class Database:
                 prepare(connection, self.path, patience=self.patience)
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = identity_of(stat_of(self.path))
+                self._is_checked = is_looked_over(connection, self._identity)
         _forks.watch(self)
-        if not self._read_only:
+        if not (self._read_only or self._is_checked):
             self._begin_to_look()
 
     def _begin_to_look(self) -> None:
@@ -197,7 +198,8 @@ class Database:
         try:
             vector = self._look(check_rows)
             if vector is not None:
-                self._bad_vector, self._is_checked = bool(vector), not vector
+                self._bad_vector = bool(vector)
+                self._note_checked(not vector)
         finally:
             self._let_changes_in()
 
@@ -211,10 +213,15 @@ class Database:
         with self._noticing(), self._lease(self._readers, ending=True) as connection:
             record, vector = check_rows(connection, seconds=seconds, records=not self._bad_vector)
             self._say_damaged(record)
-            self._is_checked = not vector
+            self._note_checked(not vector)
         if vector and not self._damage:
             self._bad_vector = True
             raise StoreDamaged(f"{_REFUSED} ({vector})", remedy=": call `admin.rebuild()`, then `admin.reindex()`")
+
+    def _note_checked(self, is_checked: bool) -> None:
+        self._is_checked = is_checked
+        if is_checked and not self._damage:
+            self.write(note_looked_over, self._identity, at_once=True)
 
     def _hold_back(self, jobs: Sequence[_Job]) -> list[_Job]:
         """Those that are done now. The first changes wait until the file was looked over; nothing else waits for it."""
