@@ -10,7 +10,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
-from lessonbank.bank.views.audit import Tracing, differences
+from lessonbank.bank.views.audit import Packed, differences
 from lessonbank.contracts.records import (
     Add,
     Change,
@@ -191,7 +191,12 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence_too() -> None:
         assert await bank.admin.verify() == ("t: a journal entry cannot be read",)
 
 
-def test_what_is_kept_of_an_experience_does_not_grow_with_its_text() -> None:
-    tracing = Tracing()
-    tracing.make([Add(experience=experience("x" * 100_000))])
-    assert len(repr(tracing.traces)) < 300
+def test_experiences_are_held_in_two_thirds_of_the_room_of_their_text_and_come_back_as_they_were() -> None:
+    packed, known = (
+        Packed(),
+        [experience(f"Cancel order {n}", attempts=[attempt(trajectory(), "failure")]) for n in range(9)],
+    )
+    for one in known:
+        packed[one.id] = one
+    assert list(packed.values()) == known
+    assert packed.size < sum(len(one.model_dump_json()) for one in known) * 2 / 3

@@ -248,6 +248,7 @@ async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_se
         "retrieve": ("t",),
         "learn": ([{"role": "user", "content": "x"}],),
         "submit": ([{"role": "user", "content": "x"}],),
+        "tell": ("run-1",),
         "keep_unfinished": ([{"role": "user", "content": "x"}],),
         "judge": (lessonbank.Trajectory(task="t"),),
         "extract": ([],),

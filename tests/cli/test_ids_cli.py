@@ -70,7 +70,7 @@ def test_the_beginning_or_the_end_of_an_id_is_enough_for_every_command_on_a_less
 
 
 def test_an_ambiguous_id_is_an_error_that_names_the_candidates(folder: Path) -> None:
-    for what, command, name in (("run", ("runs", "correct"), ""), ("record", ("explain",), "run: ")):
+    for what, command, name in (("run", ("tell",), ""), ("record", ("explain",), "run: ")):
         rest = () if what == "record" else ("failure", "--by", "Ana")
         done = lessonbank_cli(*command, "run-num", *rest, *WHERE, cwd=folder)
         assert done.returncode == 2

@@ -47,7 +47,8 @@ def test_the_environment_stands_for_the_bank_and_the_scope(folder: Path) -> None
         (("lessons", "list", *WHERE, "--colour"), "--colour"),
         (("lessons", "forget", *WHERE), "forget"),
         (("retrieve", *WHERE), "'task'"),
-        (("runs", "correct", "x", "unknown", *WHERE, "--by", "Ana"), "unknown"),
+        (("tell", "x", "sucess", *WHERE, "--by", "Ana"), "sucess"),
+        (("tell", "x", "unknown", *WHERE, "--by", "Ana"), "a person says success or failure"),
         (("doctor", "--bank", "bank.db", "--base-url", "http://127.0.0.1:1"), "--model"),
     ],
 )

@@ -77,7 +77,7 @@ def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("lessons", "retire", ids["oil"], *WHERE, *ANA, *WHY),
         ("lessons", "restore", ids["oil"], *WHERE, *ANA, *WHY),
         ("lessons", "retire", ids["oil"], "--quarantine", *WHERE, *ANA, *WHY),
-        ("runs", "correct", "run-0001", "success", *WHERE, *ANA),
+        ("tell", "run-0001", "success", *WHERE, *ANA),
         ("history", "rollback", "1", *WHERE, *ANA, *WHY),
         ("import", "export.jsonl", *WHERE, *ANA),
         ("purge", "--lesson", ids["oil"], "--yes", *WHERE, *ANA, *WHY),

@@ -53,12 +53,25 @@ def test_a_run_is_shown_whole(folder: Path) -> None:
 
 
 def test_a_corrected_verdict_carries_the_name_of_the_person(folder: Path) -> None:
-    words = ("runs", "correct", "run-1", "failure", "--by", "Ana", "--reason", "wrong address")
+    words = ("tell", "run-1", "failure", "--by", "Ana", "--reason", "wrong address")
     done = lessonbank_cli(*words, *WHERE, cwd=folder)
     assert done.returncode == 0, done.stderr
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         verdict = bank.runs.get("run-1").verdict
     assert (verdict.outcome, verdict.source, verdict.reason) == ("failure", "human", "Ana: wrong address")
+
+
+def test_an_outcome_that_a_program_found_out_later_is_told_by_run_or_recall(folder: Path) -> None:
+    with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical") as bank:
+        recall = bank.retrieve("Ship parcel 5")
+        bank.learn(Trajectory(id="run-5", task="Ship parcel 5", steps=(Step(action="print label"),)), recall=recall)
+    for named, words, reward in ((recall.id, ("--reward", "0.25"), 0.25), ("run-5", ("success",), None)):
+        done = lessonbank_cli("tell", named, *words, *WHERE, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+            verdict = bank.runs.get("run-5").verdict
+        assert (verdict.source, verdict.reward) == ("ground_truth", reward)
+    assert verdict.outcome == "success"
 
 
 def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_some_still_wait(folder: Path) -> None:
@@ -85,7 +98,7 @@ def test_drawn_runs_are_listed_until_each_has_a_label(folder: Path) -> None:
     doctor = lessonbank_cli("doctor", *WHERE, "--json", cwd=folder)
     assert json.loads(doctor.stdout)["unlabelled"] == {"t": 2}
     assert "2 labels are missing" in lessonbank_cli("doctor", *WHERE, cwd=folder).stdout
-    done = lessonbank_cli("runs", "correct", "run-3", "success", "--by", "Ana", *WHERE, cwd=folder)
+    done = lessonbank_cli("tell", "run-3", "success", "--by", "Ana", *WHERE, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert ids(folder, "audit") == ["run-4"]
     assert "100% of judged runs, by Ana" in lessonbank_cli("history", "list", *WHERE, cwd=folder).stdout

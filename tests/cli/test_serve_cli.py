@@ -101,7 +101,7 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
         "import": ("out.jsonl",),
         "backup": ("copy.db",),
         "explain": (recall,),
-        "runs correct": (run, "failure", *who),
+        "tell": (run, "failure", *who),
         "lessons add": ("--title", "Twice", "--content", "Weigh it twice.", "--task", "Ship it", *who),
         "lessons approve": (one, *who),
         "lessons edit": (one, "--content", "Weigh it well.", *who),

@@ -97,6 +97,7 @@ def _given(bank: lessonbank.ReasoningBank, folder: Path) -> dict[str, Any]:
         "experience": Experience(scope="acme", task="t", lessons=(Lesson(title="a", content="b"),)),
         "tasks": [one for one in bank.recalls.list() if one.candidates],
         "recall": recall,
+        "of": run.trajectory.id,
         "agent": _agent,
         "verify": lambda run: True,  # pyright: ignore[reportUnknownLambdaType]
         "text": "order",
@@ -153,6 +154,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
     special: dict[str, dict[str, Any]] = {
         "trial": {"without": known["id"], "max_runs": 2},
         "scale": {"k": 1, "learn": False},
+        "tell": {"outcome": "failure"},
         "purge": {"lesson": known["id"], "preview": True},
         "runs.get": {"id": run_id},
         "runs.correct": {"id": run_id},

@@ -25,7 +25,7 @@ from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, check_names
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.text.messages import trajectory_from
+from lessonbank.learning.run_report import runs_from
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
@@ -65,7 +65,9 @@ class AsyncAttempt:
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
         self._is_finished = False
-        self._run_id, self._began = new_id(), monotonic()
+        self._began = monotonic()
+        self.run_id = new_id()
+        """The id of the run, for `bank.tell` later; that of the trajectory, once `finish` was given one."""
         self.task = task
         self.steps: list[Step] = []
 
@@ -127,12 +129,12 @@ class AsyncAttempt:
         self._is_finished, whole = True, source
         try:
             call = self._bank.learn if a_flag(wait, "wait=") else self._bank.submit
-            whole = self._timed(source if source is not None else self._trajectory(answer=answer))
+            whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
             return self._done(await call(whole, **self._told(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
-            self._is_finished, self._refused_run = False, self._readable(whole)
+            self._is_finished, self._refused_run = False, whole if is_a(whole, Trajectory) else None
             return self._refused(self._failed("nothing was learned from this run", problem))
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
             return self._refused(self._failed("nothing was learned from this run", problem))
@@ -218,17 +220,19 @@ class AsyncAttempt:
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
         task = self._named_task or _NO_TASK
-        return Trajectory(id=self._run_id, task=task, steps=tuple(self.steps), answer=answer, error=error)
+        return Trajectory(id=self.run_id, task=task, steps=tuple(self.steps), answer=answer, error=error)
 
-    def _readable(self, source: object) -> Trajectory | None:
-        """The one run that `source` is, where it can be read."""
-        try:
-            return self._timed_run(trajectory_from(source, task=self._named_task))
-        except UsageError:
-            return None
+    async def _read(self, source: object) -> Trajectory | list[Trajectory]:
+        """What `source` holds, nearly always one run. Messages have no id, so theirs is `run_id`.
 
-    def _timed(self, source: object) -> object:
-        return self._timed_run(source) if is_a(source, Trajectory) else source
+        Raises FormatError, UsageError.
+        """
+        runs = await runs_from(source, task=self._named_task)
+        if len(runs) > 1:
+            return runs
+        if is_a(source, Trajectory):
+            self.run_id = runs[0].id
+        return self._timed_run(runs[0].model_copy(update={"id": self.run_id}))
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
         """A trajectory that does not say how long it took, with the time since the block was entered."""
@@ -254,6 +258,11 @@ class Attempt:
     def task(self) -> str:
         """What the agent was asked."""
         return self._attempt.task
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, for `bank.tell` later; that of the trajectory, once `finish` was given one."""
+        return self._attempt.run_id
 
     @property
     def recall(self) -> Recall:

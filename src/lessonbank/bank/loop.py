@@ -59,6 +59,7 @@ from lessonbank.trials.compare import trial
 from .attempt import AsyncAttempt
 from .handle import BankState, Handle
 from .keeping import RunKeeper
+from .late_outcomes import find_run
 from .learner import Learner, noted
 from .parts import BankOptions, BankParts
 from .reflecting import reflect
@@ -132,6 +133,26 @@ class AsyncReasoningBank:
         return await Learner(self._handle).learn(
             source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
         )
+
+    async def tell(
+        self,
+        of: str | Recall | Mapping[str, Json],
+        /,
+        *,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+    ) -> Learned:
+        """Say how a task ended once it is known, such as two days later: a thumbs-up, a ticket that came back.
+
+        `of`: the id of the run (`attempt.run_id`), its recall or the recall's id, or metadata that only this run has.
+        A run that waits for a verdict teaches now. A run that was learned has its verdict corrected, and the evidence
+        of what it was shown. Raises UsageError (no outcome, several runs), NotFound, StoreError.
+        """
+        if outcome is None and reward is None:
+            raise UsageError("tell says how a task ended: give outcome= or reward=")
+        if self._handle.skips("tell"):
+            return Learned(notes=(OFF,))
+        return await Learner(self._handle).learn(await find_run(self._handle, of), outcome=outcome, reward=reward)
 
     async def submit(
         self,

@@ -128,6 +128,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     retrieve = _sync(AsyncReasoningBank.retrieve)
     learn = _sync(AsyncReasoningBank.learn)
     submit = _sync(AsyncReasoningBank.submit)
+    tell = _sync(AsyncReasoningBank.tell)
     keep_unfinished = _sync(AsyncReasoningBank.keep_unfinished)
     judge = _sync(AsyncReasoningBank.judge)
     extract = _sync(AsyncReasoningBank.extract)

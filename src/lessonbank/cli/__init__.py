@@ -32,6 +32,7 @@ from .reflect import reflect
 from .retrieve import retrieve
 from .review import review
 from .serve import serve
+from .tell import tell
 from .trial import trial
 from .worker import worker
 
@@ -47,7 +48,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 _COMMANDS = {
-    "Learn and look": (demo, learn, retrieve, explain, lift, trial, reflect, recalls),
+    "Learn and look": (demo, learn, tell, retrieve, explain, lift, trial, reflect, recalls),
     "Keep a bank": (import_, export, backup, restore, salvage, purge, doctor),
     "Agents, machines and people": (install, mcp, proxy, serve, worker, review),
 }

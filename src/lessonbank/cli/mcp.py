@@ -64,7 +64,7 @@ def mcp(
     """Serve the bank to an agent as tools: recall, record and why. The agent approves, edits and erases nothing.
 
     An MCP client starts this command and speaks with it over stdin and stdout. --model decides how runs ended and
-    draws lessons; without, runs wait until somebody tells (`lessonbank runs correct`). What an agent asks of recall
+    draws lessons; without, runs wait until somebody tells (`lessonbank tell`). What an agent asks of recall
     never widens what --trusted and the like say here.
     """
     from lessonbank.mcp import serve_stdio

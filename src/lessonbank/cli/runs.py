@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -13,12 +13,10 @@ from lessonbank.contracts.records import Outcome, Run, RunStatus
 from . import _options as options
 from ._bank import opened, warn_where_empty
 from ._ids import run_id, short
-from ._output import say, show_json, show_table, warn, warn_of_more
-from ._reviewing import KeyFile, reviewing
+from ._output import say, show_json, show_table, warn_of_more
 
-app = typer.Typer(help="Find runs, correct their verdicts, label a sample.", no_args_is_help=True)
+app = typer.Typer(help="Find runs, label a sample.", no_args_is_help=True)
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="A run's id; 4 characters of its beginning or end will do.")]
 _COLUMNS = ("id", "status", "outcome", "by", "task")
 
 
@@ -55,30 +53,6 @@ def list_(
 
 
 @app.command()
-def correct(
-    id: Id,
-    bank: options.Bank,
-    scope: options.Scope,
-    outcome: Annotated[Literal["success", "failure"], typer.Argument(help="How it ended.")],
-    by: options.By,
-    reason: options.Reason = "",
-    key_file: KeyFile = None,
-    as_json: options.Json = False,
-) -> None:
-    """Put your word in the place of a run's verdict. Its lessons stay until somebody retires them."""
-    with opened(bank, scope) as memory:
-        whole = run_id(memory, id)
-        runs = reviewing(memory, by, key_file).runs
-        learned = runs.correct(whole, outcome=outcome, by=by, reason=reason)
-    if as_json:
-        show_json(learned)
-        return
-    say(f"run {short(whole)} ended in {outcome}, says {by}")
-    for note in learned.notes:
-        warn(note)
-
-
-@app.command()
 def audit(
     bank: options.Bank,
     scope: options.Scope,
@@ -86,7 +60,7 @@ def audit(
     by: options.MaybeBy = None,
     as_json: options.Json = False,
 ) -> None:
-    """Draw judged runs for you to label, or list the drawn runs that wait. Answer with `runs correct`."""
+    """Draw judged runs for you to label, or list the drawn runs that wait. Answer with `lessonbank tell`."""
     with opened(bank, scope) as memory:
         waiting = memory.runs.unlabelled()
         found = waiting or memory.runs.audit(count, by=by)
@@ -94,7 +68,7 @@ def audit(
     title = counted(len(found), *wait) if waiting else counted(len(found), "run to label", "runs to label")
     _show_runs(title, found, as_json=as_json)
     if not as_json and found:
-        say("label each of them, from the top: lessonbank runs correct ID success|failure --by NAME")
+        say("label each of them, from the top: lessonbank tell ID success|failure --by NAME")
 
 
 def _show_runs(title: str, found: Sequence[Run], *, as_json: bool) -> None:

@@ -69,7 +69,7 @@ _REREAD: Final = 50
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _UNLABELLED: Final = (
     "audit: {missing} missing, and what comes after the first of them does not count yet; `runs audit` lists "
-    "the runs, `runs correct` labels them"
+    "the runs, `lessonbank tell` labels them"
 )
 _UNFINISHED: Final = 1_000
 """Runs without an outcome that are counted."""

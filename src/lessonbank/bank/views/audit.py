@@ -1,4 +1,4 @@
-"""Compares the records of a scope with what its journal makes of them, without holding either in memory."""
+"""Compares the records of a scope with what its journal makes of them, which is held in memory packed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _APART: Final[Any] = {
 _SAID: Final[Any] = dict.fromkeys(_WORDING, True) | {"provenance": {"method", "writer"}}
 
 
-class _Packed(MutableMapping[str, Experience]):
+class Packed(MutableMapping[str, Experience]):
     """Experiences by id in some hundred bytes each: all of a scope are held at once."""
 
     def __init__(self) -> None:
@@ -48,6 +48,11 @@ class _Packed(MutableMapping[str, Experience]):
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    @property
+    def size(self) -> int:
+        """The bytes of what is held."""
+        return sum(map(len, self._texts.values()))
 
 
 def _text(experience: Experience) -> bytes:
@@ -76,7 +81,7 @@ async def differences(store: Store, /, *, scope: str) -> tuple[str, ...]:
 
 async def _folded(store: Store, scope: str) -> tuple[Fold, int]:
     """What all entries make, and the sequence of the last one. A journal with rollbacks is read twice."""
-    fold, jumps, last = Fold(_Packed()), dict[int, int](), 0
+    fold, jumps, last = Fold(Packed()), dict[int, int](), 0
     async with aclosing(async_batches(store.journal(scope=scope), size=_PORTION)) as journal:
         async for portion in journal:
             last = portion[-1].sequence
@@ -89,7 +94,7 @@ async def _folded(store: Store, scope: str) -> tuple[Fold, int]:
 
 
 async def _folded_again(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Fold:
-    fold, last = Fold(_Packed()), spans[-1][-1] if spans else 0
+    fold, last = Fold(Packed()), spans[-1][-1] if spans else 0
     async with aclosing(async_batches(journal, size=_PORTION)) as read:
         async for portion in read:
             within = [e.entry for e in portion if any(e.sequence in span for span in spans)]

@@ -73,6 +73,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("retrieve", "POST", "/recalls", "agent"),
         _operation("submit", "POST", "/runs", "agent"),
         _operation("learn", "POST", "/runs/learn", "agent"),
+        _operation("tell", "POST", "/runs/tell", "agent"),
         _operation("keep_unfinished", "POST", "/runs/unfinished", "agent"),
         _operation("judge", "POST", "/runs/judge", "agent"),
         _operation("extract", "POST", "/runs/extract", "agent"),

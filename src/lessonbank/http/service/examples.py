@@ -13,6 +13,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "retrieve": {"task": "Cancel the pending order #W123"},
     "submit": {"source": _MESSAGES, "outcome": "success"},
     "learn": {"source": _MESSAGES, "reward": 1.0},
+    "tell": {"of": {"ticket": "T-17"}, "outcome": "success"},
     "keep_unfinished": {"source": _MESSAGES},
     "judge": {"source": _MESSAGES, "outcome": "failure"},
     "lessons.add": {

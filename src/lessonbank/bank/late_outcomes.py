@@ -1,0 +1,58 @@
+"""Finds the run that an outcome is told of later: by its id, by its recall, or by metadata that only this run has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from lessonbank._base.aio import if_there
+from lessonbank._base.checks import a_mapping, an_id, is_a, shown
+from lessonbank.contracts.ports import RunFilter
+from lessonbank.contracts.records import Json, Recall, Trajectory
+from lessonbank.contracts.store_calls import get_trajectories, get_trajectory, pending_runs, settlement_of
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.learning.run_report import submission_of
+
+from .handle import Handle
+
+
+async def find_run(bank: Handle, of: object, /) -> Trajectory:
+    """The one run that is meant.
+
+    Raises:
+        NotFound: no run is kept of it.
+        UsageError: several runs are meant, or `of` is nothing that names a run.
+    """
+    if is_a(of, Mapping):
+        fields = cast("Mapping[str, Json]", of)
+        return _only(await _with_metadata(bank, fields), f"with the metadata {shown(fields)}")
+    if is_a(of, Recall):
+        return _only(await _of_recall(bank, of.id), f"of the recall {shown(of.id)}")
+    id = an_id(of, "the run")
+    if run := await if_there(get_trajectory(bank.store, id, scope=bank.scope)):
+        return run
+    return _only(await _of_recall(bank, id), f"with the id {shown(id)}, nor one of a recall with it")
+
+
+async def _with_metadata(bank: Handle, metadata: Mapping[str, Json]) -> list[Trajectory]:
+    if not (fields := a_mapping(metadata)):
+        raise UsageError("the run is named by its metadata, and these are empty: give its id, its recall or its fields")
+    found = await bank.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=bank.scope)
+    return [run.trajectory for run in found]
+
+
+async def _of_recall(bank: Handle, id: str) -> list[Trajectory]:
+    """The runs that settled a recall; else those that wait with it."""
+    if settlement := await settlement_of(bank.store, id, scope=bank.scope):
+        return list(await get_trajectories(bank.store, settlement.trajectory_ids, scope=bank.scope))
+    waiting = await pending_runs(bank.store, scope=bank.scope)
+    return [run for run in waiting if id in (submission_of(run).recall_id, run.recall_id)]
+
+
+def _only(runs: list[Trajectory], what: str) -> Trajectory:
+    if not runs:
+        raise NotFound(f"there is no run {what} in this scope: hand it to `learn` first")
+    if len(runs) > 1:
+        ids = " and ".join(shown(run.id) for run in runs[:2])
+        raise UsageError(f"there is more than one run {what}, such as {ids}: name one by its id")
+    return runs[0]

@@ -1,0 +1,75 @@
+"""`tell`: how a task ended, once it is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lessonbank.contracts.records import Learned, Outcome
+from lessonbank.errors import NotFound, UsageError
+
+from . import _options as options
+from ._bank import opened
+from ._ids import recall_id, run_id, short
+from ._output import say, show_json, warn
+from ._reviewing import KeyFile, reviewing
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+
+
+def tell(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id of a run or of its recall; 4 characters will do.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    outcome: Annotated[Outcome | None, typer.Argument(help="How it ended: success or failure.")] = None,
+    reward: Annotated[
+        float | None, typer.Option("--reward", help="A score from 0 to 1, in place of an outcome.")
+    ] = None,
+    by: options.MaybeBy = None,
+    reason: options.Reason = "",
+    key_file: KeyFile = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say how a task ended once it is known. A run that waited teaches now; of a learned one the verdict is corrected.
+
+    With --by it is your word as a person, and the journal keeps your name and reason. Without, it is what a program
+    found out. The lessons of the run stay until somebody retires them.
+    """
+    with opened(bank, scope) as memory:
+        if by is None:
+            named = _named(memory, id)
+            learned = memory.tell(named, outcome=outcome, reward=reward)
+        else:
+            named, learned = _by_person(memory, id, outcome, reward, by, reason, key_file)
+    if as_json:
+        show_json(learned)
+        return
+    said = outcome if reward is None else f"a reward of {reward:g}"
+    say(f"run {short(named)} ended in {said}" + (f", says {by}" if by else ""))
+    for note in learned.notes:
+        warn(note)
+
+
+def _by_person(
+    memory: ReasoningBank,
+    id: str,
+    outcome: Outcome | None,
+    reward: float | None,
+    by: str,
+    reason: str,
+    key_file: KeyFile,
+) -> tuple[str, Learned]:
+    if outcome not in ("success", "failure") or reward is not None:
+        raise UsageError("a person says success or failure: leave --by out to give a reward")
+    whole = run_id(memory, id)
+    return whole, reviewing(memory, by, key_file).runs.correct(whole, outcome=outcome, by=by, reason=reason)
+
+
+def _named(memory: ReasoningBank, id: str) -> str:
+    """The whole id of a run, or of a recall. Raises NotFound, UsageError."""
+    try:
+        return run_id(memory, id)
+    except NotFound:
+        return recall_id(memory, id)
