@@ -178,7 +178,7 @@ SEARCHES: list[dict[str, Any]] = [
     {"embedder": "hashing"},
     {"embedder": "hashing", "retrieval": "hybrid"},
     {"embedder": "hashing", "retrieval": Retrieval(level="lesson")},
-    {"embedder": "hashing", "retrieval": Retrieval("hybrid", diversity=0.5, exclude="task", floor=0.1)},
+    {"embedder": "hashing", "retrieval": Retrieval("hybrid", floor=0.1)},
 ]
 
 

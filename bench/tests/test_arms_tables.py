@@ -15,7 +15,7 @@ from lessonbank_bench.arms import Setting, arm_from, name_of, read_arms
 
 TABLES: list[dict[str, Any]] = [
     {"base": "lessonbank", "retrieval": "hybrid", "consolidation": "recognise", "limit": 5},
-    {"retrieval": "dense", "floor": 0.1, "diversity": 0.3},
+    {"retrieval": "dense", "floor": 0.1},
     {"level": "lesson", "limit": 4, "failures": False},
     {"extractor": "extractive", "exclude": "template"},
     {"base": "reasoningbank-paper", "domain": "web", "budget": 800},
@@ -59,7 +59,8 @@ def test_a_limit_in_the_table_stands_above_the_experiments() -> None:
         ({"limit": "many"}, "an arm's limit cannot be 'many'"),
         ({"floor": "high"}, "an arm's floor cannot be 'high'"),
         ({"failures": 1}, "an arm's failures cannot be 1"),
-        ({"diversity": 3}, "Retrieval(diversity=) goes from 0 to 1"),
+        ({"diversity": 3}, "an arm has no setting 'diversity'"),
+        ({"exclude": "all"}, "an arm's exclude is one of 'task', 'template'"),
         ({"base": ["x"]}, "an arm's base is the name"),
         ({"profile": ["x"]}, "an arm's profile is one of"),
     ],

@@ -24,7 +24,6 @@ SEARCHES: list[dict[str, Any]] = [
     {"embedder": "hashing"},
     {"embedder": "hashing", "retrieval": lessonbank.Retrieval("hybrid")},
     {"embedder": "hashing", "retrieval": lessonbank.Retrieval(level="lesson")},
-    {"embedder": "hashing", "retrieval": lessonbank.Retrieval("hybrid", diversity=0.5)},
 ]
 SAYS = "If the page is empty, reload it once."
 

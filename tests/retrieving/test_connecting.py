@@ -9,7 +9,7 @@ import pytest
 from listed import listed
 
 import lessonbank
-from lessonbank import Lesson, Retrieval, Step, Trajectory
+from lessonbank import Retrieval, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.testing.settings import grouped
 
@@ -41,14 +41,6 @@ def run(task: str) -> Trajectory:
         (Retrieval("hybrid", floor=0), "hashing", "experience/hybrid(dense, lexical)"),
         (Retrieval(floor=0.2), "lexical", "experience/lexical+floor(0.2)"),
         (Retrieval("hybrid", floor=0.2), "hashing", "experience/hybrid(dense+floor(0.2), lexical+floor(0.2))"),
-        (Retrieval(exclude="task", floor=0), "lexical", "experience/lexical+leave-out(same task)"),
-        (Retrieval(exclude="template", floor=0), "lexical", "experience/lexical+leave-out(same template)"),
-        (Retrieval(exclude=str.upper, floor=0), "lexical", "experience/lexical+leave-out(same template)"),
-        (
-            Retrieval(floor=0.1, diversity=0.25, exclude="task"),
-            "lexical",
-            "experience/lexical+floor(0.1)+leave-out(same task)+diverse(0.75)",
-        ),
     ],
 )
 def test_the_parts_asked_for_are_on_every_recall(retrieval: Any, embedder: str, name: str) -> None:
@@ -67,18 +59,8 @@ def test_every_way_to_search_finds_what_was_learned(retrieval: Any) -> None:
         assert bank.lessons.experience(recall.candidates[0].lesson_id).task == "save the invoice"
 
 
-def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
-    settings = Retrieval(exclude="task")
-    with lessonbank.connect(":memory:", embedder="lexical", **grouped(retrieval=settings, **OPTIONS)) as bank:
-        bank.learn(run("save the invoice"), outcome="success")
-        bank.learn(run("save the receipt"), outcome="success")
-        recall = bank.retrieve("Save the invoice")
-        assert {bank.lessons.experience(c.lesson_id).task for c in recall.candidates} == {"save the receipt"}
-        assert recall.notes == ("left out by same task: 1",)
-
-
-def test_duplicates_are_looked_for_without_the_guards() -> None:
-    settings = Retrieval(exclude="task", floor=0.9, diversity=0.9)
+def test_duplicates_are_looked_for_without_the_floor() -> None:
+    settings = Retrieval(floor=0.9)
     options = OPTIONS | {"embedder": "lexical", "consolidation": "recognise", "retrieval": settings}
     with lessonbank.connect(":memory:", **grouped(**options)) as bank:
         first = bank.learn(run("save the invoice"), outcome="success")
@@ -111,23 +93,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], mess
         lessonbank.connect(":memory:", embedder="lexical", **grouped(**OPTIONS, **options))
 
 
-@pytest.mark.parametrize(
-    "settings", [{"floor": 1.5}, {"floor": -0.1}, {"diversity": 2.0}, {"exclude": "everything"}, {"by": "magic"}]
-)
+@pytest.mark.parametrize("settings", [{"floor": 1.5}, {"floor": -0.1}, {"by": "magic"}])
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="got"):
         Retrieval(**settings)
-
-
-def test_lessons_that_repeat_each_other_give_way_on_a_bank_that_shows_two() -> None:
-    async def what_the_task_says(attempts: Any) -> lessonbank.Extraction:
-        _, _, lesson = attempts[0].trajectory.task.partition(": ")
-        return lessonbank.Extraction(lessons=(Lesson(title="L", content=lesson),))
-
-    told = ["order one: press save twice", "order two: press save twice", "an order: open the settings page"]
-    options = OPTIONS | {"embedder": "lexical", "limit": 2, "extractor": what_the_task_says}
-    with lessonbank.connect(":memory:", **grouped(retrieval=Retrieval(diversity=0.7), **options)) as bank:
-        for task in told:
-            bank.learn(run(task), outcome="success")
-        recall = bank.retrieve("order two: press save")
-    assert [lesson.content for lesson in recall.lessons] == ["press save twice", "open the settings page"]

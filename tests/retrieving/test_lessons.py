@@ -17,14 +17,10 @@ from lessonbank.errors import ModelError, UsageError
 from lessonbank.providers.embedders.hashing import HashingEmbedder
 from lessonbank.search import (
     DenseRetriever,
-    Diverse,
     Floor,
     HybridRetriever,
-    LeaveOut,
     LessonRetriever,
     LexicalRetriever,
-    same_task,
-    same_template,
 )
 from lessonbank.search.dense import CATCH_UP
 from lessonbank.stores.sqlite import SqliteStore
@@ -168,26 +164,6 @@ async def test_a_floor_is_for_each_lesson() -> None:
     assert found.empty.startswith("nothing reached the floor of 0.99: the closest past task has 0.")
 
 
-async def test_lessons_that_repeat_each_other_give_way_though_they_are_of_one_experience() -> None:
-    search, _ = await searching(taught("t", "press save twice", "press save twice now", "press the settings button"))
-    plain = await search("press save twice", scope=SCOPE, limit=2)
-    assert contents(plain) == ["press save twice", "press save twice now"]
-    for embedder in (None, HashingEmbedder()):
-        found = await Diverse(search, 0.3, embedder)("press save twice", scope=SCOPE, limit=2)
-        assert contents(found) == ["press save twice", "press the settings button"]
-
-
-async def test_lessons_are_left_out_by_the_task_of_their_experience_and_others_take_their_places() -> None:
-    many = [taught("press save twice", *(f"press save twice {n}" for n in range(30))), *KNOWN]
-    search, _ = await searching(*many)
-    found = await LeaveOut(search, same_task)("Press save  twice", scope=SCOPE, limit=2)
-    assert contents(found) == ["press save twice", "press save once"]
-    assert found.notes == ("left out by same task: 30",)
-    rule = same_template(lambda task: "buying" if "order" in task or "flight" in task else None)
-    found = await LeaveOut(search, rule, what="same template")("order hats", scope=SCOPE, limit=99)
-    assert {m.experience.task for m in found.matches} == {"press save twice", "water the plants"}
-
-
 async def test_beside_words_a_retriever_of_lessons_gives_each_experience_the_place_of_its_best() -> None:
     search, store = await searching()
     hybrid = HybridRetriever(search, LexicalRetriever(store))
@@ -240,14 +216,6 @@ def test_a_bank_shows_the_found_lessons_alone_and_its_receipt_names_them() -> No
         assert bank.admin.reindex() == 0
 
 
-def test_lessons_of_the_very_task_are_left_out_with_a_floor_and_diversity_too() -> None:
-    settings = Retrieval(level="lesson", floor=0.2, diversity=0.5, exclude="task")
-    with filled(retrieval=settings, limit=3) as bank:
-        recall = bank.retrieve(TOLD[0].upper())
-        assert [i.content for i in recall.lessons] == ["press save once"]
-        assert recall.notes == ("left out by same task: 2",)
-
-
 def test_found_lessons_are_withheld_and_settled_as_any() -> None:
     with filled(limit=5, holdout=0.5) as bank:
         recalls = [bank.retrieve("press save") for _ in range(20)]
@@ -276,16 +244,6 @@ def test_a_retired_lesson_is_gone_from_the_next_recall_and_a_restored_one_back()
         (Retrieval(level="lesson"), "lesson/dense", {"press save twice", "press save once", "the map is on the left"}),
         (Retrieval(level="lesson", floor=0.5), "lesson/dense+floor(0.5)", {"press save twice"}),
         (Retrieval("dense", level="lesson", floor=1.0), "lesson/dense+floor(1)", set[str]()),
-        (
-            Retrieval(level="lesson", exclude=lambda task: "boots" if "boots" in task else None),
-            "lesson/dense+leave-out(same template)",
-            {"press save once", "seats are chosen on the last page", "the can is in the shed"},
-        ),
-        (
-            Retrieval(level="lesson", floor=0.2, diversity=0.5, exclude="task"),
-            "lesson/dense+floor(0.2)+leave-out(same task)+diverse(0.5)",
-            {"press save twice", "press save once"},
-        ),
     ],
 )
 def test_settings_compose_as_they_do_for_experiences(settings: Retrieval, name: str, found: set[str]) -> None:

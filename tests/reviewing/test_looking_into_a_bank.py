@@ -85,17 +85,15 @@ def test_a_task_is_tried_with_settings_that_its_address_says(site: Site, bank_fi
         before = bank.admin.counts(), len(bank.history.list())
     own = site.enter().get(f"/why?{task}")
     assert '<details class="settings">' in own.text, "folded, as long as nothing is chosen"
-    blank = site.get(f"/why?{task}&limit=&by=&budget=&floor=&diversity=&exclude=&trust=&kind=&preface=")
+    blank = site.get(f"/why?{task}&limit=&by=&budget=&floor=&trust=&preface=")
     assert (blank.status, "Look up" in blank.text or "Check the order" in blank.text) == (200, True)
     tried = {
         "limit=50&floor=0": lambda text: text.count(">score ") > own.text.count(">score "),
         "budget=100": lambda text: "does not fit the budget of 100 tokens" in text,
         "floor=1": lambda text: "+floor(1)" in text,
         "preface=Hints+of+%3Cb%3Eold%3C%2Fb%3E": lambda text: "Hints of &lt;b&gt;old" in text,
-        "by=lexical&diversity=0.5": lambda text: "+diverse(0.5)" in text,
-        "exclude=template": lambda text: "same template" in text,
+        "by=lexical": lambda text: "experience/lexical" in text,
         "trust=reviewed": lambda text: "+reviewed" in text,
-        "kind=guardrail": lambda text: "<option selected>guardrail" in text and "+guardrail" in text,
     }
     for settings, is_so in tried.items():
         page = site.get(f"/why?{task}&{settings}")

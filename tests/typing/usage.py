@@ -137,9 +137,7 @@ def every_setting() -> dict[str, object]:
         model=Model("qwen3", base_url="http://localhost:8000/v1", api_key="no-key", timeout=60),
         embedder="hashing",
         profile="paper",
-        retrieval=Retrieval(
-            "hybrid", limit=2, budget=1500, floor=0.2, preface="cite", diversity=0.3, exclude="task", level="experience"
-        ),
+        retrieval=Retrieval("hybrid", limit=2, budget=1500, floor=0.2, preface="cite", level="experience"),
         learning=Learning(
             domain="code",
             consolidation="append",

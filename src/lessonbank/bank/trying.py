@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from lessonbank._base.checks import a_share, maybe_count, maybe_one_of, maybe_text
 from lessonbank.contracts.ports import Retriever
-from lessonbank.contracts.records import Kind
 from lessonbank.contracts.settings import Retrieval, Search, TrustPolicy
 from lessonbank.search.injection import Injector
 
@@ -28,21 +27,15 @@ class Tried:
     budget: int | None = None
     floor: float | None = None
     preface: str | None = None
-    diversity: float | None = None
-    exclude: Literal["task", "template"] | None = None
     trust: TrustPolicy | None = None
-    kind: Kind | None = None
 
     def __post_init__(self) -> None:
         maybe_one_of(self.by, "by=", get_args(Search))
         maybe_count(self.budget, "budget=", least=LEAST_BUDGET)
-        for share, name in ((self.floor, "floor="), (self.diversity, "diversity=")):
-            if share is not None:
-                a_share(share, name)
+        if self.floor is not None:
+            a_share(self.floor, "floor=")
         Retrieval(preface=maybe_text(self.preface, "preface=") or "silent")
-        maybe_one_of(self.exclude, "exclude=", ("task", "template"))
         maybe_one_of(self.trust, "trust=", get_args(TrustPolicy))
-        maybe_one_of(self.kind, "kind=", get_args(Kind))
 
     @property
     def is_own(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
 from lessonbank._base.checks import (
     MOST_SECONDS,
@@ -44,8 +44,6 @@ TrustPolicy = Literal["open", "corroborated", "reviewed"]
 Consolidation = Literal["recognise", "append"]
 TopicsBy = Literal["words", "model"]
 Submit = Literal["here", "worker"]
-Template: TypeAlias = Callable[[str], str]
-"""Says which template a task's text has."""
 
 
 class Unset(Enum):
@@ -155,10 +153,6 @@ class Retrieval:
     preface: str | Unset = UNSET
     """What the text says before the lessons: `silent` (default) asks the agent for nothing, `cite` asks it to name the
     lessons it uses by number, and any other text is used as it is."""
-    diversity: float = 0.0
-    """0 to 1: how much an experience loses for lessons already chosen (1 - lambda of MMR). Matters from limit 2."""
-    exclude: Literal["task", "template"] | Template | None = None
-    """Leave out experiences of the same task or of the same template. A function says which template a text has."""
     level: Level = "experience"
     """What is searched and shown: `experience` compares tasks and shows all lessons of those found, as in the paper.
     `lesson` compares the text of each lesson by cosine, shows only what it finds, and `limit` counts lessons."""
@@ -174,11 +168,8 @@ class Retrieval:
         _asked(a_count, self.budget, "Retrieval(budget=)", least=100)
         if self.floor is not None:
             _asked(a_share, self.floor, "Retrieval(floor=)")
-        a_share(self.diversity, "Retrieval(diversity=)")
         if not is_a(self.preface, Unset) and not _is_preface(self.preface):
             raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
-        if is_a(self.exclude, str) or not callable(self.exclude):
-            maybe_one_of(self.exclude, "exclude", ("task", "template"))
 
 
 @dataclass(frozen=True, slots=True)

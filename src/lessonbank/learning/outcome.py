@@ -9,6 +9,7 @@ from typing import Any
 from lessonbank._base.checks import shown
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import (
+    TEMPLATE,
     Add,
     Change,
     Experience,
@@ -29,7 +30,6 @@ from lessonbank.contracts.records.usage import usage_of
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
-from lessonbank.search import TEMPLATE
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport

@@ -11,6 +11,7 @@ from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import (
     MODEL,
     SECONDS,
+    TEMPLATE,
     Change,
     Experience,
     Outcome,
@@ -25,7 +26,6 @@ from lessonbank.contracts.records import (
     VerdictSource,
 )
 from lessonbank.evidence.receipts import plain_task
-from lessonbank.search import TEMPLATE
 
 _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
 """Whose word counts more, the weakest first."""

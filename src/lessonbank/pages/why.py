@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import refusal
-from lessonbank.contracts.records import Candidate, Kind, Lesson, Recall
+from lessonbank.contracts.records import Candidate, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import named, topic_names
@@ -18,12 +18,10 @@ from lessonbank.evidence.groups import named, topic_names
 from .runs import of_task
 from .visit import PAGE, Visit
 
-_NUMBERS: Final = ("limit", "budget", "floor", "diversity")
+_NUMBERS: Final = ("limit", "budget", "floor")
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "by": get_args(Search),
     "trust": get_args(TrustPolicy),
-    "kind": get_args(Kind),
-    "exclude": ("task", "template"),
 }
 _SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
 """What of a search the reader may change; the address says it, so that it can be shared."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from lessonbank.contracts.records import Found, Match
 
 from ._wrapper import Around, lessons_of, with_lessons
-from .leave_out import search_on
+
+_SLACK: Final = 8
+"""How many experiences more than wanted are asked for at once."""
+_GROWTH: Final = 4
+"""How many times more are asked for when those were too few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +28,13 @@ class Without(Around):
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds besides."""
-        found, kept = await search_on(self.inner, task, self._left, scope=scope, limit=limit)
-        return found.model_copy(update={"matches": kept})
+        asked = limit + _SLACK
+        while True:
+            found = await self.inner(task, scope=scope, limit=asked)
+            left = [one for match in found.matches if (one := self._left(match))]
+            if len(left) >= limit or len(found.matches) < asked:
+                return found.model_copy(update={"matches": tuple(left[:limit])})
+            asked *= _GROWTH
 
     def _left(self, match: Match) -> Match | None:
         if match.experience.id in self.ids:

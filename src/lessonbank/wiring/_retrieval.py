@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lessonbank._base.checks import is_a
 from lessonbank.contracts.ports import Embedder, Retriever, Store
 from lessonbank.contracts.settings import UNSET, Retrieval, Search, chosen
 from lessonbank.errors import UsageError
 from lessonbank.search import (
     DenseRetriever,
-    Diverse,
     Floor,
     HybridRetriever,
-    LeaveOut,
     LessonRetriever,
     LexicalRetriever,
     WordFloor,
     default_floor,
-    same_task,
-    same_template,
 )
 
 
@@ -41,9 +36,9 @@ def choose(
         floor = chosen(asked.floor, None)
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
         found = LessonRetriever(store, _needed(embedder, "Retrieval(level='lesson')"))
-        return _guarded(asked, Floor(found, floor) if floor else found), LexicalRetriever(store)
+        return Floor(found, floor) if floor else found, LexicalRetriever(store)
     bare = _searching(asked, store, embedder, _Floors())
-    return _guarded(asked, _searching(asked, store, embedder, _floors(asked, embedder, profile))), bare
+    return _searching(asked, store, embedder, _floors(asked, embedder, profile)), bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +77,3 @@ def _needed(embedder: Embedder | None, by: str) -> Embedder:
     if embedder is None:
         raise UsageError(f"{by} needs an embedder, and this bank has none: pass embedder='hashing' or another one")
     return embedder
-
-
-def _guarded(asked: Retrieval, retriever: Retriever) -> Retriever:
-    if is_a(asked.exclude, str) and asked.exclude == "task":
-        retriever = LeaveOut(retriever, same_task)
-    elif asked.exclude is not None:
-        template = asked.exclude if callable(asked.exclude) else None
-        retriever = LeaveOut(retriever, same_template(template), what="same template")
-    return Diverse(retriever, 1.0 - asked.diversity) if asked.diversity else retriever

@@ -8,12 +8,12 @@ from typing import Any
 from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import Embedder, Retriever, Store
 from lessonbank.contracts.settings import Profile, Retrieval, TrustPolicy
-from lessonbank.search import OfKind, Trusted
+from lessonbank.search import Trusted
 from lessonbank.search.injection import Injector
 
 from ._retrieval import choose
 
-_OF_A_SEARCH = ("by", "budget", "floor", "preface", "diversity", "exclude")
+_OF_A_SEARCH = ("by", "budget", "floor", "preface")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,4 +42,4 @@ class Variation:
             words = injector(tried.preface, self.domain, words.budget, paper=self.profile == "paper")
         if tried.budget is not None:
             words = replace(words, budget=tried.budget)
-        return (OfKind(search, tried.kind) if tried.kind else search), words
+        return search, words

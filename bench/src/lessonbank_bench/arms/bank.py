@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import lessonbank
 from lessonbank.contracts.ports import Extractor, LanguageModel
 from lessonbank.contracts.records import Learned, Trajectory
 from lessonbank.contracts.settings import UNSET
 from lessonbank.demo import PATIENCE, KeptBank
 from lessonbank.errors import UsageError
+from lessonbank_bench.leave_out import LeaveOut, same_task, same_template
 
 from ._interface import Setting, lesson_code
 from .options import Options
@@ -38,6 +41,10 @@ class BankMemory(KeptBank):
             evidence=lessonbank.Evidence(holdout=None),
             model=_model(chosen, setting.model),
         )
+        if chosen.exclude:
+            rule = same_task if chosen.exclude == "task" else same_template()
+            parts = bank.aio.parts
+            bank.aio.parts = replace(parts, retriever=LeaveOut(parts.retriever, rule, f"same {chosen.exclude}"))
         super().__init__(bank, limit=chosen.limit or setting.limit)
         self._failures = chosen.failures
 

@@ -22,7 +22,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "budget": (int,),
     "failures": (bool,),
     "floor": (int, float, type(None)),
-    "diversity": (int, float),
     "preface": (str, type(None)),
 }
 
@@ -38,7 +37,6 @@ class Options:
     retrieval: Search | None = None
     level: Level = "experience"
     floor: float | None = None
-    diversity: float = 0.0
     preface: str | None = None
     """What stands before the lessons, as in `Retrieval(preface=…)`; `None`: the profile's."""
     exclude: Literal["task", "template"] | None = None
@@ -78,8 +76,6 @@ class Options:
             budget=self.budget,
             floor=self.floor,
             preface=UNSET if self.preface is None else self.preface,
-            diversity=self.diversity,
-            exclude=self.exclude,
             level=self.level,
         )
 

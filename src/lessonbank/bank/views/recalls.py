@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Literal, Unpack
+from typing import Unpack
 
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank._base.plural import counted
@@ -13,7 +13,7 @@ from lessonbank.bank.handle import Handle
 from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import RecallFilter
-from lessonbank.contracts.records import Json, Kind, Lesson, Recall
+from lessonbank.contracts.records import Json, Lesson, Recall
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.contracts.store_calls import get_recall, list_recalls, settlement_of
@@ -93,23 +93,19 @@ class AsyncRecalls:
         budget: int | None = None,
         floor: float | None = None,
         preface: str | None = None,
-        diversity: float | None = None,
-        exclude: Literal["task", "template"] | None = None,
         trust: TrustPolicy | None = None,
-        kind: Kind | None = None,
         **options: Unpack[RetrieveKeywords],
     ) -> Recall:
         """What `retrieve` would show for a task now, for a person to look at.
 
-        What is not given is as the bank has it. `by`, `budget`, `floor`, `preface`, `diversity` and `exclude` are those
-        of `Retrieval`, and `trust` is that of `Safety`. `kind`: only lessons of this kind. `options`: those of
-        `retrieve`. `retriever` of the answer says what searched.
+        What is not given is as the bank has it. `by`, `budget`, `floor` and `preface` are those of `Retrieval`, and
+        `trust` is that of `Safety`. `options`: those of `retrieve`. `retriever` of the answer says what searched.
 
         Nothing is withheld and no receipt is kept, so it is no evidence. Never hand its text to an agent: what an agent
         is shown comes from `retrieve`. Raises UsageError.
         """
         task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
-        tried = Tried(by, budget, floor, preface, diversity, exclude, trust, kind)
+        tried = Tried(by, budget, floor, preface, trust)
         return await Recaller(self._of).preview(task, asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:

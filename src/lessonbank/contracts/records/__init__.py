@@ -64,6 +64,7 @@ from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
 from .runs import NOT_JUDGED as NOT_JUDGED
 from .runs import SECONDS as SECONDS
+from .runs import TEMPLATE as TEMPLATE
 from .runs import Action as Action
 from .runs import Json as Json
 from .runs import Observation as Observation

@@ -15,6 +15,8 @@ SECONDS = "seconds"
 """The metadata key for how long a run took, in seconds."""
 MODEL = "model"
 """The metadata key for the model that the agent ran on."""
+TEMPLATE = "template"
+"""The metadata key for the template that a run's task was made from."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue

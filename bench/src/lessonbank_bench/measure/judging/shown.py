@@ -36,7 +36,6 @@ SETTINGS: Final[Mapping[str, Retrieval]] = {
     "4 experiences": Retrieval(by="lexical", limit=4),
     "5 experiences": Retrieval(by="lexical", limit=5),
     "3 lessons": Retrieval(level="lesson", limit=3),
-    "3 lessons, diversity=0.3": Retrieval(level="lesson", limit=3, diversity=0.3),
     "5 lessons": Retrieval(level="lesson", limit=5),
 }
 """What is compared. Experiences are found by words, lessons by `hashing` vectors: neither needs a download."""

@@ -52,12 +52,13 @@ from lessonbank import Retrieval
 from lessonbank.contracts.ports import Embedder, Retriever, Store
 from lessonbank.contracts.records import Add, Experience, Lesson
 from lessonbank.demo import attempt
-from lessonbank.search import DenseRetriever, HybridRetriever, LeaveOut, LessonRetriever, LexicalRetriever, same_task
+from lessonbank.search import DenseRetriever, HybridRetriever, LessonRetriever, LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
 from lessonbank.wiring._embedders import choose
 from lessonbank_bench import ScriptedAgent, paired_bootstrap, stream, world
+from lessonbank_bench.leave_out import LeaveOut, same_task
 from lessonbank_bench.measure.checkout import SHARED
 
 from .floors import cases

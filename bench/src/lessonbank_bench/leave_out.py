@@ -9,15 +9,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from lessonbank._base.checks import called
-from lessonbank.contracts.ports import Retriever
-from lessonbank.contracts.records import Experience, Found, Match
-
-from ._wrapper import Around
+from lessonbank.contracts.records import Experience, Found
+from lessonbank.search._wrapper import Around
 
 Rule: TypeAlias = Callable[[str, Experience], bool]
 """Whether an experience is left out when this task is asked for."""
-TEMPLATE = "template"
-"""The key under which the metadata of a run name the template that its task was made from."""
 Template: TypeAlias = Callable[[str], str | None]
 """Which template a task was made from; `None` when that is not known."""
 
@@ -76,19 +72,6 @@ class LeaveOut(Around):
 def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
     """How many to ask for next; `None` when there are enough, or the last answer held all there are."""
     return None if kept >= limit or got < asked else asked * GROWTH
-
-
-async def search_on(
-    inner: Retriever, task: str, keep: Callable[[Match], Match | None], /, *, scope: str, limit: int
-) -> tuple[Found, tuple[Match, ...]]:
-    """What `inner` found at last, and the best `limit` of it that `keep` lets through, as `keep` gives them."""
-    asked: int | None = limit + SLACK
-    found, kept = Found(), list[Match]()
-    while asked is not None:
-        found = await inner(task, scope=scope, limit=asked)
-        kept = [one for match in found.matches if (one := keep(match))]
-        asked = ask_next(asked, got=len(found.matches), kept=len(kept), limit=limit)
-    return found, tuple(kept[:limit])
 
 
 def same_task(task: str, experience: Experience, /) -> bool:
