@@ -53,8 +53,9 @@ def put(matrix: Matrix, number: int, row: Rows) -> None:
 
 def found(matrix: Matrix, query: object, limit: int) -> list[tuple[int, float]]:
     """(number, score), equal scores with the largest number first."""
-    near = matrix.closest(unit(query, what="q"), count=limit)
-    return [(key // PARTS, score) for key, score in sorted(near, key=lambda one: (-one[1], -one[0]))[:limit]]
+    keys, scores = (each.tolist() for each in matrix.closest(unit(query, what="q"), count=limit))
+    assert scores == sorted(scores, reverse=True)
+    return [(key // PARTS, score) for score, key in sorted(zip(scores, keys, strict=True), reverse=True)[:limit]]
 
 
 @pytest.mark.full
@@ -126,8 +127,8 @@ def test_as_many_rows_are_found_as_asked_for(limit: int) -> None:
 def test_a_thousand_equal_rows_tie_also_in_a_large_matrix() -> None:
     rows = np.random.default_rng(10).normal(size=(6000, 384))
     rows[::6] = rows[0]
-    near = loaded(rows).closest(unit(rows[0], what="q"), count=3)
-    assert sorted(near) == [(number * PARTS, 1.0) for number in range(0, 6000, 6)]
+    keys, scores = loaded(rows).closest(unit(rows[0], what="q"), count=3)
+    assert sorted(keys[scores == 1.0].tolist()) == [number * PARTS for number in range(0, 6000, 6)]
 
 
 @pytest.mark.full

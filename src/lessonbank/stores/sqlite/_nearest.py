@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
 
     Ints: TypeAlias = NDArray[np.int64]
+    Scores: TypeAlias = NDArray[np.float64]
     Places: TypeAlias = NDArray[np.intp]
 
 _BUDGET: Final = 1 << 30
@@ -61,8 +62,6 @@ _SAMPLED: Final = 16
 """One row in so many tells how many rows differ in how many bits."""
 _TOGETHER: Final = 512
 """Rows worked on at a time: what is needed for them fits the processor's cache."""
-_SLACK: Final = 1e-5
-"""Scores that are equal once they are rounded differ by no more."""
 
 
 class Matrix:
@@ -101,18 +100,18 @@ class Matrix:
         self.keys[places], self.rows[places], self.factors[places] = keys, rows["row"], rows["factor"]
         self.size = size
 
-    def closest(self, query: Vectors, /, *, count: int) -> list[tuple[int, float]]:
-        """(key, cosine to five digits) of the closest rows; every row that ties with the last place is among them.
+    def closest(self, query: Vectors, /, *, count: int) -> tuple[Ints, Scores]:
+        """Keys and cosines (to five digits) of the closest rows, best first; at least `count` and all that tie with it.
 
         Up to 1,024 rows the answer is exact. Above, one in a few hundred of the five closest is missed.
         """
         count = min(count, self.size)
         if not count:
-            return []
+            return self.keys[:0], np.empty(0)
         places, scores = self._compared(query, count)
-        best = np.flatnonzero(scores >= np.partition(scores, -count)[-count] - _SLACK)
-        found = zip(self.keys[places[best]].tolist(), scores[best].tolist(), strict=True)
-        return [(key, min(max(round(score, 5), -1.0), 1.0)) for key, score in found]
+        rounded = np.clip(np.round(scores.astype(np.float64), 5), -1.0, 1.0)
+        order = np.argsort(-rounded)
+        return self.keys[places[order]], rounded[order]
 
     def _compared(self, query: Vectors, count: int) -> tuple[Places, NDArray[np.float32]]:
         """Places of rows, and their cosines. What differs in hardly more bits than the best rows do is among them."""
@@ -280,10 +279,17 @@ def _best(
     """Key and score of the best that may be found, equal scores newest first; more are asked for until they are."""
     count = limit + min(len(exclude), limit)
     while True:
-        near = [(key, score) for key, score in matrix.closest(query, count=count) if key // PARTS not in exclude]
-        ages = _shown(connection, scope, [key for key, _ in near])
-        found = [(key, score) for key, score in near if key in ages]
-        if len(found) >= limit or count >= matrix.size:
+        keys, scores = matrix.closest(query, count=count)
+        # Others may be closer than what comes after these, except where every row was compared.
+        sure = matrix.size if len(keys) == matrix.size else 4 * count
+        found, ages, end = list[tuple[int, float]](), dict[int, int](), 0
+        while end < len(keys) and (end < sure if len(found) < limit else scores[end] == found[limit - 1][1]):
+            some = slice(end, end := end + max(count, end))
+            near = zip(keys[some].tolist(), scores[some].tolist(), strict=True)
+            near = [(key, score) for key, score in near if key // PARTS not in exclude]
+            ages |= _shown(connection, scope, [key for key, _ in near])
+            found += [(key, score) for key, score in near if key in ages]
+        if len(found) >= limit or len(keys) == matrix.size:
             return sorted(found, key=lambda one: (-one[1], -ages[one[0]], -one[0]))[:limit]
         count *= 8
 
