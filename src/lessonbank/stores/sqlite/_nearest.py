@@ -1,6 +1,6 @@
 """The closest rows of one scope by cosine, and what lacks a row: from memory, kept current with the file.
 
-One bit a dimension tells which rows may be close to a query. These are compared exactly.
+Up to 256 bits a row tell which rows may be close to a query. These are compared exactly.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ _EXACT: Final = 1024
 _LEAST: Final = 128
 """Rows compared exactly after the bits; in a large matrix one in `_SHARE`."""
 _SHARE: Final = 400
+_BITS: Final = 256
+"""Dimensions that have a bit, spread over all of them; every one where there are fewer."""
 _SAMPLED: Final = 16
 """One row in so many tells how many rows differ in how many bits."""
 _TOGETHER: Final = 512
@@ -74,8 +76,9 @@ class Matrix:
         self.size = self.coded = self.sampled = self.weighed = 0
         self.keys, self.factors = np.empty(room, np.int64), np.empty(room, np.float32)
         self.rows = np.empty((room, dimensions), np.int16)
-        self.codes = [np.empty(0, np.uint64)] * -(-dimensions // 64)
-        self.middle, self.factor = np.zeros(dimensions, np.int16), 1.0
+        self.dimensions = np.linspace(0, dimensions - 1, min(dimensions, _BITS)).astype(np.intp)
+        self.codes = [np.empty(0, np.uint64)] * -(-len(self.dimensions) // 64)
+        self.middle, self.factor = np.zeros(len(self.dimensions), np.int16), 1.0
 
     @property
     def bytes(self) -> int:
@@ -120,14 +123,14 @@ class Matrix:
             places = np.arange(self.size)
             return places, self._cosines(places, query)
         self._code()
-        asked = self._packed((query > self.middle * np.float32(self.factor))[None])[0]
+        asked = self._bits((query / self.factor)[None])[0]
         differ = np.zeros(self.size, np.uint16)
         for word, bits in zip(self.codes, asked, strict=True):
             differ += np.bitwise_count(word[: self.size] ^ bits)
         reach = int(np.partition(differ[::_SAMPLED], most // _SAMPLED)[most // _SAMPLED])
         while np.count_nonzero(differ <= reach) < most // 2:
             reach += 1  # the sample was unlucky
-        seen, every = -1, self.rows.shape[1]
+        seen, every = -1, len(self.dimensions)
         places, scores = np.empty(0, np.intp), np.empty(0, np.float32)
         while reach > seen:
             more = np.flatnonzero((differ > seen) & (differ <= reach))
@@ -148,20 +151,21 @@ class Matrix:
         """Bring the bits up to the rows: on which side of the middle each lies. The middle is of about 4,096 rows."""
         if self.size > 2 * self.sampled:
             some = slice(None, self.size, self.size // 4096 + 1)
-            rows, factors = self.rows[: self.size][some].astype(np.float32), self.factors[: self.size][some]
+            rows, factors = self.rows[: self.size][some], self.factors[: self.size][some]
             self.factor = float(factors.mean())
-            self.middle = np.rint(np.clip(factors @ rows / len(rows) / self.factor, -32767, 32767)).astype(np.int16)
+            middle = factors @ rows.take(self.dimensions, axis=1).astype(np.float32) / len(rows) / self.factor
+            self.middle = np.rint(np.clip(middle, -32767, 32767)).astype(np.int16)
             self.sampled, self.coded = self.size, 0
         if len(self.codes[0]) < self.size:
             self.codes = [_extended(word, len(self.keys)) for word in self.codes]
         for at in range(self.coded, self.size, _TOGETHER):
             end = min(at + _TOGETHER, self.size)
-            for word, bits in zip(self.codes, self._packed(self.rows[at:end] > self.middle).T, strict=True):
+            for word, bits in zip(self.codes, self._bits(self.rows[at:end]).T, strict=True):
                 word[at:end] = bits
         self.coded = self.size
 
-    def _packed(self, sides: NDArray[np.bool_]) -> NDArray[np.uint64]:
-        bits = np.packbits(sides, axis=1)
+    def _bits(self, rows: NDArray[Any]) -> NDArray[np.uint64]:
+        bits = np.packbits(rows.take(self.dimensions, axis=1) > self.middle, axis=1)
         return np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64)
 
 
