@@ -16,7 +16,8 @@ from lessonbank.contracts.ports import LessonFilter
 from lessonbank.contracts.records import Edit, Replace, Rollback, Settlement
 from lessonbank.contracts.store_calls import forget, purge_one
 from lessonbank.stores._listing import tags
-from lessonbank.stores._vectors import packed_rows, to_blobs, unit
+from lessonbank.stores._vectors import unit
+from lessonbank.stores.sqlite._vectors import to_blobs
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
 from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
 from lessonbank.text.bm25 import words
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 def holds(path: Path, row: object) -> bool:
     """Whether the bytes of a vector are anywhere in the files of a bank."""
-    (blob,) = to_blobs(packed_rows([unit(row, what="a row")]))
+    (blob,) = to_blobs([unit(row, what="a row")])
     return any(blob in file.read_bytes() for file in files(path))
 
 
@@ -73,7 +74,7 @@ async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path)
 async def test_purged_texts_words_and_vectors_are_gone(
     path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fresh: int
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._vector_blocks.FRESH", fresh)
+    monkeypatch.setattr("lessonbank.stores.sqlite._vectors.FRESH", fresh)
     known_lesson, row = lesson(f"{SECRET} first"), towards(3, tilt=0.37)
     known = experience("Plain task", lessons=(known_lesson, lesson("other")))
     async with opened(path) as store:

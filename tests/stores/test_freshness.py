@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-import sys
-import threading
-from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 from _trouble import opened
 
@@ -16,11 +11,8 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Replace, Rollback
 from lessonbank.contracts.store_calls import purge_one
 from lessonbank.errors import UsageError
-from lessonbank.stores._matrix import PARTS, Matrix
-from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.stores.sqlite._matrices import Matrices
-from lessonbank.stores.sqlite._vector_search import _small_cache
+from lessonbank.stores.sqlite._rows import PARTS
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +26,7 @@ async def near(store: Store, axis: int = 0, *, space: str = SPACE) -> list[tuple
 async def test_what_was_rolled_back_is_not_found_when_its_vector_is_joined_to_a_block(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._vector_blocks.FRESH", 4)
+    monkeypatch.setattr("lessonbank.stores.sqlite._vectors.FRESH", 4)
     async with opened(path) as store:
         await added(store, experience("kept"), along=[towards(0)])
         await added(store, experience("taken out"), along=[towards(0)])
@@ -95,64 +87,3 @@ async def test_a_vector_of_an_lesson_beyond_the_last_place_is_refused(path: Path
         await added(store, big)
         with pytest.raises(UsageError, match="vectors are kept of 4095"):
             await store.index({big.lessons[-1].id: towards(0)}, scope=MINE, space="lessons")
-
-
-@pytest.mark.full
-def test_in_a_forked_process_too_a_slot_is_for_one_thread_at_a_time() -> None:
-    pause = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        assert max(crowded_slot() for _ in range(30)) == 1
-    finally:
-        sys.setswitchinterval(pause)
-
-
-def crowded_slot() -> int:
-    """The most threads that were in one slot, when they all came at once right after a fork."""
-    matrices = Matrices()
-    for number in range(300):
-        with matrices.slot(str(number), SPACE):
-            pass
-    matrices._process = -1
-    at_once, inside, most = threading.Barrier(8), 0, 0
-
-    def enter() -> None:
-        nonlocal inside, most
-        at_once.wait()
-        with matrices.slot("1", SPACE):
-            inside += 1
-            most = max(most, inside)
-            sum(range(500))
-            inside -= 1
-
-    threads = [threading.Thread(target=enter) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return most
-
-
-def test_hiding_many_rows_copies_what_a_sight_saw_once() -> None:
-    rows = np.eye(8, dtype=np.float32)
-    matrix = Matrix.of(np.arange(8) * PARTS, *packed_rows(rows))
-    before = matrix.snapshot()
-    matrix.activate(0, active=False)
-    held = matrix._active
-    for number in range(1, 7):
-        matrix.activate(number * PARTS, active=False)
-    assert matrix._active is held
-    assert before.active.all()
-    assert matrix.snapshot().active.tolist() == [False] * 7 + [True]
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_connection_has_its_cache_again_once_a_matrix_is_loaded(fails: bool) -> None:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("PRAGMA cache_size = -2048")
-    with suppress(UsageError), _small_cache(connection):
-        assert connection.execute("PRAGMA cache_size").fetchone() == (-128,)
-        if fails:
-            raise UsageError("a damaged vector, say")
-    assert connection.execute("PRAGMA cache_size").fetchone() == (-2048,)
-    connection.close()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from lessonbank.providers.embedders.hashing import HashingEmbedder
-from lessonbank.stores._matrix import PARTS, Matrix
-from lessonbank.stores._vectors import packed_rows
+from lessonbank.stores.sqlite._nearest import Matrix
+from lessonbank.stores.sqlite._rows import PARTS
+from lessonbank.stores.sqlite._vectors import row_type, to_blobs
 
 pytestmark = pytest.mark.full
 
@@ -18,15 +19,20 @@ def units(rows: Rows) -> Rows:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
+def matrix_of(rows: Rows) -> Matrix:
+    matrix = Matrix(rows.shape[1])
+    matrix.put(np.arange(len(rows)) * PARTS, np.frombuffer(b"".join(to_blobs(rows)), row_type(rows.shape[1])))
+    return matrix
+
+
 def recall(rows: Rows, queries: Rows, *, limit: int = 5) -> float:
     """Which share of the closest `limit` is found; rows as close as the last one count as well as that one."""
     rows, queries = units(rows), units(queries)
-    snapshot = Matrix.of(np.arange(len(rows)) * PARTS, *packed_rows(rows)).snapshot()
-    found = 0
+    matrix, found = matrix_of(rows), 0
     for query in queries:
         exact = rows @ query
         last = np.partition(exact, -limit)[-limit] - 2e-5
-        found += sum(exact[key // PARTS] >= last for key, _ in snapshot.nearest(query, limit=limit)[:limit])
+        found += sum(exact[key // PARTS] >= last for key in matrix.closest(query, count=limit)[0][:limit])
     return found / (limit * len(queries))
 
 
@@ -66,21 +72,7 @@ def test_nearly_equal_rows_and_a_limit_beyond_them_all() -> None:
     chance = np.random.default_rng(3)
     rows = 1.0 + 1e-3 * chance.normal(size=(3000, 64))
     assert recall(rows, rows[:20], limit=20) >= 0.98
-    snapshot = Matrix.of(np.arange(3000) * PARTS, *packed_rows(units(rows))).snapshot()
-    assert len(snapshot.nearest(units(rows)[0], limit=10**12)) == 3000
-    assert snapshot.nearest(units(rows)[0], limit=5, exclude=range(3000)) == []
-
-
-@pytest.mark.parametrize("left", [1, 5, 700])
-def test_the_few_rows_that_may_be_found_are_found(left: int) -> None:
-    chance = np.random.default_rng(left)
-    rows = units(chance.normal(size=(4000, 64)))
-    matrix = Matrix.of(np.arange(4000) * PARTS, *packed_rows(rows))
-    for number in range(4000 - left):
-        matrix.activate(number * PARTS, active=False)
-    found = matrix.snapshot().nearest(rows[0], limit=5)
-    assert {key // PARTS for key, _ in found} <= set(range(4000 - left, 4000))
-    assert len(found) == min(left, 5)
+    assert len(matrix_of(units(rows)).closest(units(rows)[0], count=10**12)[0]) == 3000
 
 
 def test_many_dimensions() -> None:

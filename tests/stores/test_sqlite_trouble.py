@@ -21,7 +21,7 @@ from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._errors import unavailable
 from lessonbank.stores.sqlite._migrations import MIGRATIONS
 from lessonbank.stores.sqlite._schema import check_library
-from lessonbank.stores.sqlite._vector_blocks import FRESH
+from lessonbank.stores.sqlite._vectors import FRESH
 from lessonbank.testing.store_samples import (
     MINE,
     SPACE,

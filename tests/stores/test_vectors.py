@@ -8,17 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import SpaceMismatch, UsageError
-from lessonbank.stores._vectors import (
-    check_dimensions,
-    from_blob,
-    keys_from_blob,
-    keys_to_blob,
-    packed_rows,
-    placeable,
-    row_size,
-    to_blobs,
-    unit,
-)
+from lessonbank.stores._vectors import check_dimensions, unit
+from lessonbank.stores.sqlite._vectors import joined, keys_in, row_type, to_blobs
 
 
 def test_a_vector_is_made_a_unit_row_whatever_its_length() -> None:
@@ -40,36 +31,21 @@ def test_dimensions_must_agree() -> None:
 
 
 def test_a_packed_row_is_two_bytes_a_number_and_four_more() -> None:
-    rows = packed_rows([unit(np.random.default_rng(n).normal(size=384), what="x") for n in range(3)])
-    blobs = to_blobs(rows)
-    assert [len(blob) for blob in blobs] == [2 * 384 + 4] * 3 == [row_size(384)] * 3
-    shorts, factors = from_blob(b"".join(blobs), dimensions=384)
-    assert np.array_equal(shorts, rows[0])
-    assert np.array_equal(factors, rows[1])
-    assert keys_from_blob(keys_to_blob([1, 2**60])).tolist() == [1, 2**60]
-
-
-@given(
-    seed=st.integers(0, 2**32),
-    dimensions=st.sampled_from([1, 2, 8, 384, 1536]),
-    kind=st.sampled_from(["<f2", "<f4", "<f8"]),
-    size=st.sampled_from([1.0, 1e-3, 1e4]),
-)
-def test_a_vector_alone_is_packed_to_the_bytes_it_has_among_others(
-    seed: int, dimensions: int, kind: str, size: float
-) -> None:
-    rows = (np.random.default_rng(seed).normal(size=(3, dimensions)) * size).astype(kind)
-    together = to_blobs(placeable({str(n): row for n, row in enumerate(rows)}, space="s", dimensions=None)[1])
-    alone = [to_blobs(placeable({"x": row}, space="s", dimensions=None)[1])[0] for row in rows]
-    assert alone == together
+    rows = [unit(np.random.default_rng(n).normal(size=384), what="x") for n in range(3)]
+    together = to_blobs(rows)
+    assert [len(blob) for blob in together] == [2 * 384 + 4] * 3 == [row_type(384).itemsize] * 3
+    assert together == [blob for row in rows for blob in to_blobs([row])]
+    keys, vectors = joined([(1, together[0]), (2**60, together[1])])
+    assert keys_in(keys) == [1, 2**60]
+    assert vectors == together[0] + together[1]
 
 
 @given(seed=st.integers(0, 2**32), dimensions=st.sampled_from([2, 8, 384]))
 def test_packing_moves_a_cosine_by_less_than_a_score_can_show(seed: int, dimensions: int) -> None:
     chance = np.random.default_rng(seed)
     row, query = (unit(chance.normal(size=dimensions), what="x") for _ in range(2))
-    shorts, factors = packed_rows([row])
-    packed = shorts[0].astype(np.float64) * factors[0]
-    assert packed @ packed == pytest.approx(1.0, abs=1e-6)
-    assert packed @ query == pytest.approx(row.astype(np.float64) @ query, abs=2.5e-5)
-    assert packed @ row == pytest.approx(1.0, abs=1e-6)
+    kept = np.frombuffer(to_blobs([row])[0], row_type(dimensions))[0]
+    again = kept["row"].astype(np.float64) * kept["factor"]
+    assert again @ again == pytest.approx(1.0, abs=1e-6)
+    assert again @ query == pytest.approx(row.astype(np.float64) @ query, abs=2.5e-5)
+    assert again @ row == pytest.approx(1.0, abs=1e-6)

@@ -108,7 +108,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A bank with something in every table."""
     path = tmp_path_factory.mktemp("sound") / "bank.db"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lessonbank.stores.sqlite._vector_blocks.FRESH", 4)
+        patch.setattr("lessonbank.stores.sqlite._vectors.FRESH", 4)
         patch.setattr("lessonbank.stores.sqlite._derived.TAIL", 3)
         asyncio.run(fill(path))
     return path

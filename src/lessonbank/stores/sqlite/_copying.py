@@ -12,13 +12,12 @@ from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._texts import checked, kept_again
-from lessonbank.stores._vectors import from_blob
 
 from ._checks import checksum, stored
 from ._rebuild import journal_of, rebuild
 from ._rollback import change_over
 from ._rows import PARTS, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
-from ._vector_blocks import place, vectors_of
+from ._vectors import place, row_type, vectors_of
 
 if TYPE_CHECKING:
     from lessonbank.stores._copying import Row, Table
@@ -61,8 +60,8 @@ def _vectors(connection: sqlite3.Connection, scope: int, after: int, limit: int)
         for key, blob in sorted(vectors_of(connection, space, dimensions).items()):
             number += 1
             if number > after and len(found) < limit and (id := _id(connection, scope, key)) is not None:
-                shorts, factors = from_blob(blob, dimensions=dimensions)
-                found.append((number, name, id, (shorts[0] * factors[0]).astype("<f4").tobytes()))
+                row = np.frombuffer(blob, row_type(dimensions))[0]
+                found.append((number, name, id, (row["row"] * row["factor"]).astype("<f4").tobytes()))
     return found
 
 

@@ -43,7 +43,7 @@ from ._checks import stored
 from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
-from ._vector_blocks import drop, forget
+from ._vectors import drop, forget
 from ._write import Batch, journal, set_setting, stale_lessons
 
 UNFINISHED: Final = "purge.unfinished"

@@ -16,7 +16,6 @@ from lessonbank.stores._entries import entry_of as entry_of
 from lessonbank.stores._listing import may_hold
 from lessonbank.stores._records import loaded
 from lessonbank.stores._texts import checked
-from lessonbank.stores._vectors import PARTS as PARTS
 
 from ._checks import checksum, stored
 
@@ -24,6 +23,8 @@ AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
 AMONG_IDS: Final = "IN (SELECT replace(replace(value, char(1, 98), char(0)), char(1, 97), char(1)) FROM json_each(?))"
 """A condition on a few rows by their number. Beside it, write `+scope = ?`: SQLite would rather read a whole scope."""
+PARTS: Final = 4096
+"""The key of a vector is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its lessons."""
 _JOURNALS: Final = 1 << 32
 
 

@@ -17,7 +17,6 @@ from lessonbank.stores._entries import readable_entry
 from lessonbank.stores._listing import listed, tags_of
 from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._texts import checked
-from lessonbank.stores._vectors import keys_from_blob
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
@@ -26,7 +25,7 @@ from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
 from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
-from ._vector_blocks import last_places
+from ._vectors import keys_in, last_places
 
 SQLITE_SAYS: Final = "SQLite says: "
 """How the problems begin that make a file unfit to be written to."""
@@ -145,7 +144,7 @@ def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
     places = last_places(connection)
     keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
     for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
-        keys.update(keys_from_blob(blob).tolist())
+        keys.update(keys_in(blob))
     return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
 
 

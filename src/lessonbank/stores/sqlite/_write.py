@@ -47,7 +47,7 @@ from ._rows import (
     journal_number,
     make_scope,
 )
-from ._vector_blocks import drop, forget, place
+from ._vectors import drop, forget, place
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors

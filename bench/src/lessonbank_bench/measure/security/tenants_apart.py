@@ -19,16 +19,13 @@ import test_tenancy_walks as walking  # isort: skip
 
 assert TESTS
 _BOUNDARIES = {
-    "sqlite._vector_blocks.FRESH": 4,
-    "sqlite._vector_blocks._BLOCK": 6,
+    "sqlite._vectors.FRESH": 4,
+    "sqlite._vectors._BLOCK": 6,
     "sqlite._derived.TAIL": 3,
     "sqlite._word_search._SHORT": 1,
     "sqlite._lengths._FULL": 3,
-    "_matrix._EXACT": 5,
-    "_matrix._SAMPLE": 3,
-    "_signs._BLOCK": 4,
-    "_signs._COUNTED": 3,
-    "_signs._BATCH": 4,
+    "sqlite._nearest._EXACT": 5,
+    "sqlite._nearest._TOGETHER": 4,
 }
 """So that a short walk crosses the edges behind which a large bank is kept in another way."""
 Walk = Callable[..., Awaitable[list[Any]]]

@@ -1,0 +1,211 @@
+"""The closest rows by cosine, whatever the rows, and only those that may be found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _trouble import opened
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Experience, Restore, Retire
+from lessonbank.stores._vectors import unit
+from lessonbank.stores.sqlite._nearest import Matrices, Matrix
+from lessonbank.stores.sqlite._rows import PARTS
+from lessonbank.stores.sqlite._vectors import row_type, to_blobs
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience
+
+Rows = np.ndarray
+
+
+def packed(rows: Rows) -> Rows:
+    return np.frombuffer(b"".join(to_blobs(units(rows))), row_type(rows.shape[1]))
+
+
+def units(rows: Rows) -> Rows:
+    return np.stack([unit(row, what="a row") for row in rows])
+
+
+def loaded(rows: Rows) -> Matrix:
+    """The rows, put in all at once."""
+    matrix = Matrix(rows.shape[1])
+    matrix.put(np.arange(len(rows)) * PARTS, packed(rows))
+    return matrix
+
+
+def grown(rows: Rows) -> Matrix:
+    """The same, one by one, in another order."""
+    matrix = Matrix(rows.shape[1])
+    for number in np.random.default_rng(0).permutation(len(rows)):
+        put(matrix, int(number), rows[number])
+    return matrix
+
+
+def put(matrix: Matrix, number: int, row: Rows) -> None:
+    matrix.put(np.array([number * PARTS]), packed(np.array([row])))
+
+
+def found(matrix: Matrix, query: object, limit: int) -> list[tuple[int, float]]:
+    """(number, score), equal scores with the largest number first."""
+    keys, scores = (each.tolist() for each in matrix.closest(unit(query, what="q"), count=limit))
+    assert scores == sorted(scores, reverse=True)
+    return [(key // PARTS, score) for score, key in sorted(zip(scores, keys, strict=True), reverse=True)[:limit]]
+
+
+@pytest.mark.full
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 200), limit=st.integers(0, 20))
+def test_nearest_equals_a_full_sort(seed: int, count: int, limit: int) -> None:
+    chance = np.random.default_rng(seed)
+    rows = chance.integers(-2, 3, size=(count, 3)).astype(np.float64) + 0.5
+    query = chance.normal(size=3)
+    kept = packed(rows)
+    exact = ((kept["row"].astype(np.float32) @ unit(query, what="q")) * kept["factor"]).astype(np.float64).round(5)
+    wanted = sorted(range(count), key=lambda n: (-exact[n], -n))[:limit]
+    for matrix in (loaded(rows), grown(rows)):
+        got = found(matrix, query, limit)
+        assert [number for number, _ in got] == wanted
+        # A sum in another order may be rounded to the neighbour.
+        assert [score for _, score in got] == pytest.approx([exact[n] for n in wanted], abs=1.1e-5)
+
+
+@pytest.mark.full
+def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
+    row = np.random.default_rng(2).normal(size=384)
+    noise = np.random.default_rng(3).normal(size=(997, 384))
+    rows = np.concatenate([noise, [row], noise, [row], noise, [row]])
+    for matrix in (loaded(rows), grown(rows)):
+        assert found(matrix, row, 3) == [(len(rows) - 1, 1.0), (997 * 2 + 1, 1.0), (997, 1.0)]
+
+
+@pytest.mark.full
+@settings(max_examples=settings().max_examples // 8, deadline=None)
+@given(seed=st.integers(0, 2**32), shift=st.sampled_from([0.0, 3.0]))
+def test_bits_choose_nearly_all_of_the_closest_rows_even_far_from_the_origin(seed: int, shift: float) -> None:
+    chance = np.random.default_rng(seed)
+    centres = chance.normal(size=(40, 128)) + shift
+    rows = centres[chance.integers(0, 40, 6000)] + 0.7 * chance.normal(size=(6000, 128))
+    exact = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    matrix, hits = loaded(rows), 0
+    for row in centres[:20]:
+        wanted = set(np.argsort(exact @ (row / np.linalg.norm(row)))[-5:].tolist())
+        hits += len(wanted & {number for number, _ in found(matrix, row, 5)})
+    assert hits >= 97
+
+
+def test_a_crowd_of_equal_bits_hides_no_row() -> None:
+    chance = np.random.default_rng(4)
+    rows = np.abs(chance.normal(size=(5000, 64))) + 3.0
+    rows[::2] *= -1
+    exact = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    wanted = np.argsort(exact @ exact[7])[-5:][::-1].tolist()
+    assert [number for number, _ in found(loaded(rows), rows[7], 5)] == wanted
+
+
+def test_rows_of_one_kind_at_every_sampled_place_crash_nothing() -> None:
+    rows = np.random.default_rng(8).normal(size=(3200, 64))
+    rows[::16] = rows[0]
+    assert len(found(loaded(rows), -rows[0], 5)) == 5
+    assert [score for _, score in found(loaded(rows), rows[0], 200)] == [1.0] * 200
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("limit", [1, 700, 2000, 2999, 3000, 4000])
+def test_as_many_rows_are_found_as_asked_for(limit: int) -> None:
+    rows = np.random.default_rng(9).normal(size=(3000, 384))
+    numbers = [number for number, _ in found(loaded(rows), rows[4], limit)]
+    assert len(set(numbers)) == len(numbers) == min(limit, 3000)
+    assert numbers[0] == 4
+
+
+@pytest.mark.full
+def test_a_thousand_equal_rows_tie_also_in_a_large_matrix() -> None:
+    rows = np.random.default_rng(10).normal(size=(6000, 384))
+    rows[::6] = rows[0]
+    keys, scores = loaded(rows).closest(unit(rows[0], what="q"), count=3)
+    assert sorted(keys[scores == 1.0].tolist()) == [number * PARTS for number in range(0, 6000, 6)]
+
+
+@pytest.mark.full
+def test_rows_put_one_by_one_are_found_like_rows_put_at_once() -> None:
+    chance = np.random.default_rng(6)
+    rows = chance.normal(size=(30, 384))[chance.integers(0, 30, 5020)] + 0.7 * chance.normal(size=(5020, 384))
+    one_by_one, whole = loaded(rows[:1500]), loaded(rows[:5000])
+    for number in range(1500, 5000):
+        put(one_by_one, number, rows[number])
+        if number % 500 == 0:
+            assert found(one_by_one, rows[number], 1) == [(number, 1.0)]
+    for query in rows[5000:]:
+        # A sum in another order may be rounded to the neighbour.
+        ours, theirs = dict(found(one_by_one, query, 5)), dict(found(whole, query, 5))
+        assert ours == pytest.approx(theirs, abs=1.1e-5)
+
+
+def test_a_row_put_again_takes_the_place_of_the_first() -> None:
+    rows = np.random.default_rng(12).normal(size=(2000, 64))
+    matrix = loaded(rows)
+    assert found(matrix, rows[7], 1) == [(7, 1.0)]
+    put(matrix, 7, rows[0])
+    assert found(matrix, rows[0], 2) == [(7, 1.0), (0, 1.0)]
+    assert found(matrix, rows[7], 1)[0][1] < 1.0
+    matrix.put(np.array([5, 9999, 5]) * PARTS, packed(rows[[1, 2, 3]]))
+    assert found(matrix, rows[3], 2) == [(5, 1.0), (3, 1.0)]
+    assert found(matrix, rows[2], 2) == [(9999, 1.0), (2, 1.0)]
+    assert matrix.size == 2001
+
+
+@pytest.mark.anyio
+async def test_only_retired_lessons_are_close_and_none_of_them_takes_the_place_of_another(path: Path) -> None:
+    async with opened(path) as store:
+        rows = np.random.default_rng(11).normal(size=(1300, 8)).astype(np.float32)
+        rows[:1200] = rows[0] + 0.1 * rows[:1200]
+        every = [experience(str(n)) for n in range(1300)]
+        await added(store, *every, along=list(rows))
+        first = every[0].lessons[0].id
+        await retire(store, every[:1200])
+        exact = units(rows) @ unit(rows[0], what="q")
+        wanted = [str(1200 + n) for n in np.argsort(exact[1200:])[::-1][:5]]
+        assert await tasks(store, rows[0]) == wanted
+        assert await tasks(store, rows[0], exclude=[every[int(n)].id for n in wanted[:2]]) != wanted
+        assert await tasks(store, rows[0], exclude=[e.id for e in every[1200:]]) == []
+        await store.apply([Restore(lesson_ids=(first,), reason="test")], scope=MINE, writer="tests")
+        assert await tasks(store, rows[0]) == ["0", *wanted[:4]]
+
+
+async def retire(store: Store, some: list[Experience]) -> None:
+    ids = tuple(e.lessons[0].id for e in some)
+    await store.apply([Retire(lesson_ids=ids, reason="test")], scope=MINE, writer="tests")
+
+
+async def tasks(store: Store, query: Rows, exclude: list[str] | None = None) -> list[str]:
+    near = await store.nearest(query, scope=MINE, space=SPACE, limit=5, exclude=exclude or ())
+    return [match.experience.task for match in near.matches]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_forked_during_a_search_does_not_wait_for_its_parent() -> None:
+    matrices, connection = Matrices(), sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE scopes (number, sequence, documents, words, name)")
+    connection.execute("CREATE TABLE spaces (number, dimensions, epoch, revision, scope, name)")
+    with matrices.current(connection, MINE, SPACE):
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            with matrices.current(connection, MINE, SPACE):
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    connection.close()
+
+
+def test_the_matrices_used_longest_ago_go_when_all_weigh_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._nearest._BUDGET", 100_000)
+    matrices = Matrices()
+    for number in range(5):
+        matrices.hold((MINE, str(number)), loaded(np.eye(100)))
+    assert [space for _, space in matrices.held] == ["2", "3", "4"]
