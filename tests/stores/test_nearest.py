@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -189,6 +190,24 @@ async def tasks(store: Store, query: Rows, exclude: list[str] | None = None) -> 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.anyio
+async def test_searches_at_once_in_several_scopes_find_what_each_finds_alone(path: Path) -> None:
+    rng = np.random.default_rng(5)
+    scopes = [f"team/{n}" for n in range(4)]
+    async with opened(path) as store:
+        for scope in scopes:
+            known = [experience(f"Task {n}", minute=n, scope=scope) for n in range(40)]
+            await added(store, *known, along=list(rng.standard_normal((40, 6))), scope=scope)
+        asked = [(scope, rng.standard_normal(6)) for scope in scopes for _ in range(8)]
+
+        async def found_by(scope: str, query: Rows) -> list[str]:
+            nearest = await store.nearest(query, scope=scope, space=SPACE, limit=5)
+            return [match.experience.id for match in nearest.matches]
+
+        alone = [await found_by(*each) for each in asked]
+        assert await asyncio.gather(*[found_by(*each) for each in asked]) == alone
+
+
 def test_a_child_forked_during_a_search_does_not_wait_for_its_parent() -> None:
     matrices, connection = Matrices(), sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE scopes (number, sequence, documents, words, name)")
