@@ -15,6 +15,7 @@ from lessonbank._base.checks import a_flag, a_path, is_a, named, shown
 from lessonbank._base.extensions import extension
 from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import LEADS_OUT, NOT_REGULAR
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
@@ -39,12 +40,13 @@ from . import (
     tau2,
     tau_bench,
 )
+from ._account import Account, ends_in, program_of
 from ._evidence import has_rejection, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
 
-__all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
+__all__ = ["FORMATS", "Account", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
 
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (
@@ -177,9 +179,18 @@ def _recognised(source: Source) -> Format | Skipped:
             if format.matches(row.value, source.name):
                 return format
         unknown = f"is in no known format: known are {', '.join(_BY_NAME)}"
+        if changed := _changed(row.value):
+            broken = broken or Skipped(source.path, row.line, changed)
     if broken is None:
         return Skipped(source.path, 1, unknown, unknown=True)
     return broken
+
+
+def _changed(value: Json) -> str:
+    """Why a file that looks like a known program's has no format, with what it says of outcomes."""
+    program, ends = program_of(value), ends_in(value)
+    told = f"it looks like a file of {program} in a shape that is not known" if program else ""
+    return f"{told}, and says how a run ended in {', '.join(ends)}" if program and ends else told
 
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
