@@ -70,6 +70,8 @@ _ORDER: tuple[Format, ...] = (
     messages.FORMAT,
     opencode.FORMAT,
 )
+_FOLDERS = (browsergym, tau2)
+"""Those of which a folder can be one result."""
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
 """Every format's name and what it is, in one line."""
@@ -100,7 +102,7 @@ def read(
     JSON value) may have 64 MB, unpacked.
 
     Args:
-        path: A file, a folder of files, or a BrowserGym result folder.
+        path: A file, a folder of files, or a result folder of BrowserGym or tau2-bench.
         format: A name of `FORMATS`; `auto` finds out. Another name is that of an entry point in the group
             `lessonbank.importers` of a distribution that is installed: a function of the path that gives `Imported`
             and `Skipped`.
@@ -124,7 +126,7 @@ def read(
         raise FormatError(f"there is no file or folder {named(place)}")
     if foreign is not None:
         return iter(foreign(place))
-    if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
+    if place.is_dir() and _of_folder(place) is None:
         return _folder(place, wanted, success_at, follow_links=follow_links)
     _check_file(place)
     chosen = detect(place) if wanted == "auto" else wanted
@@ -135,15 +137,15 @@ def read(
 
 
 def detect(path: str | os.PathLike[str], /) -> str:
-    """The name of the format of a file, or of a BrowserGym result folder, by its first values.
+    """The name of the format of a file, or of a result folder, by its first values.
 
     Raises:
         FormatError: the file is missing, empty, or in no known format.
     """
     place = a_path(path)
     if _holds(place.is_dir):
-        if _holds(lambda: browsergym.is_run(place)):
-            return browsergym.NAME
+        if whole := _of_folder(place):
+            return whole.name
         raise FormatError(f"{named(place)} is a folder of files, not a run: detect its files one by one")
     if not _holds(place.exists):
         raise FormatError(f"there is no file {named(place)}")
@@ -275,7 +277,7 @@ def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:
             continue
         seen.add(real)
         below[:] = sorted(name for name in below if not name.startswith("."))
-        if _holds(partial(browsergym.is_run, place)):
+        if _of_folder(place):
             below.clear()
             yield place
             continue
@@ -300,4 +302,11 @@ def _holds(check: Callable[[], bool], /) -> bool:
 
 def _format_of(place: Path, inside: Path | None) -> Format | Skipped:
     """The format of a file or result folder that was found in a folder, or why it has none."""
-    return browsergym.FORMAT if place.is_dir() else _recognised(Source(place, inside=inside))
+    return _of_folder(place) or _recognised(Source(place, inside=inside))
+
+
+def _of_folder(place: Path) -> Format | None:
+    """The format of a folder that is one result; `None` for any other, and for a file."""
+    if not _holds(place.is_dir):
+        return None
+    return next((module.FORMAT for module in _FOLDERS if _holds(partial(module.is_run, place))), None)
