@@ -70,7 +70,7 @@ _ORDER: tuple[Format, ...] = (
     messages.FORMAT,
     opencode.FORMAT,
 )
-_FOLDERS = (browsergym, tau2)
+_FOLDERS = (browsergym, tau2, openhands)
 """Those of which a folder can be one result."""
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
@@ -102,7 +102,7 @@ def read(
     JSON value) may have 64 MB, unpacked.
 
     Args:
-        path: A file, a folder of files, or a result folder of BrowserGym or tau2-bench.
+        path: A file, a folder of files, or a folder that is one result (BrowserGym, tau2-bench, OpenHands).
         format: A name of `FORMATS`; `auto` finds out. Another name is that of an entry point in the group
             `lessonbank.importers` of a distribution that is installed: a function of the path that gives `Imported`
             and `Skipped`.
