@@ -123,7 +123,12 @@ def test_an_error_a_refusal_and_a_rule_of_the_program_are_told_apart(tmp_path: P
 
 
 def test_a_call_behind_the_agent_client_protocol_is_told_once_as_it_ended(tmp_path: Path) -> None:
-    acp: dict[str, Any] = {"tool_call_id": "c1", "title": "Read a.py", "tool_kind": "read", "raw_input": {"path": "a.py"}}
+    acp: dict[str, Any] = {
+        "tool_call_id": "c1",
+        "title": "Read a.py",
+        "tool_kind": "read",
+        "raw_input": {"path": "a.py"},
+    }
     events = [
         ASKED,
         event("ACPToolCallEvent", **acp, status="in_progress"),

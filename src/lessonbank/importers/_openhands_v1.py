@@ -8,8 +8,8 @@ from typing import Final
 
 from lessonbank.contracts.records import Json
 
+from ._payloads import decoded
 from ._reading import Data, at, listing, mapping, tool_call, tool_result, words
-from ._traces import decoded
 
 _SILENT: Final = {
     *("Condensation", "CondensationRequest", "CondensationSummaryEvent", "ConversationStateUpdateEvent"),

@@ -225,6 +225,8 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
         )
     except FormatError as error:
         return Skipped(source.path, line, str(error))
+    except RecursionError:
+        return Skipped(source.path, line, "the run is nested too deep")
 
 
 def _trajectory(run: Run, format: str) -> Trajectory:

@@ -11,8 +11,9 @@ from lessonbank.errors import FormatError
 from ._conversation import Conversation
 from ._files import Skipped, Source
 from ._openinference import as_gen_ai
+from ._payloads import decoded
 from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
-from ._traces import by_trace, decoded
+from ._traces import by_trace
 
 NAME = "otel"
 _TOOL = "execute_tool"
