@@ -20,6 +20,7 @@ from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
 from . import (
+    atif,
     browsergym,
     claude_code,
     cline,
@@ -50,6 +51,7 @@ __all__ = ["FORMATS", "Account", "Entry", "Imported", "Skipped", "detect", "has_
 
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (
+    atif.FORMAT,
     tau2.FORMAT,
     tau_bench.FORMAT,
     mini_swe_agent.FORMAT,

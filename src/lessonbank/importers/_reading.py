@@ -393,6 +393,7 @@ _ISSUES = (
     ("<issue_description>", "</issue_description>"),
     ("<uploaded_issue>", "</uploaded_issue>"),
     ("ISSUE:\n", "\nINSTRUCTIONS:"),
+    ("\nTask Description:\n", "\n\nCurrent terminal state:"),
     ("Please solve this issue: ", "\n\nYou can execute bash commands"),
 )
 _LEAD = "Consider the following PR description:"
