@@ -388,6 +388,26 @@ def environment_after_agent(messages: list[Json], /) -> list[Json]:
     return told
 
 
+_PROMPTS = ("{}.task.txt", "task.txt")
+
+
+def prompt_beside(source: Source, /) -> str:
+    """What the user asked, out of a text beside a stream that does not repeat it.
+
+    Raises:
+        FormatError: there is none.
+    """
+    for name in _PROMPTS:
+        path = source.path.with_name(name.format(source.stem))
+        try:
+            told = source.beside(path).whole().decode("utf-8", "replace").strip() if path.is_file() else ""
+        except OSError:
+            continue
+        if told:
+            return told
+    raise FormatError(f"the stream does not hold its prompt: write it to {source.stem}.task.txt beside it")
+
+
 _ISSUES = (
     ("<pr_description>", "</pr_description>"),
     ("<issue_description>", "</issue_description>"),
