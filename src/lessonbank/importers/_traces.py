@@ -14,7 +14,7 @@ from lessonbank.errors import FormatError
 from lessonbank.text.messages import first_request, trajectory_from
 
 from ._account import unread
-from ._conversation import Conversation
+from ._conversation import Conversation, mark_errors
 from ._files import Skipped, Source
 from ._payloads import Payloads, Waiting, decoded, is_nothing, labelled, shown
 from ._reading import Data, Entry, Format, Run, at, attempt, mapping, tool_result, words
@@ -102,6 +102,7 @@ def _run(trace: str, steps: Sequence[Step], name: str) -> Run:
     if not talk.messages:
         raise FormatError(_nothing(steps, payloads))
     asked = [one for step in steps if step.is_trace for one in _asked(step)]
+    mark_errors(talk.messages, {step.call_id for step in steps if step.is_tool and step.error} - {""})
     left = _add_results(talk.messages, sorted((s for s in steps if s.is_tool), key=lambda step: step.start))
     return Run(
         messages=_with_ends(talk.messages, asked, root),
