@@ -149,15 +149,15 @@ def _show_files(files: dict[Path, Counter[str]]) -> None:
     rest = [counts for file, counts in files.items() if file not in shown]
     columns = [c for c in _COLUMNS if c in _ALWAYS or any(counts[c] for counts in files.values())]
     room = console.width - sum(len(column) + GAP for column in ("", *columns))
-    names = _names(list(files), width=max(NARROWEST, min(room, WIDEST)))
-    rows = [(names[file], *(counts[c] for c in columns)) for file, counts in files.items() if file in shown]
+    short = names(list(files), width=max(NARROWEST, min(room, WIDEST)))
+    rows = [(short[file], *(counts[c] for c in columns)) for file, counts in files.items() if file in shown]
     if rest:
         others = sum(rest, Counter[str]())
         rows.append((f"and {len(rest)} more", *(others[c] for c in columns)))
     show_table("Read", ("file", *columns), rows)
 
 
-def _names(files: list[Path], /, *, width: int) -> dict[Path, str]:
+def names(files: list[Path], /, *, width: int) -> dict[Path, str]:
     """What tells the files apart: their paths below the folder they share, cut on the left."""
     shared = Path(os.path.commonpath([file.absolute().parent for file in files]))
     below = {file: file.absolute().relative_to(shared) if shared.name else file for file in files}

@@ -22,6 +22,7 @@ from lessonbank.contracts.records import Json, Outcome
 from lessonbank.errors import FormatError, ModelUnavailable, printable
 
 from . import _options as options
+from ._accounts import Accounts
 from ._bank import opened
 from ._ids import run_id
 from ._output import progress_console, say, show_json, show_table, warn
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from lessonbank.importers import Imported
 
 INTERRUPTED = 130
+_OF_LEARNING = {"outcome", "judge_all", "model", "base_url", "metadata", "jobs", "most", "waiting", "runs"}
+"""Options that mean nothing where runs are only read."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Plan:
                 report.note(entry)
                 continue
             report.started += 1
+            report.notes.update(entry.account.left)
             yield entry
 
     def room(self, report: Report) -> int:
@@ -111,6 +115,9 @@ def learn(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Also read what links in a folder lead to elsewhere.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what each file holds, and what reading it leaves out.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Judge recorded runs and keep what they teach.
@@ -122,8 +129,13 @@ def learn(
     if formats:
         _show_formats(as_json=as_json)
         return
+    if dry_run:
+        _show_accounts(
+            context, files or [], format=format, success_at=success_at, follow_links=follow_links, as_json=as_json
+        )
+        return
     options.needs(
-        {"--bank": bank, "--scope": scope, "FILES": files or waiting}, "learn needs it; --formats alone does not"
+        {"--bank": bank, "--scope": scope, "FILES": files or waiting}, "learn needs it; --formats and --dry-run do not"
     )
     asked = options.model_of(model, base_url, timeout)
     settings = options.settings_of(asked, domain=domain, profile=profile, embedder=embedder, success_at=success_at)
@@ -158,6 +170,28 @@ def _show_formats(*, as_json: bool) -> None:
         show_json([{"name": name, "what": what} for name, what in importers.FORMATS])
     else:
         show_table("Formats", ("name", "what"), [(name, what.replace("`", "")) for name, what in importers.FORMATS])
+
+
+def _show_accounts(
+    context: typer.Context,
+    files: list[Path],
+    *,
+    format: str,
+    success_at: float,
+    follow_links: bool,
+    as_json: bool,
+) -> None:
+    """The account of files that are only read: no bank is opened, and no model asked."""
+    options.needs({"FILES": files}, "--dry-run reads them")
+    if unmeant := options.on_the_line(context).keys() & _OF_LEARNING:
+        raise typer.BadParameter(f"nothing is learned: leave out {', '.join(sorted(unmeant))}", param_hint="--dry-run")
+    _check(files, format=format, outcome=None, judge_all=False, model=None)
+    accounts = Accounts()
+    for file in files:
+        accounts.read(file, format=format, success_at=success_at, follow_links=follow_links, alone=len(files) == 1)
+    accounts.show(as_json=as_json)
+    if accounts.skipped:
+        raise typer.Exit(3)
 
 
 def _learn_waiting(

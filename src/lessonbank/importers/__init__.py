@@ -15,14 +15,18 @@ from lessonbank._base.checks import a_flag, a_path, is_a, named, shown
 from lessonbank._base.extensions import extension
 from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import LEADS_OUT, NOT_REGULAR
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
 from . import (
+    atif,
     browsergym,
     claude_code,
+    claude_stream,
     cline,
     codex,
+    codex_exec,
     gemini_cli,
     inspect_ai,
     langfuse,
@@ -39,15 +43,17 @@ from . import (
     tau2,
     tau_bench,
 )
+from ._account import Account, ends_in, program_of
 from ._evidence import has_rejection, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
 
-__all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
+__all__ = ["FORMATS", "Account", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
 
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (
+    atif.FORMAT,
     tau2.FORMAT,
     tau_bench.FORMAT,
     mini_swe_agent.FORMAT,
@@ -60,14 +66,18 @@ _ORDER: tuple[Format, ...] = (
     browsergym.FORMAT,
     cline.FORMAT,
     codex.FORMAT,
+    codex_exec.FORMAT,
     gemini_cli.FORMAT,
     qwen_code.FORMAT,
+    claude_stream.FORMAT,
     claude_code.FORMAT,
     neutral.FORMAT,
     swe_bench.FORMAT,
     messages.FORMAT,
     opencode.FORMAT,
 )
+_FOLDERS = (browsergym, tau2, openhands)
+"""Those of which a folder can be one result."""
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
 """Every format's name and what it is, in one line."""
@@ -98,7 +108,7 @@ def read(
     JSON value) may have 64 MB, unpacked.
 
     Args:
-        path: A file, a folder of files, or a BrowserGym result folder.
+        path: A file, a folder of files, or a folder that is one result (BrowserGym, tau2-bench, OpenHands).
         format: A name of `FORMATS`; `auto` finds out. Another name is that of an entry point in the group
             `lessonbank.importers` of a distribution that is installed: a function of the path that gives `Imported`
             and `Skipped`.
@@ -122,7 +132,7 @@ def read(
         raise FormatError(f"there is no file or folder {named(place)}")
     if foreign is not None:
         return iter(foreign(place))
-    if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
+    if place.is_dir() and _of_folder(place) is None:
         return _folder(place, wanted, success_at, follow_links=follow_links)
     _check_file(place)
     chosen = detect(place) if wanted == "auto" else wanted
@@ -133,15 +143,15 @@ def read(
 
 
 def detect(path: str | os.PathLike[str], /) -> str:
-    """The name of the format of a file, or of a BrowserGym result folder, by its first values.
+    """The name of the format of a file, or of a result folder, by its first values.
 
     Raises:
         FormatError: the file is missing, empty, or in no known format.
     """
     place = a_path(path)
     if _holds(place.is_dir):
-        if _holds(lambda: browsergym.is_run(place)):
-            return browsergym.NAME
+        if whole := _of_folder(place):
+            return whole.name
         raise FormatError(f"{named(place)} is a folder of files, not a run: detect its files one by one")
     if not _holds(place.exists):
         raise FormatError(f"there is no file {named(place)}")
@@ -177,9 +187,18 @@ def _recognised(source: Source) -> Format | Skipped:
             if format.matches(row.value, source.name):
                 return format
         unknown = f"is in no known format: known are {', '.join(_BY_NAME)}"
+        if changed := _changed(row.value):
+            broken = broken or Skipped(source.path, row.line, changed)
     if broken is None:
         return Skipped(source.path, 1, unknown, unknown=True)
     return broken
+
+
+def _changed(value: Json) -> str:
+    """Why a file that looks like a known program's has no format, with what it says of outcomes."""
+    program, ends = program_of(value), ends_in(value)
+    told = f"it looks like a file of {program} in a shape that is not known" if program else ""
+    return f"{told}, and says how a run ended in {', '.join(ends)}" if program and ends else told
 
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
@@ -217,8 +236,10 @@ def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
 _CODING_AGENTS = (
     claude_code.FORMAT,
+    claude_stream.FORMAT,
     cline.FORMAT,
     codex.FORMAT,
+    codex_exec.FORMAT,
     gemini_cli.FORMAT,
     opencode.FORMAT,
     qwen_code.FORMAT,
@@ -264,7 +285,7 @@ def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:
             continue
         seen.add(real)
         below[:] = sorted(name for name in below if not name.startswith("."))
-        if _holds(partial(browsergym.is_run, place)):
+        if _of_folder(place):
             below.clear()
             yield place
             continue
@@ -289,4 +310,11 @@ def _holds(check: Callable[[], bool], /) -> bool:
 
 def _format_of(place: Path, inside: Path | None) -> Format | Skipped:
     """The format of a file or result folder that was found in a folder, or why it has none."""
-    return browsergym.FORMAT if place.is_dir() else _recognised(Source(place, inside=inside))
+    return _of_folder(place) or _recognised(Source(place, inside=inside))
+
+
+def _of_folder(place: Path) -> Format | None:
+    """The format of a folder that is one result; `None` for any other, and for a file."""
+    if not _holds(place.is_dir):
+        return None
+    return next((module.FORMAT for module in _FOLDERS if _holds(partial(module.is_run, place))), None)

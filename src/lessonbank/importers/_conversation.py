@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from lessonbank.contracts.records import Json
 
-from ._reading import mapping, words
+from ._reading import at, listing, mapping, words
 
 _ROLES = {"ai": "assistant", "model": "assistant", "human": "user", "developer": "system"}
-_SAID = ("content", "parts", "tool_calls", "function_call", "tool_call_id")
+_SAID = ("function_call", "tool_call_id")
 """What makes two messages the same. A reply loses its finish reason, its cost and its id when it becomes history."""
 
 
@@ -46,5 +46,28 @@ def _key(message: Json) -> str:
     if not kind and isinstance(path, list) and path:
         kind = words(path[-1])
     role = kind.lower().removesuffix("chunk").removesuffix("message")
-    said = {name: inner[name] for name in _SAID if inner.get(name)}
-    return json.dumps([_ROLES.get(role, role), said], sort_keys=True)
+    said: Json = {name: inner[name] for name in _SAID if inner.get(name)}
+    if calls := listing(inner.get("tool_calls")):
+        said = [_call(call) for call in calls]
+    content = [_content(inner[name]) for name in ("content", "parts") if inner.get(name)]
+    return json.dumps([_ROLES.get(role, role), said, content], sort_keys=True)
+
+
+def _call(call: Json) -> Json:
+    """A call without arguments is written with an empty text, an empty object or nothing."""
+    inner = mapping(at(call, "function")) or mapping(call)
+    return {**mapping(call), "function": {**inner, "arguments": inner.get("arguments") or "{}"}}
+
+
+def mark_errors(messages: list[Json], ids: set[str], /) -> None:
+    """Say of the results of some calls that they are errors, because the records of the tools do."""
+    for message in messages:
+        if isinstance(message, dict) and message.get("tool_call_id") in ids and message.get("role") == "tool":
+            message["is_error"] = True
+
+
+def _content(value: Json) -> Json:
+    """Words are the same whether they stand alone or in a part."""
+    parts = listing(value)
+    texts = [at(part, "text") for part in parts if mapping(part).keys() <= {"text", "type"}]
+    return "\n".join(map(words, texts)) if parts and len(texts) == len(parts) else value

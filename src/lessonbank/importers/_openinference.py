@@ -6,19 +6,41 @@ from typing import Final
 
 from lessonbank.contracts.records import Json
 
+from ._payloads import Payloads
 from ._reading import Data, at, listing, mapping, words
 
 KIND: Final = "openinference.span.kind"
 _OPERATIONS = {"LLM": "chat", "AGENT": "invoke_agent", "TOOL": "execute_tool"}
+_KINDS: Final = {
+    *("LLM", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EMBEDDING", "RERANKER", "GUARDRAIL", "EVALUATOR", "PROMPT"),
+    "UNKNOWN",
+}
 _MOST: Final = 100_000
 """Attributes of a span that are read."""
 _DEEP: Final = 16
 
 
-def as_gen_ai(attributes: Data, /) -> Data:
-    """`attributes` with what they say under the names of the GenAI conventions; others as they are."""
-    kind = words(attributes.get(KIND) or at(attributes, "openinference", "span", "kind")).upper()
-    if not kind:
+def as_span(row: Data, /) -> Data:
+    """A span as OpenTelemetry nests it, out of one whose fields are columns (`attributes.llm.model_name`)."""
+    if not any(name.startswith(("attributes.", "context.")) for name in list(row)[:_MOST]):
+        return row
+    nested: dict[str, Data] = {"attributes": {}, "context": {}}
+    plain: Data = {}
+    for name, value in list(row.items())[:_MOST]:
+        place, _, inner = name.partition(".")
+        (nested[place] if inner and place in nested else plain)[inner or name] = value
+    plain["context"] = nested["context"]
+    plain["attributes"] = {name: value for name, value in nested["attributes"].items() if value is not None}
+    return plain
+
+
+def as_gen_ai(attributes: Data, /, *, kind: str = "") -> Data:
+    """`attributes` with what they say under the names of the GenAI conventions; others as they are.
+
+    `kind`: the span's own, for those that keep it beside the attributes.
+    """
+    kind = (words(attributes.get(KIND) or at(attributes, "openinference", "span", "kind")) or kind).upper()
+    if kind not in _KINDS:
         return attributes
     tree = _tree(attributes)
     told: Data = {
@@ -28,9 +50,9 @@ def as_gen_ai(attributes: Data, /) -> Data:
         "gen_ai.usage.input_tokens": at(tree, "llm", "token_count", "prompt"),
         "gen_ai.usage.output_tokens": at(tree, "llm", "token_count", "completion"),
     }
-    if kind == "LLM":
-        told["gen_ai.input.messages"] = _messages(at(tree, "llm", "input_messages"))
-        told["gen_ai.output.messages"] = _messages(at(tree, "llm", "output_messages"))
+    if kind in ("LLM", "AGENT"):
+        told["gen_ai.input.messages"] = _said(tree, "input", "user")
+        told["gen_ai.output.messages"] = _said(tree, "output", "assistant")
     if kind == "TOOL":
         told["gen_ai.tool.name"] = at(tree, "tool", "name")
         told["gen_ai.tool.call.id"] = at(tree, "tool", "id") or at(tree, "tool_call", "id")
@@ -39,7 +61,12 @@ def as_gen_ai(attributes: Data, /) -> Data:
     return {**attributes, **{name: value for name, value in told.items() if value is not None}}
 
 
-def _messages(value: Json) -> Json:
+def _said(tree: Data, side: str, role: str) -> list[Json]:
+    """The messages of a request or a reply; where there are none, those in what was sent or came back as a whole."""
+    return _messages(at(tree, "llm", f"{side}_messages")) or Payloads().messages(at(tree, side, "value"), role)
+
+
+def _messages(value: Json) -> list[Json]:
     return [_message(mapping(at(one, "message")) or mapping(one)) for one in _list(value)]
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
@@ -17,6 +17,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.learning.judging import SUCCESS_AT, outcome_of
 from lessonbank.text.messages import trajectory_from
 
+from ._account import Account, asked_by_user, counts, ends_in, unused_ends
 from ._files import Skipped, Source
 
 Data: TypeAlias = dict[str, Json]
@@ -42,6 +43,28 @@ class Imported:
     """The line, or the number of the entry in a file that is one JSON value; from 1."""
     exit_codes: Mapping[str, int] = field(default_factory=dict[str, int])
     """The exit codes of a coding agent's commands by the ids of the calls, as far as the file has them."""
+    format: str = ""
+    """The name of the format it was read in."""
+    speakers: Literal["roles", "places"] = "roles"
+    """Whether the file says who spoke, or only where the words stand does."""
+    left: tuple[str, ...] = ()
+    """What the file has and the run lacks, a sentence each."""
+    ends: tuple[str, ...] = ()
+    """The fields of the file that may say how the run ended."""
+
+    @property
+    def account(self) -> Account:
+        """What reading the run came to, and what its task, its outcome and its speakers rest on."""
+        run, verdict = self.trajectory, self.verdict
+        told = "none" if verdict is None else "judge" if verdict.source == "judge" else "file"
+        return Account(
+            len(run.steps),
+            *counts(run),
+            task="user" if asked_by_user(run) else "field",
+            outcome="checks" if verdict and "outcome_by" in run.metadata else told,
+            speakers=self.speakers,
+            left=self.left if verdict else (*self.left, *unused_ends(self.ends)),
+        )
 
 
 Entry: TypeAlias = Imported | Skipped
@@ -72,6 +95,10 @@ class Run:
     """The messages are the file's own, so that the very same can be rebuilt."""
     exit_codes: Mapping[str, int] = field(default_factory=dict[str, int])
     """The exit codes of commands by the ids of their calls, where the file has them."""
+    speakers: Literal["roles", "places"] = "roles"
+    """Whether the file says who spoke, or only where the words stand does."""
+    left: tuple[str, ...] = ()
+    """What the file has and the run lacks, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +147,14 @@ def sessions(
     """A format of which each file is one session, begun with the file's name; `build` reads what its lines came to."""
 
     def read(source: Source) -> Iterator[Entry]:
-        session = begin(source.stem)
+        session, ends = begin(source.stem), dict[str, None]()
         for row in source.rows():
             if isinstance(row, Skipped):
                 yield row
             else:
                 session.add(mapping(row.value))
-        yield attempt(source, 1, name, lambda: build(session))
+                ends.update(dict.fromkeys(ends_in(row.value)))
+        yield attempt(source, 1, name, lambda: build(session), ends=ends)
 
     return Format(name, description, matches, read)
 
@@ -145,7 +173,7 @@ def each(
             yield row
             continue
         for number, entry in enumerate(split(row.value), start=row.line):
-            yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n))
+            yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n), ends=ends_in(entry))
 
 
 def spent_on(requests: Sequence[Data], sent: str, back: str, /) -> Usage:
@@ -176,14 +204,29 @@ def shell_exit_code(text: str, /) -> int | None:
     return 0 if text.startswith("Output: ") else None
 
 
-def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /) -> Entry:
-    """The run that `build` makes, or the reason why there is none."""
+def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /, *, ends: Iterable[str] = ()) -> Entry:
+    """The run that `build` makes, or the reason why there is none.
+
+    `ends`: the fields of the file that say how it ended. They are named where the run has no outcome.
+    """
     try:
         run = build()
         verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
-        return Imported(_trajectory(run, format), verdict, source.path, line, run.exit_codes)
+        return Imported(
+            _trajectory(run, format),
+            verdict,
+            source.path,
+            line,
+            run.exit_codes,
+            format=format,
+            speakers=run.speakers,
+            left=run.left,
+            ends=tuple(ends),
+        )
     except FormatError as error:
         return Skipped(source.path, line, str(error))
+    except RecursionError:
+        return Skipped(source.path, line, "the run is nested too deep")
 
 
 def _trajectory(run: Run, format: str) -> Trajectory:
@@ -345,11 +388,32 @@ def environment_after_agent(messages: list[Json], /) -> list[Json]:
     return told
 
 
+_PROMPTS = ("{}.task.txt", "task.txt")
+
+
+def prompt_beside(source: Source, /) -> str:
+    """What the user asked, out of a text beside a stream that does not repeat it.
+
+    Raises:
+        FormatError: there is none.
+    """
+    for name in _PROMPTS:
+        path = source.path.with_name(name.format(source.stem))
+        try:
+            told = source.beside(path).whole().decode("utf-8", "replace").strip() if path.is_file() else ""
+        except OSError:
+            continue
+        if told:
+            return told
+    raise FormatError(f"the stream does not hold its prompt: write it to {source.stem}.task.txt beside it")
+
+
 _ISSUES = (
     ("<pr_description>", "</pr_description>"),
     ("<issue_description>", "</issue_description>"),
     ("<uploaded_issue>", "</uploaded_issue>"),
     ("ISSUE:\n", "\nINSTRUCTIONS:"),
+    ("\nTask Description:\n", "\n\nCurrent terminal state:"),
     ("Please solve this issue: ", "\n\nYou can execute bash commands"),
 )
 _LEAD = "Consider the following PR description:"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
+from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
-from lessonbank.text.bounded_json import parse
+from lessonbank.text.messages import first_request, trajectory_from
 
-from ._conversation import Conversation
+from ._account import unread
+from ._conversation import Conversation, mark_errors
 from ._files import Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, words
+from ._payloads import Payloads, Waiting, decoded, is_nothing, labelled, shown
+from ._reading import Data, Entry, Format, Run, at, attempt, mapping, tool_result, words
 
 
 class Record(Protocol):
@@ -37,6 +42,14 @@ class Step:
     is_call: bool
     """Whether it is a call of a model."""
     is_root: bool
+    is_tool: bool = False
+    is_trace: bool = False
+    """Whether it is what the trace as a whole was asked and gave."""
+    id: str = ""
+    parent: str = ""
+    name: str = ""
+    call_id: str = ""
+    """The id of the call that a tool's record is of, where it says so."""
     sent: Json = None
     back: Json = None
     model: str = ""
@@ -81,56 +94,121 @@ def by_trace(
 
 
 def _run(trace: str, steps: Sequence[Step], name: str) -> Run:
-    calls = sorted((step for step in steps if step.is_call), key=lambda step: step.start)
     root = next((step for step in steps if step.is_root), None)
-    talk = Conversation()
-    for call in calls or ([root] if root else []):
-        talk.add_request(messages_in(call.sent, "user"), messages_in(call.back, "assistant"))
+    payloads, talk = Payloads(), Conversation()
+    calls = _told_once(sorted((step for step in steps if step.is_call), key=lambda step: step.start), payloads)
+    for sent, back in calls or ([_messages_of(root, payloads)] if root else []):
+        talk.add_request(sent, back)
     if not talk.messages:
-        raise FormatError("the trace holds no messages: was the recording of inputs and outputs switched off?")
+        raise FormatError(_nothing(steps, payloads))
+    asked = [one for step in steps if step.is_trace for one in _asked(step)]
+    mark_errors(talk.messages, {step.call_id for step in steps if step.is_tool and step.error} - {""})
+    left = _add_results(talk.messages, sorted((s for s in steps if s.is_tool), key=lambda step: step.start))
     return Run(
-        messages=talk.messages,
+        messages=_with_ends(talk.messages, asked, root),
         source=name,
         run_id=trace,
-        model=next((call.model for call in calls if call.model), None),
+        task=first_request(words(at(one, "content")) for one in asked if _by_user(one)),
+        tools=list({json.dumps(tool, sort_keys=True): tool for tool in payloads.tools}.values()),
+        model=next((step.model for step in steps if step.is_call and step.model), None),
         error=(root.error if root else "") or None,
-        usage=sum((call.usage for call in calls), Usage()),
+        usage=sum((step.usage for step in steps if step.is_call), Usage()),
+        speakers="places" if payloads.guessed else "roles",
+        left=left,
     )
 
 
-def messages_in(value: Json, role: str, /) -> list[Json]:
-    """The messages in what was sent or came back, however it was wrapped; a bare text is one message of `role`."""
-    value = decoded(value)
-    if isinstance(value, str):
-        return [{"role": role, "content": value}] if value.strip() else []
-    if isinstance(value, list):
-        inner = value[0] if len(value) == 1 and isinstance(value[0], list) else value
-        return [one for one in inner if isinstance(one, dict)]
-    return _unwrapped(mapping(value), role)
+Told: TypeAlias = tuple[list[Json], list[Json]]
+"""What a request was sent and what came back."""
 
 
-def _unwrapped(row: Data, role: str) -> list[Json]:
-    if "role" in row or "kwargs" in row:
-        return [row]
-    if choices := listing(row.get("choices")):
-        return [at(one, "message") for one in choices if at(one, "message")][:1]
-    if batches := listing(row.get("generations")):
-        first = batches[0][0] if isinstance(batches[0], list) and batches[0] else batches[0]
-        return messages_in(at(first, "message") or at(first, "text"), role)
-    for name in ("messages", "message", "input", "output", "text", "content"):
-        if row.get(name):
-            return messages_in(row[name], role)
-    return []
+def _asked(whole: Step) -> list[Json]:
+    """What a trace was asked. The arguments of a function that was traced are no words of a user."""
+    return [] if "args" in mapping(decoded(whole.sent)) else Payloads().messages(whole.sent, "user")
 
 
-def decoded(value: Json, /) -> Json:
-    """Some exports write JSON as text."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
-        return value
-    try:
-        return parse(value)
-    except ValueError:
-        return value
+def _by_user(message: Json) -> bool:
+    return (at(message, "role") or at(message, "type")) in ("user", "human")
+
+
+def _messages_of(step: Step, payloads: Payloads) -> Told:
+    return payloads.messages(step.sent, "user"), payloads.messages(step.back, "assistant")
+
+
+def _told_once(calls: Sequence[Step], payloads: Payloads) -> list[Told]:
+    """The requests, each once: a call inside a call is the same request, told by two instrumentations."""
+    by_id = {call.id: call for call in calls if call.id}
+    inner: dict[str, list[Step]] = {}
+    for call in calls:
+        if call.parent in by_id and call.parent != call.id:
+            inner.setdefault(call.parent, []).append(call)
+    told: list[Told] = []
+    for call in calls:
+        below = inner.get(call.id, [])
+        if len(below) > 1 or (call.parent in by_id and len(inner[call.parent]) == 1):
+            continue
+        told.append(_better(_messages_of(call, payloads), *(_messages_of(one, payloads) for one in below)))
+    return told
+
+
+def _better(*ways: Told) -> Told:
+    """Of several records of a request the fullest: the most messages, and a reply with calls before one of words."""
+    sent = max((sent for sent, _ in ways), key=len)
+    return sent, max((back for _, back in ways), key=lambda back: (any(at(m, "tool_calls") for m in back), bool(back)))
+
+
+def _nothing(steps: Sequence[Step], payloads: Payloads) -> str:
+    if all(is_nothing(step.sent) and is_nothing(step.back) for step in steps):
+        return "the trace holds no messages: was the recording of inputs and outputs switched off?"
+    told = unread(payloads.unread)
+    return f"no messages were found in the inputs and outputs of the trace{': ' + told[0] if told else ''}"
+
+
+def _add_results(messages: list[Json], tools: Sequence[Step]) -> tuple[str, ...]:
+    """Put what tools returned behind their calls, where no request shows it; say how many belong to no call."""
+    if not tools:
+        return ()
+    waiting, made = _waiting(messages)
+    added: dict[int, list[Json]] = {}
+    for tool in tools:
+        name = tool.name.rpartition(" ")[2]
+        made.subtract([name])
+        given = decoded(tool.sent)
+        told = [labelled(name, one) for one in (given, at(given, "input"), at(given, "arguments"))]
+        if match := waiting.take(tool.call_id, *told, name):
+            place, call = match
+            result = tool_result(call.id, shown(tool.back) or tool.error, failed=bool(tool.error))
+            added.setdefault(place, []).append({**result, "tool_call_id": call.id, "name": call.name})
+    messages[:] = [one for place, message in enumerate(messages) for one in (message, *added.get(place, []))]
+    lost = -sum(count for count in made.values() if count < 0)
+    told = counted(lost, "result of a tool belongs", "results of tools belong")
+    return (f"{told} to no call and was left out",) if lost else ()
+
+
+def _waiting(messages: Sequence[Json]) -> tuple[Waiting, Counter[str]]:
+    """The calls that no message answers, each with the place of its message, and how often each tool was called."""
+    waiting, made = Waiting(), Counter[str]()
+    for place, message in enumerate(messages):
+        try:
+            steps = trajectory_from([message], task="what is in it?").steps
+        except FormatError:
+            continue  # it is named when the run is read
+        for call in (call for step in steps for call in step.action.calls):
+            waiting.add(place, call)
+            made[call.name] += 1
+        for seen in (seen for step in steps for seen in step.observations if seen.source == "tool"):
+            waiting.take(seen.call_id or seen.name or "")
+    return waiting, made
+
+
+def _with_ends(messages: list[Json], asked: list[Json], root: Step | None) -> list[Json]:
+    """The messages with the instructions and the last words, where only the trace itself has them."""
+    system = [one for one in asked if at(one, "role") == "system"]
+    before = [] if any(at(one, "role") in ("system", "developer") for one in messages) else system
+    spoken = any(at(messages[-1], "role") == role for role in ("assistant", "model", "ai"))
+    last = decoded(root.back) if root and not spoken and "type" not in mapping(messages[-1]) else None
+    after: list[Json] = [{"role": "assistant", "content": last}] if isinstance(last, str) and last.strip() else []
+    return [*before, *messages, *after]
 
 
 def first_of(row: Data, /, *names: str) -> Json:

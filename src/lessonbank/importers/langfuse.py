@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from lessonbank.contracts.records import Json, Usage
 
+from ._payloads import decoded
 from ._reading import Data, count, listing, mapping
-from ._traces import Step, decoded, first_of, name_in, traces
+from ._traces import Step, first_of, name_in, traces
 
 _CALLS = ("GENERATION",)
 _KINDS = {
@@ -43,7 +44,12 @@ def _steps(value: Json) -> Iterable[Step]:
         yield step
         if trace.get("id") == step.trace and step.trace not in seen and _is_trace(trace):
             seen.add(step.trace)
-            yield Step(step.trace, "", is_call=False, is_root=True, sent=trace.get("input"), back=trace.get("output"))
+            yield _whole(step.trace, trace)
+
+
+def _whole(id: str, trace: Data) -> Step:
+    """The trace itself."""
+    return Step(id, "", is_call=False, is_root=True, is_trace=True, sent=trace.get("input"), back=trace.get("output"))
 
 
 def _is_trace(row: Data) -> bool:
@@ -58,6 +64,11 @@ def _step(row: Data) -> Step:
         start=name_in(row, "startTime", "start_time"),
         is_call=row.get("type") in _CALLS,
         is_root=not first_of(row, "parentObservationId", "parent_observation_id"),
+        is_tool=row.get("type") == "TOOL",
+        id=name_in(row, "id"),
+        parent=name_in(row, "parentObservationId", "parent_observation_id"),
+        name=name_in(row, "name"),
+        call_id=name_in(mapping(decoded(row.get("input"))), "tool_use_id", "tool_call_id"),
         sent=row.get("input"),
         back=row.get("output"),
         model=name_in(row, "model", "providedModelName", "provided_model_name"),

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from lessonbank.contracts.records import Json, Usage
 
+from ._payloads import decoded
 from ._reading import Data, at, count, listing, mapping, words
-from ._traces import Step, decoded, traces
+from ._traces import Step, traces
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -34,6 +35,11 @@ def _step(row: Data) -> Step:
         start=words(row.get("dotted_order")) or words(row.get("start_time")),
         is_call=row.get("run_type") == "llm",
         is_root=not row.get("parent_run_id"),
+        is_tool=row.get("run_type") == "tool",
+        id=words(row.get("id")),
+        parent=words(row.get("parent_run_id")),
+        name=words(row.get("name")),
+        call_id=words(at(row, "outputs", "output", "tool_call_id")),
         sent=decoded(row.get("inputs")),
         back=decoded(row.get("outputs")),
         model=words(model),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lessonbank.contracts.records import Json
 
+from ._account import changed_shape, ends_in, unread
 from ._files import Row, Skipped, Source
 from ._reading import (
     Data,
@@ -21,6 +22,9 @@ from ._reading import (
 )
 
 NAME = "messages"
+_READ = {"messages", "source", "run_id", "task_id", "task", "system", "tools", "model", "success", "reward"}
+_NAMES = {"id", "uuid", "name", "title", "created_at", "updated_at", "timestamp", "version", "object"}
+"""What says nothing of the run."""
 _ITEMS = {"human", "ai", "system", "tool", "message", "function_call", "function_call_output", "reasoning"}
 
 
@@ -64,7 +68,14 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         success=row.get("success"),
         reward=row.get("reward"),
         verbatim=True,
+        left=_left(row),
     )
+
+
+def _left(row: Data) -> tuple[str, ...]:
+    """What stands beside the messages and was not read."""
+    names = row.keys() - _READ - _NAMES - set(ends_in(row))
+    return (*changed_shape(row), *unread(name for name in row if name in names and row[name] not in (None, "", [], {})))
 
 
 def _read(source: Source) -> Iterator[Entry]:

@@ -45,6 +45,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=messages,
         source="mini-swe-agent",
+        speakers="places",
         run_id=source.run_of(instance),
         task_id=instance,
         task=_task(messages),

@@ -1,21 +1,27 @@
-"""Reads OpenHands runs: evaluation and resolver output (`history` of events), and plain event lists."""
+"""Reads OpenHands runs, before and since version 1: output with a `history`, event lists, conversation folders."""
 
 from __future__ import annotations
 
 import json
-from functools import partial
+from collections.abc import Iterator
+from pathlib import Path
 
 from lessonbank.contracts.records import Json, Usage, Verdict
 from lessonbank.errors import FormatError
 
-from ._files import Source
+from ._account import unread
+from ._files import Row, Skipped, Source
+from ._openhands_v1 import is_event, talk_of
 from ._reading import (
     Data,
+    Entry,
+    Format,
     Run,
     at,
+    attempt,
     count,
+    each,
     each_with,
-    entries,
     issue_in,
     listing,
     mapping,
@@ -26,6 +32,8 @@ from ._reading import (
     words,
 )
 
+NAME = "openhands"
+STATE, EVENTS = "base_state.json", "events"
 _SILENT = {"change_agent_state", "agent_state_changed", "null", "recall", "condensation", "condensation_request"}
 _SPOKEN = {"message", "finish", "reject"}
 _INTERNAL = {
@@ -47,6 +55,8 @@ _ENVELOPE = {"id", "timestamp", "source", "message", "action", "observation", "c
 
 def _matches(value: Json, name: str) -> bool:
     events = _events(value)
+    if is_event(value) or any(map(is_event, events[:3])):
+        return True
     return bool(events) and any("action" in e or "observation" in e for e in events[:3]) and "role" not in events[0]
 
 
@@ -61,16 +71,19 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     events = _events(entry)
     if not events:
         raise FormatError("the entry has no history of events")
+    talk = talk_of(events) if any(map(is_event, events[:3])) else None
     return Run(
-        messages=_messages(events),
-        source="openhands",
-        run_id=f"{source.name}/{line}",
+        messages=_messages(events) if talk is None else talk.messages,
+        source=NAME,
+        run_id=(words(row.get("id")) if talk else "") or f"{source.name}/{line}",
         task_id=_task_id(row),
         task=issue_in(words(row.get("instruction"))).strip() or None,
-        model=words(at(row, "metadata", "llm_config", "model")) or None,
+        model=words(at(row, "metadata", "llm_config", "model") or at(row, "metadata", "llm", "model")) or None,
         verdict=_verdict(row),
-        error=words(row.get("error")) or None,
-        usage=_usage(row, events),
+        error=words(row.get("error")) or (talk and talk.error) or None,
+        usage=_usage(row, sum(map(_acts, events)) if talk is None else len(talk.requests)),
+        exit_codes=talk.exit_codes if talk else {},
+        left=unread(talk.unknown) if talk else (),
     )
 
 
@@ -92,10 +105,10 @@ def _verdict(row: Data) -> Verdict | None:
     return Verdict(outcome=outcome, source="judge", reason=reason)
 
 
-def _usage(row: Data, events: list[Data]) -> Usage:
+def _usage(row: Data, requests: int) -> Usage:
     spent = mapping(at(row, "metrics", "accumulated_token_usage"))
     return Usage(
-        requests=sum(_acts(event) for event in events),
+        requests=requests,
         input_tokens=count(spent.get("prompt_tokens")),
         output_tokens=count(spent.get("completion_tokens")),
         cost=number(at(row, "metrics", "accumulated_cost")),
@@ -178,10 +191,44 @@ def _content(value: Json) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-FORMAT = entries(
-    "openhands",
-    "OpenHands `output.jsonl`, `resolver_output.jsonl` or a JSON list of events",
+def is_run(folder: Path, /) -> bool:
+    """Whether a folder is one conversation."""
+    return (folder / STATE).is_file() and (folder / EVENTS).is_dir()
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    """`source` may be a conversation's folder, its state, a file with one event a line, or one of several runs."""
+    if source.path.is_dir() or source.name == STATE:
+        return _conversation(source, source.path if source.path.is_dir() else source.path.parent)
+    first = next(source.rows(), None)
+    if isinstance(first, Row) and is_event(first.value):
+        return _one_run(source, source, row={})
+    return each(source, format=NAME, split=lambda value: each_with("history", value), build=_build)
+
+
+def _conversation(source: Source, folder: Path) -> Iterator[Entry]:
+    state = next(source.beside(folder / STATE).rows(), None)
+    files = [source.beside(path) for path in sorted((folder / EVENTS).glob("event-*.json"))]
+    known = mapping(state.value) if isinstance(state, Row) else {}
+    row: Data = {"id": words(known.get("id")) or folder.name, "metadata": {"llm": at(known, "agent", "llm")}}
+    return _one_run(source.beside(folder / STATE), *files, row=row)
+
+
+def _one_run(source: Source, *files: Source, row: Data) -> Iterator[Entry]:
+    """One conversation out of the events in one file or several."""
+    events: list[Json] = []
+    for file in files:
+        for value in file.rows():
+            if isinstance(value, Skipped):
+                yield value
+            else:
+                events.append(value.value)
+    yield attempt(source, 1, NAME, lambda: _build({**row, "history": events}, source, 1))
+
+
+FORMAT = Format(
+    NAME,
+    "OpenHands `output.jsonl`, `resolver_output.jsonl`, events, or a conversation's folder (`events/`)",
     _matches,
-    _build,
-    split=partial(each_with, "history"),
+    _read,
 )

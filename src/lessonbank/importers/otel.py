@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 
-from ._conversation import Conversation
+from ._conversation import Conversation, mark_errors
 from ._files import Skipped, Source
-from ._openinference import as_gen_ai
+from ._openinference import as_gen_ai, as_span
+from ._payloads import decoded
 from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
-from ._traces import by_trace, decoded
+from ._traces import by_trace
 
 NAME = "otel"
 _TOOL = "execute_tool"
@@ -56,9 +57,11 @@ class _Thread:
 
 
 def _matches(value: Json, name: str) -> bool:
-    row = mapping(value[0] if isinstance(value, list) and value else value)
+    row = as_span(mapping(value[0] if isinstance(value, list) and value else value))
     if "resourceSpans" in row or "resource_spans" in row:
         return True
+    if inner := _listed(row):
+        return not isinstance(inner[0], list) and "data" not in mapping(inner[0]) and _matches(inner[:1], name)
     context = mapping(row.get("context"))
     return "attributes" in row and bool({"traceId", "trace_id"} & (row.keys() | context.keys()))
 
@@ -69,24 +72,32 @@ def _spans(value: Json) -> Iterator[_Span]:
         for one in value:
             yield from _spans(one)
         return
-    row = mapping(value)
+    row = as_span(mapping(value))
     resources = listing(row.get("resourceSpans", row.get("resource_spans")))
     if not resources:
         if "attributes" in row:
             yield _span(row)
+        else:
+            yield from (_span(one) for one in map(as_span, map(mapping, _listed(row))) if "attributes" in one)
         return
     for resource in resources:
         for scope in listing(at(resource, "scopeSpans") or at(resource, "scope_spans")):
             yield from (_span(mapping(span)) for span in listing(at(scope, "spans")))
 
 
+def _listed(row: Data) -> list[Json]:
+    """The spans in a page of an API (Phoenix), or in a trace."""
+    return listing(row.get("data")) or listing(row.get("spans"))
+
+
 def _span(row: Data) -> _Span:
     context = {**mapping(row.get("context")), **row}
     status = mapping(row.get("status"))
-    code = words(status.get("code", status.get("status_code")))
-    attributes = as_gen_ai(_attributes(row.get("attributes")))
+    code = words(status.get("code", status.get("status_code"))) or words(row.get("status_code"))
+    attributes = as_gen_ai(_attributes(row.get("attributes")), kind=words(row.get("span_kind")))
     failed = code in ("2", "ERROR", "STATUS_CODE_ERROR")
-    error = words(status.get("message", status.get("description"))) or words(attributes.get("error.type")) or "error"
+    told = words(status.get("message", status.get("description"))) or words(row.get("status_message"))
+    error = told or words(attributes.get("error.type")) or "error"
     return _Span(
         trace=_first(context, "traceId", "trace_id"),
         id=_first(context, "spanId", "span_id"),
@@ -231,7 +242,9 @@ def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
             _add_tool(thread, span, answered)
         elif id(span) in talking:
             _add_request(thread, span)
+    failed = {words(s.attributes.get("gen_ai.tool.call.id")) for s in spans if s.operation == _TOOL and s.error} - {""}
     for agent, thread in threads.items():
+        mark_errors(thread.talk.messages, failed)
         thread.error = by_id[agent].error if agent else next((s.error for s in spans if not s.parent), "")
         if thread.talk.messages:
             yield thread

@@ -39,6 +39,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=messages,
         source="swe-agent",
+        speakers="places",
         run_id=source.run_of(source.stem),
         task_id=source.stem,
         task=_task(messages) or source.stem,

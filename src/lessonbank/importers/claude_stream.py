@@ -1,0 +1,145 @@
+"""Reads what `claude -p --output-format stream-json` prints, and other programs keep: one line a message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from lessonbank.contracts.records import Json, Usage
+
+from ._account import unread
+from ._files import Skipped, Source
+from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, number, prompt_beside, words
+
+NAME = "claude_stream"
+_SPEAKERS: Final = {"user", "assistant"}
+_SILENT: Final = {
+    *("system", "stream_event", "rate_limit_event", "control_request", "control_response", "control_cancel_request"),
+    *("keep_alive", "tool_progress", "auth_status"),
+}
+_INPUTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_EXIT: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
+
+
+def _matches(value: Json, name: str) -> bool:
+    row = mapping(value)
+    if "session_id" not in row or "sessionId" in row:
+        return False
+    kind = row.get("type")
+    return (kind in _SPEAKERS and isinstance(row.get("message"), dict)) or (
+        kind in ("system", "result") and isinstance(row.get("subtype"), str)
+    )
+
+
+@dataclass(slots=True)
+class _Session:
+    """One agent's messages in the stream: the session's own, or those of a sub-agent."""
+
+    id: str
+    line: int
+    messages: list[Json] = field(default_factory=list[Json])
+    reply: str = ""
+    model: str = ""
+    usage: dict[str, Data] = field(default_factory=dict[str, Data])
+    exit_codes: dict[str, int] = field(default_factory=dict[str, int])
+
+    def add(self, line: Data) -> None:
+        """Take a message in. Lines with one message id are pieces of one reply."""
+        message = mapping(line.get("message"))
+        role, content = words(line.get("type")), message.get("content")
+        blocks: list[Json] = listing(content) or [{"type": "text", "text": words(content)}]
+        id = words(message.get("id")) if role == "assistant" else ""
+        if id and id == self.reply:
+            last = mapping(self.messages[-1])
+            last["content"] = [*listing(last.get("content")), *blocks]
+        else:
+            self.messages.append({"role": role, "content": blocks})
+        self.reply = id
+        for block in blocks if role == "user" else []:
+            if at(block, "type") == "tool_result" and (code := _exit_code(mapping(block))) is not None:
+                self.exit_codes[words(at(block, "tool_use_id"))] = code
+        if role == "assistant":
+            self.model = words(message.get("model")) or self.model
+            self.usage[id or f"line {len(self.messages)}"] = mapping(message.get("usage"))
+
+
+def _exit_code(result: Data) -> int | None:
+    """A command that failed says its code. An error without one is something else: a refusal, or a clock."""
+    if result.get("is_error") is not True:
+        return 0
+    content = result.get("content")
+    told = _EXIT.match(words(content) or words(at(next(iter(listing(content)), None), "text")))
+    return int(told.group(1)) if told else None
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What the lines of a file come to."""
+
+    sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
+    end: Data = field(default_factory=dict[str, Json])
+    unknown: dict[str, None] = field(default_factory=dict[str, None])
+
+    def add(self, line: Data, number: int) -> None:
+        """Take a line in."""
+        kind = words(line.get("type"))
+        if kind == "result":
+            self.end = line
+        elif kind in _SPEAKERS and isinstance(line.get("message"), dict):
+            above = words(line.get("parent_tool_use_id"))
+            id = "/".join(filter(None, (words(line.get("session_id")), above)))
+            self.sessions.setdefault(above, _Session(id, number)).add(line)
+        elif kind not in _SILENT:
+            self.unknown[kind or "a line without a type"] = None
+
+
+def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) -> Run:
+    said = any(at(block, "type") == "text" for block in _blocks(session, "user"))
+    asked = None if is_child or said else prompt_beside(source)
+    spent = session.usage.values()
+    return Run(
+        messages=session.messages,
+        source="claude-code",
+        run_id=session.id or source.stem,
+        task=asked,
+        model=session.model or None,
+        error=None if is_child else _error(stream.end),
+        exit_codes=session.exit_codes,
+        usage=Usage(
+            requests=len(spent),
+            input_tokens=sum(count(one.get(key)) for one in spent for key in _INPUTS),
+            output_tokens=sum(count(one.get("output_tokens")) for one in spent),
+            cost=None if is_child else number(stream.end.get("total_cost_usd")),
+        ),
+        left=unread(stream.unknown),
+    )
+
+
+def _blocks(session: _Session, role: str) -> list[Json]:
+    return [block for one in session.messages if at(one, "role") == role for block in listing(at(one, "content"))]
+
+
+def _error(end: Data) -> str | None:
+    """What stopped the run, if something did. That it ended well says nothing of whether the task was done."""
+    if end.get("is_error") is not True:
+        return None
+    told = [words(end.get("subtype")), *map(words, listing(end.get("errors"))), words(end.get("result"))]
+    return ": ".join(filter(None, told)) or "error"
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    stream = _Stream()
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            stream.add(mapping(row.value), row.line)
+    for above, session in stream.sessions.items():
+        build = partial(_run, session, stream, source, is_child=bool(above))
+        yield attempt(source, session.line, NAME, build)
+
+
+FORMAT = Format(NAME, "what `claude -p --output-format stream-json` prints; sub-agents are own runs", _matches, _read)
