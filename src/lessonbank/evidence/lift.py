@@ -239,6 +239,8 @@ PROMISE: Final = (
     "At most one in twenty banks ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong for "
     "about one in a hundred lessons without effect."
 )
+NOTHING: Final = "Nothing. Keep going."
+"""The advice where none is needed."""
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
 )
@@ -339,7 +341,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
         return (*_finish(lift), told)
     found = (*_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))
     if not found and lift.standing in ("helps", "likely helps"):
-        return ("Nothing. Keep going.",)
+        return (NOTHING,)
     return found
 
 

@@ -51,8 +51,9 @@ async def helps(visit: Visit) -> Response:
     proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
-    told = {"lead": lead(lift, waiting=counts.quarantined + proposed.besides)}
-    told |= {"answer": Markup(answer(lift)), "figures": drawn, "unasked": unasked}
+    waiting = counts.quarantined + proposed.besides
+    told = {"lead": lead(lift, waiting=waiting)}
+    told |= {"answer": Markup(answer(lift, waiting=waiting)), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled}
     told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)

@@ -8,6 +8,7 @@ from typing import Final
 
 from lessonbank._base.plural import counted
 from lessonbank.evidence.lift import (
+    NOTHING,
     Estimate,
     JudgeReport,
     LessonLift,
@@ -87,10 +88,10 @@ def _counted(lift: Lift) -> str:
     )
 
 
-def answer(lift: Lift, /) -> str:
-    """Whether memory helps, and what to do next."""
+def answer(lift: Lift, /, *, waiting: int = 0) -> str:
+    """Whether memory helps, and what to do next. `waiting`: lessons that wait for a person."""
     answered = escape(minus(headline(lift)))
-    found = advice(lift)
+    found = [one for one in advice(lift) if not (waiting and one == NOTHING)]
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
     cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
     promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
