@@ -121,7 +121,7 @@ async def test_the_word_of_a_judge_takes_nothing_back(bank: AsyncReasoningBank) 
     assert await shown(bank) == set(IDS)
     lift = await bank.lift()
     assert (lift.groups[0].standing, lift.groups[0].success.basis) == ("harms", "judge")
-    assert "harms, by the judge" in str(lift)
+    assert "Does memory help? No, by the judge: " in str(lift)
 
 
 async def test_a_restored_group_is_not_taken_back_a_second_time(bank: AsyncReasoningBank) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -49,9 +50,12 @@ def test_the_answer_comes_first_and_the_lessons_after(folder: Path) -> None:
     done = lessonbank_cli("lift", *WHERE, cwd=folder)
     assert done.returncode == 0, done.stderr
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("Does memory help? Likely yes: success +9")
-    assert rest[0] == "  with memory 100% of 12 tasks, without 0% of 12, chosen at random"
-    assert rest[1].startswith("  since 20")
+    assert first.startswith("Does memory help? Likely yes, keep it: success +9")
+    assert rest[0].startswith("  Measuring has cost so far: 15 of 24 tasks without memory; about ")
+    shares = re.search(r"with memory ([\d.]+)% of 9 tasks, without ([\d.]+)% of 15, chosen at random", rest[1])
+    assert shares
+    assert f"success +{float(shares[1]) - float(shares[2]):.1f} points" in first
+    assert rest[2].startswith("  since 20")
     assert sum("open the valve" in line for line in rest) == 1
     none = lessonbank_cli("lift", *WHERE, "--lessons", 0, cwd=folder)
     assert "open the valve" not in none.stdout
@@ -121,7 +125,7 @@ def test_a_mistyped_scope_is_told_which_there_are(folder: Path) -> None:
     done = lessonbank_cli("lift", "--bank", "bank.db", "--scope", "tt", "--html", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "this bank has: t" in done.stderr
-    assert "No evidence yet" in done.stdout
+    assert "Undecided, too few tasks" in done.stdout
     assert "nothing to draw" in (folder / "page.html").read_text(encoding="utf-8")
 
 
@@ -131,7 +135,7 @@ def test_a_recall_is_explained(folder: Path, made: tuple[bytes, str]) -> None:
     assert f"recall {made[1]}: its task ended as a failure; memory was withheld whole" in done.stdout
     assert "task: open the valve" in done.stdout
     (row,) = [line for line in done.stdout.splitlines() if line.startswith("1 ")]
-    assert "Evidence: no evidence yet" in row
+    assert "Evidence: undecided, " in row
     assert "success +9" in row
     assert "memory was withheld whole (probability 0.5)" in row
 

@@ -67,7 +67,7 @@ def test_a_server_answers_the_holder_of_a_key_until_it_is_told_to_end(tmp_path: 
     assert '"route": "/v1/runs/learn"' in rest
 
 
-WITHOUT_SERVER = {"install", "mcp", "proxy", "serve", "trial"}
+WITHOUT_SERVER = {"install", "mcp", "proxy", "review", "serve", "trial", "worker"}
 """They begin programs that stay, or run an agent; `--bank` is the same there."""
 WHERE_IT_RUNS = "do this where it runs"
 

@@ -311,6 +311,16 @@ class TestTime:
             made.settle(settled(str(day), agent="old" if day < 30 else "new"), day + 1)
         found = made.episodes()
         assert (len(found), len(found.placed)) == (30 + new, left)
+        told = [(one.unit, one.before, one.model) for one in found.restarts]
+        assert told == ([(0, 30, "new")] if new == 20 else [])
+
+    def test_evidence_that_starts_again_with_a_lesson_is_told_with_what_no_longer_counts(self) -> None:
+        made = Columns()
+        for day in range(5):
+            made.receipt(on(str(day), day, "x"))
+            made.settle(settled(str(day)), day + 1)
+        (one,) = made.episodes(since={"x": on("", 2, "x").created_at}).restarts
+        assert (made.units.names[one.unit], one.before, one.model) == ("x", 3, "")
 
     def test_two_models_that_take_turns_are_one_agent(self) -> None:
         made = Columns()

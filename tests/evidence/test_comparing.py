@@ -62,7 +62,7 @@ def test_where_nothing_differs_the_parts_are_told_and_no_sentence_is_said() -> N
 @pytest.mark.full
 def test_lessons_of_which_any_one_does_are_said_to_say_the_same() -> None:
     lift = world(3, 4_000, any_one=0.25)
-    assert [note for note in lift.notes if "'Title 0', 'Title 1', 'Title 2' likely say the same" in note]
+    assert [note for note in lift.notes if "'Title 0', 'Title 1', 'Title 2' likely do the same job" in note]
 
 
 def test_by_a_judge_alone_nothing_is_said_to_differ_and_the_labels_that_would_help_are_named() -> None:

@@ -23,6 +23,7 @@ from lessonbank.evidence.lift import (
     Split,
     Standing,
     advice,
+    distinct_groups,
     headline,
     in_words,
     points,
@@ -48,11 +49,11 @@ def sure(value: float) -> Estimate:
 @pytest.mark.parametrize(
     ("standing", "said"),
     [
-        ("helps", "Yes: "),
-        ("likely helps", "Likely yes: "),
-        ("harms", "No, it harms: "),
-        ("likely harms", "No, it likely harms: "),
-        ("no evidence yet", "No evidence yet: "),
+        ("helps", "Yes, keep it: "),
+        ("likely helps", "Likely yes, keep it: "),
+        ("harms", "No, take it out: "),
+        ("likely harms", "Likely no, take it out: "),
+        ("no evidence yet", "Undecided, at most 16 points either way: "),
     ],
 )
 def test_the_first_line_answers(standing: Standing, said: str) -> None:
@@ -64,7 +65,60 @@ def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
     assert "about 40 more recalls" in str(lift(success=sure(0.01), more=40))
     assert "about 19,200 more recalls" in str(lift(success=sure(0.01), more=19_211))
     assert "more recalls" not in str(lift(success=sure(0.2), standing="helps"))
-    assert headline(lift()) == "Does memory help? No evidence yet: 90 settled recalls, 10 without memory."
+    assert headline(lift()) == "Does memory help? Undecided, too few tasks: 90 settled recalls, 10 without memory."
+
+
+def test_the_forecast_is_for_the_effect_as_it_looks_and_for_ten_points() -> None:
+    text = str(lift(success=sure(0.36), more=2540, more_as_it_looks=41))
+    assert "about 41 more recalls bring the next verdict if the effect is what it looks, 2,540 if it is ten" in text
+    one = LessonLift(lesson_id="a", success=sure(0.01), more=700, more_as_it_looks=90)
+    assert said_of(one).endswith("(about 90 more recalls as it looks, 700 for ten points)")
+
+
+def test_a_decision_is_keep_or_take_out_or_undecided_with_the_most_that_the_effect_can_be() -> None:
+    said = {word: said_of(LessonLift(lesson_id="a", standing=word, success=sure(0.1))) for word in get_args(Standing)}
+    assert said == {
+        "helps": "keep: helps",
+        "likely helps": "keep: likely helps",
+        "harms": "take out: harms",
+        "likely harms": "take out: likely harms",
+        "no evidence yet": "undecided, at most 14 points either way",
+    }
+    wide = Estimate(value=0.1, always_low=-1.0, always_high=1.0)
+    assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
+
+
+def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -> None:
+    def second(cost: MeasuringCost, **more: Any) -> str:
+        return str(lift(success=sure(0.3), measuring=cost, **more)).splitlines()[1]
+
+    cost = MeasuringCost(given_up=4.2, tasks_without=10, tasks_with_less=3)
+    told = "  Measuring has cost so far: 10 of 100 tasks without memory, 3 without a part of it; about "
+    assert second(cost) == f"{told}4 successes."
+    assert second(cost.model_copy(update={"given_up": -1.0})) == f"{told}1 failure avoided."
+    assert "10 of 100 tasks without memory; hardly any success." in second(MeasuringCost(tasks_without=10))
+    assert "how many successes is not known yet" in str(lift(measuring=cost))
+
+
+def test_each_set_of_lessons_has_one_row() -> None:
+    """All lessons are memory itself, one lesson has its own row, and of equal groups the narrowest is named."""
+    named = {"source/a": "written by people", "topic/a": "refunds", "topic/b": "parcels", "source/b": "one alone"}
+    counts = {"source/a": 2, "topic/a": 2, "topic/b": 1, "source/b": 1}
+    groups = tuple(GroupLift(group=id, name=name, lessons=counts[id], success=sure(0.1)) for id, name in named.items())
+    lessons = tuple(
+        LessonLift(lesson_id=id, title=id, groups=own)
+        for id, own in (
+            ("l1", ("source/a", "topic/a")),
+            ("l2", ("source/a", "topic/a")),
+            ("l3", ("source/b", "topic/b")),
+        )
+    )
+    assert [group.group for group in distinct_groups(lift(groups=groups, lessons=lessons))] == ["topic/a"]
+    assert distinct_groups(lift(groups=groups[:2], lessons=lessons[:2])) == ()
+    text = str(lift(success=sure(0.1), groups=groups, lessons=lessons))
+    assert "refunds" in text
+    assert "written by people" not in text
+    assert "parcels" not in text
 
 
 @pytest.mark.parametrize(
@@ -82,17 +136,19 @@ def test_an_effect_is_said_in_points(estimate: Estimate, said: str) -> None:
 
 
 def test_a_lesson_says_what_became_of_it() -> None:
-    assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "harms, retired"
+    assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "take out: harms, retired"
+    open_yet = LessonLift(lesson_id="a", success=sure(0.01), more=7, quarantined=True)
     assert (
-        said_of(LessonLift(lesson_id="a", more=7, quarantined=True))
-        == "no evidence yet (about 7 more recalls), quarantined"
+        said_of(open_yet) == "undecided, at most 5 points either way (about 7 more recalls for ten points), quarantined"
     )
 
 
 def test_both_sides_and_what_runs_take_are_said_only_where_they_are_known() -> None:
     text = str(lift(success_with=0.5, success_without=0.25, steps=Estimate(value=-1.5, low=-2, high=-1)))
-    assert "with memory 50% of 80 tasks, without 25% of 10, chosen at random" in text
-    assert "a task: steps -1.5 [-2.0, -1.0] (for one look)" in text
+    assert "with memory 50.0% of 80 tasks, without 25.0% of 10, chosen at random\n" in text
+    assert "a task: steps -1.5 [-2.0, -1.0; one look]" in text
+    known = str(lift(success=sure(0.25), success_with=0.5, success_without=0.25, shown=44, withheld=7))
+    assert "with memory 50.0% of 44 tasks, without 25.0% of 7, chosen at random and weighted by its odds" in known
     assert "tokens" not in text
     assert "of 80 tasks" not in str(lift(success_with=0.5))
 
@@ -174,16 +230,16 @@ A_SPLIT = Split(
 def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_and_the_promise() -> None:
     text = str(a_usual_bank())
     parts = (
-        "Does memory help? Likely yes: success +10.0 points [+6, +14].",
+        "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
         "chosen at random\n  since 2026-09-01; a task: steps",
         "What to do next:",
         "  1. Keep 1 lesson for the tasks it helps: bank.lessons.narrow(",
         "  2. Go on: about 300 more recalls",
-        "says of each group",
-        "no evidence yet, 4 lessons: topic 2",
+        "the decision on each group",
+        "4 lessons, undecided, at most 9 points either way: topic 2",
         "… and 6 more",
-        "says of each lesson",
-        "no evidence yet: title 5",
+        "the decision on each lesson",
+        "undecided, at most 14 points either way: title 5",
         "… and 34 more",
         "The judge a judge graded 500 tasks and was right in 90% of 40 checked.",
         PROMISE,
@@ -202,8 +258,8 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     groups = (GroupLift(group="topic/1", name="G", success=by_judge),)
     text = str(lift(success=by_judge, standing="helps", more=90, lessons=lessons, groups=groups))
     assert "Yes, by the judge: success +30.0" in text
-    assert "likely helps, by the judge: A" in text
-    assert "no evidence yet, by the judge, 0 lessons: G" in text
+    assert "undecided: likely helps, by the judge: A" in text
+    assert "0 lessons, undecided, by the judge, at most 34 points either way: G" in text
     assert OPINIONS in text
     assert PROMISE not in text
     assert "What to do next: Let a person label some runs: bank.runs.audit(30)" in text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
 from lessonbank.contracts.records import Lesson
-from lessonbank.evidence.episodes import Episodes
+from lessonbank.evidence.episodes import Episodes, Restart
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.report import report
 
@@ -54,10 +54,73 @@ def test_it_counts_recalls_outcomes_and_both_sides() -> None:
     lift = told(one)
     known, control = one.known, one.control
     assert (lift.recalls, lift.settled, lift.controls) == (400, 300, int((known & control).sum()))
-    assert lift.success_with == pytest.approx(one.outcome[known & ~control].mean())
-    assert lift.success_without == pytest.approx(one.outcome[known & control].mean())
+    assert (lift.shown, lift.withheld) == (int((known & ~control).sum()), int((known & control).sum()))
     assert lift.missing_with == pytest.approx((~known & ~control).sum() / (~control).sum())
     assert lift.missing_without == pytest.approx((~known & control).sum() / control.sum())
+
+
+@pytest.mark.parametrize("n", [40, 140, 600])
+def test_the_difference_of_the_two_shares_is_the_effect_in_the_report_and_in_its_series(n: int) -> None:
+    for seed in range(6):
+        lift = told(moving_odds(played(seed, n, lift=0.3, whole=0.2)))
+        assert lift.success.value is not None
+        for with_memory, without, effect in (
+            (lift.success_with, lift.success_without, lift.success.value),
+            *((p.with_memory, p.without, p.lift) for p in lift.series if p.lift is not None),
+        ):
+            assert with_memory is not None
+            assert without is not None
+            assert 0 <= without <= 1
+            assert 0 <= with_memory <= 1
+            assert with_memory - without == pytest.approx(effect)
+        assert lift.series[-1].lift == pytest.approx(lift.success.value)
+
+
+def moving_odds(one: Episodes) -> Episodes:
+    """Memory was withheld rarely at first and often later: plain shares weigh the two times otherwise on each side."""
+    g = np.random.default_rng(9)
+    odds = np.where(np.arange(len(one)) < len(one) // 2, 0.9, 0.4)
+    shown = g.random(len(one)) < odds
+    own = one.draws.unit == 0
+    row = one.draws.row[own]
+    drawn, chance = one.draws.shown.copy(), one.draws.chance.copy()
+    drawn[own], chance[own] = shown[row], odds[row]
+    return replace(one, control=~shown, draws=replace(one.draws, shown=drawn, chance=chance))
+
+
+def test_the_shares_are_those_of_the_world_on_average() -> None:
+    lifts = [told(moving_odds(played(seed, 400, effects=(0.0, 0.0), whole=0.2))) for seed in range(20)]
+    assert np.mean([lift.success_with or 0 for lift in lifts]) == pytest.approx(0.5, abs=0.03)
+    assert np.mean([lift.success_without or 0 for lift in lifts]) == pytest.approx(0.5, abs=0.03)
+
+
+def test_an_effect_that_looks_larger_than_ten_points_is_forecast_to_be_shown_sooner() -> None:
+    lift = told(played(5, 60, effects=(0.5, 0.5), whole=0.4))
+    assert lift.more is not None
+    assert lift.more_as_it_looks is not None
+    assert lift.more_as_it_looks < lift.more / 2
+
+
+def test_tasks_that_measuring_left_without_lessons_are_counted() -> None:
+    one = played(6, 200)
+    shown = np.bincount(one.placed.row, one.placed.shown.astype(float), len(one))
+    cost = told(one).measuring
+    assert cost.tasks_without == int((shown == 0).sum())
+    assert cost.tasks_with_less == int((shown == 1).sum())
+
+
+def test_what_runs_never_counted_is_not_compared() -> None:
+    """A change of nothing by nothing, with an interval of nothing, would look like knowledge."""
+    one = played(2, 200)
+    assert [told(replace(one, steps=np.full(200, count))).steps.value for count in (0.0, 1.0)] == [None, None]
+
+
+def test_what_started_again_is_told_with_its_reason() -> None:
+    restarts = (Restart(0, 1e9, 70, "gpt-9"), Restart(1, 1e9, 4))
+    notes = told(replace(played(3, 60), restarts=restarts)).notes
+    assert any("all evidence starts again on 2001-09-09, because the agent changed to the model" in n for n in notes)
+    assert any("70 earlier outcomes do not count" in note for note in notes)
+    assert any("the evidence of 'lesson 0' starts again" in n and "its text was changed" in n for n in notes)
 
 
 def test_what_helps_and_what_harms_comes_first_and_is_called_so() -> None:

@@ -261,7 +261,7 @@ def test_a_group_is_estimated_as_one_and_its_lessons_lean_on_it() -> None:
         ("group/0", "Refunds", "harms", 20),
         ("group/1", "", "helps", 20),
     ]
-    assert "20 lessons: Refunds" in str(found)
+    assert "20 lessons, take out: harms: Refunds" in str(found)
 
 
 @pytest.mark.full

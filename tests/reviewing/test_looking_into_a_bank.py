@@ -48,9 +48,12 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     assert "<html" not in helps.text
     assert 'class="with"' in helps.text
     assert re.search(r"With memory a task takes: steps [+−][\d.]+ \[", helps.text)
-    assert re.search(
-        r"\d+ % of what was found was left out to compare with. That (gave up|avoided) about \d", helps.text
-    )
+    assert re.search(r"Measuring has cost so far: \d+ of \d+ tasks without memory", helps.text)
+    shares = re.search(r"so far (\d+) of 100 with it, (\d+) without. Six lessons wait for you.", helps.text)
+    assert shares
+    effect = re.search(r"success \+([\d.]+) points", helps.text)
+    assert effect
+    assert abs(int(shares[1]) - int(shares[2]) - float(effect[1])) <= 1
     assert "What memory changed" in site.get("/evidence").text
 
 
@@ -411,7 +414,11 @@ def test_a_rollback_shows_which_words_would_change(site: Site, bank_file: Path) 
 
 def test_settings_and_the_doctor_speak_in_words(site: Site) -> None:
     settings = site.enter().get("/administration").text
-    assert "<dt>memory acts</dt><dd>yes</dd>" in settings
+    assert "<dt>embedder</dt><dd>lexical" in settings
+    assert "<dt>judged by</dt><dd>" in settings
+    for own in ("<dt>model</dt>", "<dt>judge</dt>", "<dt>trust</dt>", "memory acts"):  # of the process that shows it
+        assert own not in settings
+    assert "Each agent brings its own model" in settings
     assert not re.search(r"<dd>(True|False|None)</dd>", settings)
     assert "no search by vectors finds" not in site.get("/doctor").text
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
 from lessonbank._base.checks import a_text, an_action
+from lessonbank._base.keywords import no_such_keyword
 from lessonbank._base.sync_bridge import begin, run_sync
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, takes_retrieve_options
 
@@ -25,6 +28,16 @@ class Waiting(Generic[A]):
     def __init__(self, aio: A, /) -> None:
         self.aio = aio
 
+    def __iter__(self) -> NoReturn:
+        name = type(self).__name__.lower()
+        here = f"bank.{name}.list()" if hasattr(self, "list") else "bank.lessons.list() or bank.runs.list()"
+        raise TypeError(f"{type(self).__name__} is no list: write {here}")
+
+    __len__ = __iter__  # the same for `len(bank.lessons)`
+
+    def __bool__(self) -> bool:
+        return True
+
 
 def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Callable[Concatenate[Waiting[A], P], T]:
     """The waiting twin of an async method: same parameters, same result, same docstring."""
@@ -32,9 +45,27 @@ def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Cal
     @functools.wraps(method)
     def call(self: Waiting[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
         bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
-        return run_sync(bound(*args, **kwargs))
+        frame = inspect.currentframe()
+        if frame and frame.f_back and frame.f_back.f_code.co_flags & inspect.CO_COROUTINE:  # a notebook's cell is none
+            _warn_of_waiting(f"{type(self).__name__}.{method.__name__}")
+        try:
+            return run_sync(bound(*args, **kwargs))
+        except TypeError as error:
+            name = f"{type(self).__name__}.{method.__name__}"
+            wrong = no_such_keyword(method, name, kwargs)
+            if wrong is None and not str(error).startswith(f"Async{name}() "):
+                raise
+            raise TypeError(wrong or str(error).removeprefix("Async")) from None
 
     return call
+
+
+def _warn_of_waiting(name: str) -> None:
+    warnings.warn(
+        f"{name}() was called in an async function, whose event loop stands still until it returns: use "
+        "`bank = await lessonbank.connect_async(…)` there, and await its methods",
+        stacklevel=3,
+    )
 
 
 class Lessons(Waiting[AsyncLessons]):

@@ -15,6 +15,7 @@ from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
 from . import history, hook, keys, lessons, runs
+from ._command import Command
 from ._output import replace_unknown_letters
 from .demo import demo
 from .doctor import doctor
@@ -55,10 +56,12 @@ _COMMANDS = {
 _GROUPS = {"Learn and look": (lessons, runs, history), "Agents, machines and people": (hook, keys)}
 for panel, commands in _COMMANDS.items():
     for command in commands:
-        app.command(command.__name__.removesuffix("_"), rich_help_panel=panel)(command)
+        app.command(command.__name__.removesuffix("_"), cls=Command, rich_help_panel=panel)(command)
 for panel, groups in _GROUPS.items():
     for group in groups:
         app.add_typer(group.app, name=group.__name__.rpartition(".")[2], rich_help_panel=panel)
+        for one in group.app.registered_commands:
+            one.cls = Command
 
 
 def _print_version(wanted: bool) -> None:

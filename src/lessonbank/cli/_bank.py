@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,10 +30,21 @@ def opened(bank: str, scope: str, /, *, make: bool = False, **settings: Any) -> 
 
     if not make:
         needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope, **settings) as memory:
+    with lessonbank.connect(_place(bank), scope=scope, **settings) as memory:
         if "off" in memory.settings:
             raise UsageError("memory is switched off: unset LESSONBANK_OFF to use this command")
         yield memory
+
+
+def _place(bank: str) -> Any:
+    """What `connect` opens: a file in a folder that nobody may write to can still be read."""
+    import lessonbank
+
+    if "://" in bank or bank == ":memory:":
+        return bank
+    path = path_of(bank)
+    locked = is_there(path) and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+    return lessonbank.File(path, read_only=True) if locked else bank
 
 
 def needs_bank(bank: str, /, *, option: str = "--bank") -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from lessonbank._base.ids import short as short
 from lessonbank.errors import NotAllowed, NotFound, UsageError
 from lessonbank.guard import one_line
 
@@ -15,19 +16,12 @@ if TYPE_CHECKING:
     from lessonbank.contracts.records import Lesson
 
 T = TypeVar("T")
-SHOWN = 8
-"""Characters of an id in a table."""
 LEAST = 4
 """Characters that name a record."""
 _NAMED = 5
 """How many candidates the error for an ambiguous id names."""
 _PAGE = 1000
 _WHOLE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}")
-
-
-def short(id: str, /) -> str:
-    """The end of an id, for tables: ids begin with the time, so those of one minute begin alike."""
-    return id[-SHOWN:]
 
 
 def lesson_id(memory: ReasoningBank, given: str, /) -> str:

@@ -25,6 +25,14 @@ Bank: TypeAlias = Annotated[
         "--bank", envvar="LESSONBANK_BANK", help="The bank's file, or the address of its server.", show_default=False
     ),
 ]
+Place: TypeAlias = Annotated[str | None, typer.Argument(help="The same as --bank.", show_default=False)]
+"""For the commands that take their bank without an option, too."""
+MaybeBank: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bank", envvar="LESSONBANK_BANK", help="The bank's file, or the address of its server.", show_default=False
+    ),
+]
 Scope: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -77,6 +85,14 @@ def needs(given: Mapping[str, object], why: str, /) -> None:
     """Refuse a call without one of these options. Raises BadParameter."""
     if missing := [name for name, value in given.items() if not value]:
         raise typer.BadParameter(why, param_hint=missing[0])
+
+
+def one_bank(place: str | None, bank: str | None, /) -> str:
+    """The bank that a command was given, with `--bank` or without. Raises BadParameter."""
+    chosen = place or bank
+    if not chosen:
+        raise typer.BadParameter("say which bank: --bank bank.db", param_hint="--bank")
+    return chosen
 
 
 def needs_words(given: Mapping[str, str | None], /) -> None:

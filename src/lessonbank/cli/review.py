@@ -18,9 +18,8 @@ from ._output import progress_console, say
 
 
 def review(
-    bank: Annotated[
-        str, typer.Argument(envvar="LESSONBANK_BANK", help="The bank's file or address.", show_default=False)
-    ],
+    place: options.Place = None,
+    bank: options.MaybeBank = None,
     scope: Annotated[
         str | None,
         typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="The scope that is shown first.", show_default=False),
@@ -35,6 +34,7 @@ def review(
 
     Only this machine can reach them, and only with the link that is printed. It works once. End with Ctrl-C.
     """
+    bank = options.one_bank(place, bank)
     needs_bank(bank)
     opening = "the bank" if "://" in bank else bank  # an address can hold a password
     say(f"opening {opening}, which can take some seconds", to=progress_console)

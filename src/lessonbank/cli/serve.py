@@ -80,7 +80,7 @@ def serve(
         needs_bank(bank)
     if trials and (try_out or not (pages or public_url)):
         raise UsageError("--trials shows trials on the pages of a bank: give --bank and --pages, too")
-    with importing("a server", extra="server"):
+    with importing("lessonbank serve --try" if try_out else "a server", extra="try" if try_out else "server"):
         from lessonbank.http.service.application import Limits
     logging.basicConfig(format="%(message)s")
     logging.getLogger("lessonbank.server").setLevel(logging.INFO)

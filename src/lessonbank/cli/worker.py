@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 
 def worker(
-    bank: Annotated[
-        str,
-        typer.Argument(metavar="BANK", envvar="LESSONBANK_BANK", help="The bank's file or URL.", show_default=False),
-    ],
+    place: options.Place = None,
+    bank: options.MaybeBank = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     concurrency: Annotated[
@@ -65,6 +63,7 @@ def worker(
     from lessonbank.errors import UsageError
     from lessonbank.http.workers import Budget
 
+    bank = options.one_bank(place, bank)
     needs_bank(bank)
     if batch and model is None:
         raise UsageError("--batch needs a provider's model: give --model, such as openai:gpt-5-mini")

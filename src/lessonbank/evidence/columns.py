@@ -16,7 +16,7 @@ from lessonbank.contracts.records import Recall, Settlement
 from lessonbank.guard.identity import one_of_many
 
 from .audits import Audits
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
 from .units import WHOLE, chances, entries
 
 _NAN: Final = float("nan")
@@ -261,7 +261,9 @@ class Columns:
         row, unit = drawn[:2]
         counted = (row < len(agent), at[row] > begun[unit])
         turn = self._turns(unit, *counted)
-        begun = np.maximum(begun, _another_model(agent, at))
+        changed = _another_model(agent, at)
+        restarts = self._restarts(begun, changed, agent, at[row], unit, counted[0])
+        begun = np.maximum(begun, changed)
         kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
         columns: dict[str, Any] = told | whole | flags
         return Episodes(
@@ -281,7 +283,20 @@ class Columns:
             clusters=tuple(self._clusters.names),
             audit_odds=audit_odds,
             audited=audited,
+            restarts=restarts,
         )
+
+    def _restarts(
+        self, begun: Floats, changed: float, agent: Ints, at: Floats, unit: Ints, known: Flags
+    ) -> tuple[Restart, ...]:
+        """Which evidence starts again, and why: the agent's model first, then units by themselves."""
+        found = list[Restart]()
+        if math.isfinite(changed):
+            model = self._agents.names[int(agent[agent >= 0][-1])]
+            found.append(Restart(0, changed, int((known & (unit == 0) & (at <= changed)).sum()), model))
+        before = np.bincount(unit[known & (at <= begun[unit])], minlength=len(begun))
+        found += [Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before)]
+        return tuple(found)
 
     def _turns(self, unit: Ints, known: Flags, present: Flags) -> Ints:
         """By unit: the place of its arrival, which is its first draw with an outcome, among those of its level.

@@ -52,6 +52,19 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Restart:
+    """The moment from which on the evidence of a unit counts, because what came before was about something else."""
+
+    unit: int
+    at: float
+    """In seconds since 1970."""
+    before: int
+    """Its draws with an outcome that no longer count."""
+    model: str = ""
+    """The model to which the agent changed; empty where the unit itself changed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Episodes:
     """One row per recall that had something to show, in the order in which their outcomes became known.
 
@@ -109,6 +122,7 @@ class Episodes:
     """Recalls without an outcome whose task was tried again soon and has one then."""
     another_task: int = 0
     """Recalls that a run of another task settled."""
+    restarts: tuple[Restart, ...] = ()
 
     def __len__(self) -> int:
         return len(self.outcome)

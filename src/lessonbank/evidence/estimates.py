@@ -157,12 +157,12 @@ def sober(found: Effects, /) -> Floats:
     return np.maximum(found.spread, least)
 
 
-def more_needed(scores: Scores, log_threshold: Floats, /, *, difference: float = 0.1) -> Floats:
+def more_needed(scores: Scores, log_threshold: Floats, /, *, difference: float | Floats = 0.1) -> Floats:
     """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
 
-    For a true effect of `difference`, under the odds of the last recalls. Wealth of a bettor who has to find the stake
-    grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
-    noise. Infinite where nothing was drawn yet.
+    For a true effect of `difference`, one for all units or one for each, under the odds of the last recalls. Wealth of
+    a bettor who has to find the stake grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the
+    square of the effect over twice the noise. Infinite where nothing was drawn yet.
     """
     size, group = scores.groups, scores.group
     counts, scale = np.bincount(group, minlength=size), np.bincount(group, scores.scale, size)

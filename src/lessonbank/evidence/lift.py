@@ -71,6 +71,8 @@ class UnitLift(Record):
     """Since when it harms, where it did not from the first. The estimate is of the time since then."""
     more: int | None = None
     """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
+    more_as_it_looks: int | None = None
+    """The same if the effect is what the estimate says; `None` where that is below two points."""
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
@@ -145,6 +147,10 @@ class MeasuringCost(Record):
     recommended: float | None = None
     """The rate at which an overall effect of ten points would be shown within as many recalls as there have been, as
     far as one does; `None` where there were too few."""
+    tasks_without: int = 0
+    """Tasks that found lessons of which a draw left out all."""
+    tasks_with_less: int = 0
+    """Tasks that found lessons of which a draw left out some."""
 
 
 class Point(Record):
@@ -152,12 +158,13 @@ class Point(Record):
 
     recalls: int
     with_memory: float | None = None
-    """The rate of success so far of recalls that were shown, and of those withheld whole."""
+    """The share of success so far with memory, and without, weighted as the effect is."""
     without: float | None = None
     lift: float | None = None
+    """Their difference: the effect so far."""
     low: float | None = None
     high: float | None = None
-    """The lift so far, with the interval that is right however often one looks."""
+    """The interval of the effect so far that is right however often one looks."""
     lessons: int = 0
     """How many lessons had been found by then."""
 
@@ -194,11 +201,19 @@ class Lift(Record):
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     first: Moment | None = None
     """When the first recall was made that counts for memory as a whole."""
+    shown: int = 0
+    """Recalls with a known outcome on which the effect rests: with memory, and withheld whole."""
+    withheld: int = 0
     success_with: float | None = None
+    """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
+    their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
     success: Estimate = Estimate()
     standing: Standing = "no evidence yet"
     more: int | None = None
+    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
+    more_as_it_looks: int | None = None
+    """The same if the effect is what the estimate says; `None` where that is below two points."""
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
     cost: Estimate = Estimate()
@@ -224,6 +239,8 @@ PROMISE: Final = (
     "At most one in twenty banks ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong for "
     "about one in a hundred lessons without effect."
 )
+NOTHING: Final = "Nothing. Keep going."
+"""The advice where none is needed."""
 OPINIONS: Final = (
     "Only a judge graded these tasks: the numbers say what it thinks, and promise nothing about the truth."
 )
@@ -231,29 +248,42 @@ _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
 _HALF: Final = 0.5
+_ANYTHING: Final = 0.995
+"""An effect of at most a hundred points is any effect at all."""
 _EARLY: Final = 20
 """Recalls below which a missing outcome may just be late."""
 _SAYS: Final[dict[Standing, str]] = {
-    "helps": "Yes",
-    "harms": "No, it harms",
-    "likely helps": "Likely yes",
-    "likely harms": "No, it likely harms",
-    "no evidence yet": "No evidence yet",
+    "helps": "Yes, keep it",
+    "harms": "No, take it out",
+    "likely helps": "Likely yes, keep it",
+    "likely harms": "Likely no, take it out",
+    "no evidence yet": "Undecided",
+}
+_DECISION: Final[dict[Standing, str]] = {
+    "helps": "keep: helps",
+    "harms": "take out: harms",
+    "likely helps": "keep: likely helps",
+    "likely harms": "take out: likely harms",
+    "no evidence yet": "undecided",
 }
 
 
 def in_words(lift: Lift, /, *, most: int = MOST) -> str:
     """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
-    groups = lift.groups[: (most + 1) // 2]
-    lines = [headline(lift), *_sides(lift), *_spent(lift), *_next(advice(lift))]
+    groups = distinct_groups(lift)
+    listed = groups[: (most + 1) // 2]
+    lines = [headline(lift), *_cost(lift), *_sides(lift), *_spent(lift), *_next(advice(lift))]
     if lift.lessons and most > 0:
         lines.append("")
-        if groups:
-            lines += [_columns("group"), *map(_group, groups), *_more(len(lift.groups) - len(groups))]
+        if listed:
+            lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
         lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
-        lines += [f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look. {promise(lift)}"]
+        look = ", but where 'one look' stands beside them" if spent(lift) else ""
+        lines += [
+            f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look{look}. {promise(lift)}"
+        ]
     return "\n".join((*lines, *(f"Note: {one_line(note)}" for note in lift.notes)))
 
 
@@ -266,9 +296,35 @@ def headline(lift: Lift, /) -> str:
         )
     if lift.success.value is None:
         settled = counted(lift.settled, "settled recall")
-        return f"Does memory help? No evidence yet: {settled}, {lift.controls} without memory."
+        return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    return f"Does memory help? {_SAYS[lift.standing]}{since}{_by(lift.success)}: success {points(lift.success)}."
+    most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
+    said = f"{_answer(lift)}{since}{_by(lift.success)}{most}"
+    return f"Does memory help? {said}: success {points(lift.success)}."
+
+
+def _answer(lift: Lift) -> str:
+    """Nothing follows from opinions alone, so they bring no decision."""
+    said = _SAYS[lift.standing]
+    return said.partition(",")[0] if lift.success.basis == "judge" else said
+
+
+def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
+    """One group for each set of lessons: not one of all lessons, which is memory itself, nor one of a single lesson.
+
+    Groups of the same lessons are left out together, so their draws say the same: the narrowest stands for all of them.
+    """
+    members: dict[str, set[str]] = {group.group: set() for group in lift.groups}
+    depth = dict.fromkeys(members, 0)
+    for lesson in lift.lessons:
+        for at, group in enumerate(lesson.groups):
+            members.setdefault(group, set()).add(lesson.lesson_id)
+            depth[group] = max(depth.get(group, 0), at)
+    narrowest: dict[frozenset[str], str] = {}
+    for group in sorted(members, key=lambda group: -depth[group]):
+        narrowest.setdefault(frozenset(members[group]), group)
+    kept = {group for lessons, group in narrowest.items() if len(lessons) < len(lift.lessons)}
+    return tuple(one for one in lift.groups if one.lessons != 1 and (one.group in kept or not members[one.group]))
 
 
 def promise(lift: Lift, /) -> str:
@@ -285,7 +341,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
         return (*_finish(lift), told)
     found = (*_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))
     if not found and lift.standing in ("helps", "likely helps"):
-        return ("Nothing. Keep going.",)
+        return (NOTHING,)
     return found
 
 
@@ -351,21 +407,44 @@ def _keep(lift: Lift) -> Iterator[str]:
 def _wait(lift: Lift) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
     if lift.more and lift.success.basis != "judge" and not lift.missing_differs:
-        yield (
-            f"Go on: about {counted(_roughly(lift.more), 'more recall brings', 'more recalls bring')} the next verdict "
-            "(a chance of 80 %, if memory changes ten points). Where tasks can be done again, bank.trial(…) is quicker."
-        )
+        few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
+        ten = f"{_roughly(lift.more):,}"
+        looks = f"{_roughly(lift.more_as_it_looks):,}" if lift.more_as_it_looks else ""
+        told = f"{looks} {few} the next verdict if the effect is what it looks, {ten} if it is ten points"
+        told = told if looks else f"{ten} {few} the next verdict if the effect is ten points"
+        yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
 def standing_of(unit: UnitLift, /) -> str:
-    """What the evidence says of it, in a few words."""
+    """The decision in one sentence: keep, take out, or undecided, and then how large the effect is at most."""
     if unit.missing_shown is not None and unit.missing_withheld is not None:
-        return f"no verdict: {unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
-    more = ""
-    if unit.more and unit.standing == "no evidence yet":
-        more = f" (about {counted(_roughly(unit.more), 'more recall')})"
+        missing = f"{unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
+        return f"undecided, no verdict: {missing}"
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
-    return f"{unit.standing}{since}{_by(unit.success)}{more}"
+    open_yet = unit.standing == "no evidence yet"
+    known = _at_most(unit.success)
+    most = (f"{known}{_forecast(unit)}" if known else ", too few tasks") if open_yet else ""
+    decision = _DECISION[unit.standing]
+    if unit.success.basis == "judge" and not open_yet:
+        decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
+    return f"{decision}{since}{_by(unit.success)}{most}"
+
+
+def _at_most(effect: Estimate) -> str:
+    """What can be said of an effect of which nothing is shown."""
+    if effect.value is None or effect.always_low is None or effect.always_high is None:
+        return ""
+    most = max(abs(effect.always_low), abs(effect.always_high))
+    return f", at most {100 * most:.0f} points either way" if most < _ANYTHING else ""
+
+
+def _forecast(unit: UnitLift) -> str:
+    if not unit.more:
+        return ""
+    if not unit.more_as_it_looks:
+        return f" (about {counted(_roughly(unit.more), 'more recall')} for ten points)"
+    looks = counted(_roughly(unit.more_as_it_looks), "more recall")
+    return f" (about {looks} as it looks, {_roughly(unit.more):,} for ten points)"
 
 
 def said_of(lesson: LessonLift, /) -> str:
@@ -397,10 +476,35 @@ def _by(estimate: Estimate) -> str:
 def _sides(lift: Lift) -> list[str]:
     if lift.success_with is None or lift.success_without is None:
         return []
+    known = lift.success.value is not None and bool(lift.shown or lift.withheld)
+    shown, withheld = (lift.shown, lift.withheld) if known else (lift.settled - lift.controls, lift.controls)
+    weighted = " and weighted by its odds" if known else ""
     return [
-        f"  with memory {lift.success_with:.0%} of {counted(lift.settled - lift.controls, 'task')}, "
-        f"without {lift.success_without:.0%} of {lift.controls}, chosen at random"
+        f"  with memory {lift.success_with:.1%} of {counted(shown, 'task')}, without {lift.success_without:.1%} of "
+        f"{withheld:,}, chosen at random{weighted}"
     ]
+
+
+def _cost(lift: Lift) -> list[str]:
+    """What measuring has cost so far: tasks, and successes."""
+    cost, told = lift.measuring, measuring_cost(lift)
+    return [f"  {told}"] if told and (cost.tasks_without or cost.tasks_with_less) else []
+
+
+def measuring_cost(lift: Lift, /) -> str:
+    """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
+    cost = lift.measuring
+    if not lift.recalls:
+        return ""
+    tasks = f"{cost.tasks_without:,} of {counted(lift.recalls, 'task')} without memory"
+    less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
+    if lift.success.value is None:
+        return f"Measuring has cost so far: {tasks}{less}; how many successes is not known yet."
+    count = round(abs(cost.given_up))
+    if not count:
+        return f"Measuring has cost so far: {tasks}{less}; hardly any success."
+    changed = counted(count, "success", "successes") if cost.given_up > 0 else f"{counted(count, 'failure')} avoided"
+    return f"Measuring has cost so far: {tasks}{less}; about {changed}."
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
@@ -414,9 +518,9 @@ def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:
 
 
 def spent(lift: Lift, /) -> str:
-    """What memory changes in what a task takes, in words with intervals, where it is known; else nothing."""
+    """What memory changes in what a task takes, in words, with intervals that are right for one look; else nothing."""
     return ", ".join(
-        f"{name} {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
+        f"{name} {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}; one look]"
         for name, e, form in changes(lift)
         if e.value is not None and e.low is not None and e.high is not None
     )
@@ -424,7 +528,7 @@ def spent(lift: Lift, /) -> str:
 
 def _spent(lift: Lift) -> list[str]:
     told = spent(lift)
-    spent_now = [f"a task: {told} (for one look)"] if told else []
+    spent_now = [f"a task: {told}"] if told else []
     since = [f"since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
     return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
 
@@ -436,7 +540,7 @@ def _next(found: Sequence[str]) -> list[str]:
 
 
 def _columns(name: str) -> str:
-    return f"  shown  left out  {'effect on success':26s}  what the evidence says of each {name}"
+    return f"  shown  left out  {'effect on success':26s}  the decision on each {name}"
 
 
 def _lesson(lesson: LessonLift) -> str:
@@ -444,7 +548,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 
 def _group(group: GroupLift) -> str:
-    said = f"{standing_of(group)}, {counted(group.lessons, 'lesson')}"
+    said = f"{counted(group.lessons, 'lesson')}, {standing_of(group)}"
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 
 

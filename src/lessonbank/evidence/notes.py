@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 
 from lessonbank._base.plural import counted
+from lessonbank.guard.quote import quoted
 
 from .columns import FREE, TWICE
 from .draws import USUAL
@@ -51,6 +53,7 @@ def notes(
         *_opinions(episodes, found),
         *_witnesses(episodes),
         *_missing(found, *missing),
+        *_restarts(episodes, titles),
         *_scattered(episodes),
         *_doubts(episodes),
         *_differing(splits, titles),
@@ -106,6 +109,23 @@ def _missing(found: Review, with_memory: float | None, without: float | None) ->
         )
 
 
+def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
+    """What started again, and why: earlier outcomes are about something else."""
+    restarts = list({(one.at, one.before, one.model): one for one in episodes.restarts}.values())  # of equal groups one
+    for one in restarts[:_SHOWN]:
+        day = f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d}"
+        if one.model:
+            what, why = "all evidence starts", f"the agent changed to the model {quoted(one.model)}"
+        elif episodes.level[one.unit] == LESSON_LEVEL:
+            what, why = f"the evidence of {titles[one.unit]} starts", "its text was changed"
+        else:
+            what, why = f"the evidence of {titles[one.unit]} starts", "a lesson of it was taken back"
+        gone = counted(one.before, "earlier outcome does", "earlier outcomes do")
+        yield f"{what} again on {day}, because {why}: {gone} not count"
+    if (left := len(restarts) - _SHOWN) > 0:
+        yield f"the evidence of {counted(left, 'more lesson or group', 'more lessons or groups')} started again, too"
+
+
 def _scattered(episodes: Episodes) -> Iterator[str]:
     """Where lessons are many and each is found for hardly a task, no amount of tasks will tell of any of them."""
     found = np.bincount(episodes.placed.unit, minlength=len(episodes.units))
@@ -158,8 +178,13 @@ def _residual(size: int, found: Outcomes) -> Floats:
 def _said(one: Together, titles: Sequence[str]) -> str:
     named = ", ".join(titles[lesson] for lesson in one.lessons)
     alone = ", ".join(f"{100 * value:+z.0f}" for value in one.alone)
-    what = "likely say the same: one of them would do" if one.says == "same" else "likely help only together"
-    return f"{named} {what} (together {100 * one.joint:+z.0f} points, each by itself {alone})"
+    numbers = f"shown together {100 * one.joint:+z.0f} points, each added to the others {alone}"
+    if one.says == "same":
+        return f"{named} likely do the same job: keep one of them and take out the rest, never all ({numbers})"
+    return (
+        f"{named} likely work only together: keep all or take out all, and do not add up their effects, each of which "
+        f"is that of the whole set ({numbers})"
+    )
 
 
 def price_of_following(episodes: Episodes, /) -> list[str]:

@@ -14,16 +14,20 @@ from lessonbank.guard.sanitise import one_line
 
 from .calibration import calibrations, share
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import cost_effect, information_needed
+from .estimates import cost_effect, information_needed, more_needed
 from .labels import more_labels
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
 from .notes import notes
-from .review import LIKELY, Review, review
+from .review import LIKELY, Review, likely_from, review
 from .sequences import path
+from .sides import sides
 from .splits import by_template
 
 _POINTS = 60
 _MOST = 1e6
+_LEAST_EFFECT = 0.02
+"""An effect that looks smaller than two points has no forecast: nobody waits for it."""
+_WHOLE = ("shown", "withheld", "success", "standing", "since", "more", "more_as_it_looks", "evidence", "split")
 _LAST = 5
 """Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
@@ -53,6 +57,7 @@ def report(
     known, control = episodes.known, episodes.control
     units = _Units(episodes, found)
     whole = units.told(0)
+    share_with, share_without = _shares(episodes, found)
     missing = units.missing(0, shown=True), units.missing(0, shown=False)
     return Lift(
         scope=scope,
@@ -66,9 +71,9 @@ def report(
         missing_without=missing[1],
         missing_differs=bool(found.differs[0]),
         first=_first(episodes),
-        success_with=_mean(episodes.outcome, known & ~control),
-        success_without=_mean(episodes.outcome, known & control),
-        **{name: whole[name] for name in ("success", "standing", "since", "more", "evidence", "split")},
+        success_with=share_with,
+        success_without=share_without,
+        **{name: whole[name] for name in _WHOLE},
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -103,6 +108,10 @@ class _Units:
         self.found_in = np.bincount(placed.unit, minlength=size)
         self.cited = _counted(placed.unit, placed.cited, size)
         self._newest, self._ends = _newest_first(episodes)
+        undecided = np.array([standing == "no evidence yet" for standing in found.standing])
+        threshold = np.where(undecided, likely_from(episodes), found.least)
+        looks = np.abs(np.nan_to_num(found.effects.estimate))
+        self._as_it_looks = more_needed(found.scores, threshold, difference=np.maximum(looks, _LEAST_EFFECT))
 
     def missing(self, unit: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
@@ -130,10 +139,15 @@ class _Units:
             "standing": standing,
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "more": _whole_number(more) if open_yet else None,
+            "more_as_it_looks": self._more_as_it_looks(unit) if open_yet else None,
             "split": self.splits.get(unit),
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,
         }
+
+    def _more_as_it_looks(self, unit: int) -> int | None:
+        looks = abs(float(self.found.effects.estimate[unit]))
+        return _whole_number(self._as_it_looks[unit]) if looks >= _LEAST_EFFECT else None
 
     def _estimate(self, unit: int) -> Estimate:
         effects, found = self.found.effects, self.found
@@ -216,7 +230,7 @@ def _counted(unit: Ints, rows: Flags, size: int) -> Ints:
 
 def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
     effect = cost_effect(episodes, values, level=level)
-    if not math.isfinite(effect.estimate[0]):
+    if not math.isfinite(effect.estimate[0]) or not _varies(values[episodes.known]):
         return Estimate()
     return Estimate(
         value=float(effect.estimate[0]),
@@ -224,6 +238,12 @@ def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
         high=_finite(effect.high[0]),
         note="the interval is for one look",
     )
+
+
+def _varies(values: Floats) -> bool:
+    """Whether runs differ at all: if each takes one step, a change of 0 from 0 to 0 would look like knowledge."""
+    told = values[~np.isnan(values)]
+    return len(told) > 0 and bool((told != told[0]).any())
 
 
 def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
@@ -243,8 +263,17 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
         given_up=given_up,
         per_hundred=100 * given_up / len(episodes),
         rate=float((~placed.shown).mean()) if len(placed) else None,
+        **_left_out(episodes),
         recommended=_recommended(settled),
     )
+
+
+def _left_out(episodes: Episodes) -> dict[str, int]:
+    """How many tasks a draw left without any lesson, and how many without some."""
+    placed, size = episodes.placed, len(episodes)
+    gone = np.bincount(placed.row[~placed.shown], minlength=size)
+    all_gone = gone == np.bincount(placed.row, minlength=size)
+    return {"tasks_without": int(((gone > 0) & all_gone).sum()), "tasks_with_less": int(((gone > 0) & ~all_gone).sum())}
 
 
 def _recommended(settled: int) -> float | None:
@@ -263,11 +292,13 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     if not len(known):
         return ()
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
-    outcome, control = episodes.outcome[known], episodes.control[known]
-    with_memory = _so_far(outcome, ~control, at)
-    without = _so_far(outcome, control, at)
     whole = found.scores.of(0)
-    low, high = path(whole, level=level, at=np.searchsorted(whole.row, known[at - 1], side="right"))
+    counts = np.searchsorted(whole.row, known[at - 1], side="right")
+    low, high = path(whole, level=level, at=counts)
+    with_memory, without, lift = sides(whole, episodes.outcome, found.found, np.array([low, high]), at=counts)
+    outcome, control = episodes.outcome[known], episodes.control[known]
+    with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
+    without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
     placed = episodes.placed
     first = np.full(len(episodes.units), len(episodes) + 1)
     np.minimum.at(first, placed.unit, placed.row + 1)
@@ -277,18 +308,28 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
             recalls=int(n),
             with_memory=_finite(a),
             without=_finite(b),
-            lift=_finite(a - b),
+            lift=_finite(c),
             low=float(lo),
             high=float(hi),
             lessons=int(k),
         )
-        for n, a, b, lo, hi, k in zip(at, with_memory, without, low, high, grown, strict=True)
+        for n, a, b, c, lo, hi, k in zip(at, with_memory, without, lift, low, high, grown, strict=True)
     )
 
 
 def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
     counts, sums = np.cumsum(use)[at - 1], np.cumsum(np.where(use, outcome, 0.0))[at - 1]
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _shares(episodes: Episodes, found: Review) -> tuple[float | None, float | None]:
+    """Both sides of the effect of memory; the plain shares where there is no effect yet."""
+    whole, known, control = found.scores.of(0), episodes.known, episodes.control
+    if not math.isfinite(found.effects.estimate[0]):
+        return _mean(episodes.outcome, known & ~control), _mean(episodes.outcome, known & control)
+    ends = np.array([found.low[:1], found.high[:1]])
+    shown, withheld, _ = sides(whole, episodes.outcome, found.found, ends, at=np.array([len(whole)]))
+    return float(shown[0]), float(withheld[0])
 
 
 def _mean(values: Floats, rows: Flags) -> float | None:

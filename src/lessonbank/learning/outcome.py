@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from lessonbank._base.checks import shown
+from lessonbank._base.ids import short
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import (
     TEMPLATE,
@@ -133,14 +134,14 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
 
 def recognised(experience: Experience, /) -> tuple[str, ...]:
     """Notes that name the lessons which the bank held already, and say where a model could not tell."""
-    known = [shown(id) for id in experience.repeats]
+    known = [shown(short(id)) for id in experience.repeats]
     notes: list[str] = []
     if known:
         first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
         notes.append(f"taught again, and kept once: the bank had {first}{more}")
     for id, held in experience.not_recognised.items():
         why = f"nobody could tell whether it came again: {held.why}"
-        notes.append(f"{shown(id)} is kept as a new lesson, because {why}")
+        notes.append(f"{shown(short(id))} is kept as a new lesson, because {why}")
     return tuple(notes)
 
 

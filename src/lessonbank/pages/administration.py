@@ -19,6 +19,8 @@ from lessonbank.errors import NotAllowed, StoreError, UsageError
 
 from .visit import LARGE, Visit
 
+_KEPT: Final = ("store", "embedder")
+"""Settings that a bank in a file or a database keeps itself."""
 _LISTED: Final = 50
 _A_SECOND: Final = 3_000
 """Records that are read and compared in a second of processor time: 20,000 lessons took 6.7 seconds."""
@@ -31,7 +33,8 @@ async def page(visit: Visit) -> Response:
     told: dict[str, Any] = {
         "counts": {scope: await bank.scoped(scope).admin.counts() for scope in visit.scopes[:_LISTED]},
         "holders": await _holders(visit),
-        "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
+        "settings": _settings(visit),
+        "seen": await _seen(visit),
         "in_database": str((visit.bank.settings or {}).get("store")).startswith("postgres"),
         "whole": whole,
         "queue": await visit.bank.runs.queue(),
@@ -39,6 +42,26 @@ async def page(visit: Visit) -> Response:
         "bounds": _bounds(spending),
     }
     return visit.page("administration.html", told)
+
+
+def _settings(visit: Visit) -> Mapping[str, str]:
+    """What is in force for everybody. A file keeps its embedder, and each agent brings the rest of its settings; a
+    server decides all of them."""
+    given = visit.bank.settings or {}
+    names = _KEPT if visit.guest is None and not str(given.get("store")).startswith("http") else tuple(given)
+    return {name: str(given[name]) for name in names if name in given}
+
+
+async def _seen(visit: Visit) -> Mapping[str, Sequence[str]]:
+    """What the agents of this bank used of late, by the records that they left."""
+    runs = await visit.bank.runs.list(limit=_LISTED)
+    lessons = await visit.bank.lessons.list(limit=_LISTED)
+    found = {
+        "judged by": {run.verdict.model or run.verdict.source.replace("_", " ") for run in runs},
+        "lessons drawn by": {one.provenance.model or one.provenance.method for one in lessons},
+        "models of the agents": {str(run.metadata["model"]) for run in runs if run.metadata.get("model")},
+    }
+    return {name: sorted(told) for name, told in found.items() if told}
 
 
 async def doctor(visit: Visit) -> Response:

@@ -14,20 +14,31 @@ from lessonbank.errors import Conflict, UsageError
 
 from .decisions import remember
 from .journal import Line, latest, line_of
+from .tables import MOST, csv_of
 from .visit import PAGE, Visit, number_of
 
 _LISTED: Final = 200
 """Lessons of each sort that a comparison lists."""
+_COLUMNS: Final = ("change", "time", "writer", "what", "lessons", "run", "reason")
 _WORDED: Final = 50
 """Lessons whose changed words it shows."""
 
 
 async def timeline(visit: Visit) -> Response:
     """Changes, the newest first."""
+    if visit.query("format") == "csv":
+        told_lines = [line_of(entry) for entry in await latest(visit.bank, MOST)]
+        return csv_of("history", _COLUMNS, map(_row, told_lines))
     entries = await latest(visit.bank, PAGE, before=number_of(visit.query("before")) or visit.counts.changes + 1)
     lines = [line_of(entry) for entry in entries]
     told = {"lines": lines, "titles": await _titles(visit, lines), "more": entries[-1].sequence if entries else None}
     return visit.page("history.html", told)
+
+
+def _row(line: Line) -> Sequence[object]:
+    entry = line.entry
+    who = (entry.sequence, entry.at.isoformat(), entry.writer)
+    return (*who, line.told, " ".join(line.lessons), line.run, line.reason)
 
 
 async def comparison(visit: Visit) -> Response:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
-from lessonbank.evidence.lift import spent
+from lessonbank.evidence.lift import Lift, Standing, spent
 
 from .journal import Line, is_taken_back, latest, line_of
 from .reports.html import minus
 from .reports.lift_page import answer, content, figures
-from .visit import Visit
+from .visit import Visit, counted_proposals
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
+_LEAD: Final[Mapping[Standing, str]] = {
+    "helps": "Memory helps",
+    "likely helps": "Memory likely helps",
+    "harms": "Memory harms",
+    "likely harms": "Memory likely harms",
+}
+_NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 _NEW: Final = 5
 _LOOKED: Final = 300
 """The last changes that are looked through."""
@@ -40,12 +47,35 @@ async def taken_back(visit: Visit) -> Response:
 async def helps(visit: Visit) -> Response:
     """Whether memory helps, in a sentence and a picture."""
     lift = await visit.bank.lift()
+    counts = await visit.bank.admin.counts()
+    proposed = await counted_proposals(visit.session, visit.bank, visit.scope, counts)
     drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
     unasked = not lift.recalls and bool(await visit.bank.lessons.list(limit=1))
-    told = {"answer": Markup(answer(lift)), "figures": drawn, "unasked": unasked}
+    waiting = counts.quarantined + proposed.besides
+    told = {"lead": lead(lift, waiting=waiting)}
+    told |= {"answer": Markup(answer(lift, waiting=waiting)), "figures": drawn, "unasked": unasked}
     told |= {"recalls": lift.recalls, "known": lift.settled}
-    told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None, "measuring": lift.measuring}
+    told |= {"spent": minus(spent(lift)), "tokens_known": lift.tokens.value is not None}
     return visit.page("_helps.html" if visit.is_part else "helps.html", told)
+
+
+def lead(lift: Lift, /, *, waiting: int) -> str:
+    """The answer for somebody who leads a team: does memory help, and does anything wait."""
+    waits = f" {_number(waiting)} {'lesson waits' if waiting == 1 else 'lessons wait'} for you." if waiting else ""
+    if lift.missing_differs:
+        return f"Nobody can say yet whether memory helps: too many outcomes are missing.{waits}"
+    if lift.success.value is None or lift.success_with is None or lift.success_without is None:
+        return f"It is too early to say whether memory helps.{waits}"
+    judged = "The judge thinks: " if lift.success.basis == "judge" else ""
+    sides = f"{100 * lift.success_with:.0f} of 100 with it, {100 * lift.success_without:.0f} without"
+    if lift.standing == "no evidence yet":
+        return f"It is too early to say whether memory helps; so far {sides}.{waits}"
+    said = _LEAD[lift.standing]
+    return f"{judged}{said[0].lower() + said[1:] if judged else said}: {sides}.{waits}"
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
 
 
 async def evidence(visit: Visit) -> Response:

@@ -13,6 +13,7 @@ from lessonbank.contracts.records import FILE, JournalEntry, Lesson, Proposal
 
 from .evidence_steps import deciding_steps
 from .lessons import runs_of, why_held
+from .tables import csv_of, every
 from .visit import PAGE, Visit, counted_proposals
 
 _SHELVES: Final = {"quarantined": "Quarantined", "proposed": "Proposed", "probation": "On probation"}
@@ -32,6 +33,8 @@ class Waiting:
 async def page(visit: Visit) -> Response:
     """What waits on a shelf; the chosen one is open."""
     asked = visit.query("state")
+    if visit.query("format") == "csv":
+        return await _csv(visit)
     if asked in _SHELVES:
         return await _shown(visit, asked, *await _waiting(visit, asked))
     for shelf in _SHELVES:
@@ -39,6 +42,15 @@ async def page(visit: Visit) -> Response:
         if found:
             return await _shown(visit, shelf, found, more)
     return await _shown(visit, "quarantined", (), None, nothing=True)
+
+
+async def _csv(visit: Visit) -> Response:
+    """All that waits: proposals first, then what is in quarantine."""
+    proposals = await visit.bank.lessons.proposals()
+    held = await every(visit.bank.lessons.list, lambda lesson: lesson.id, state="quarantined")
+    rows = [("proposed", one.lesson.id, one.lesson.title, one.reason, one.origin) for one in proposals]
+    rows += [("quarantined", one.id, one.title, "", one.provenance.writer) for one in held]
+    return csv_of("inbox", ("waits_as", "id", "title", "reason", "from"), rows)
 
 
 async def _shown(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -10,15 +10,17 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
+from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
-from lessonbank.evidence.lift import points, said_of
+from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of
 
 from .evidence_steps import deciding_steps
 from .reports.forest import Forest
 from .reports.html import minus
 from .reports.lift_units import numbers
 from .reports.plots import LOOKS, SIGN, bar
-from .visit import PAGE, Visit
+from .tables import csv_of, every
+from .visit import PAGE, Visit, number_of
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -41,35 +43,135 @@ class Version:
     reason: str
 
 
+_EFFECTS: Final[Mapping[str, Sequence[str]]] = {
+    "helps": ("helps", "likely helps"),
+    "harms": ("harms", "likely harms"),
+    "waits": (),
+}
+"""What the effect of a lesson can be filtered by."""
+_ORDERS: Final = ("effect", "newest")
+_COLUMNS: Final = (
+    *("id", "title", "when", "content", "state", "retired", "kind", "topic", "decision"),
+    *("effect_points", "low", "high", "shown", "left_out", "created", "writer"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the address of the list asks for."""
+
+    filters: Mapping[str, Any]
+    effect: str | None
+    order: str
+    by_task: bool
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether every lesson and its effect are read."""
+        return not self.by_task and (self.order == "effect" or self.effect is not None)
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether the list takes long in a large scope."""
+        return self.by_task or self.is_ranked or bool(self.filters["topic"])
+
+
 async def listing(visit: Visit) -> Response:
-    """Lessons that contain words and are of a state and kind, newest first; or those that a task would find."""
-    asked: dict[str, Any] = {
-        "text": visit.query("q"),
-        "state": _one_of(visit.query("state"), get_args(LessonState)),
-        "kind": _one_of(visit.query("kind"), get_args(Kind)),
-        "topic": visit.query("topic"),
-    }
-    retired = visit.query("retired") == "yes"
-    by_task = visit.query("by") == "task" and bool(asked["text"])
-    late = visit.is_large and bool(by_task or asked["topic"]) and not visit.query("whole")
-    found = list[Lesson]()
-    if by_task and not late:
-        found += (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
-    elif not late:
-        found += await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
-    more = found[PAGE - 1].id if len(found) > PAGE else None
-    told = {
-        "asked": asked,
-        "retired": retired,
+    """Lessons of a state, kind, topic or effect that contain words, by effect or by age; or those a task would find."""
+    asked = _asked(visit)
+    if visit.query("format") == "csv":
+        lifts = await _lifts(visit)
+        return csv_of("lessons", _COLUMNS, [_row(one, lifts.get(one.id)) for one in await _ranked(visit, asked, lifts)])
+    late = visit.is_large and asked.reads_all and not visit.query("whole")
+    lifts: Mapping[str, LessonLift] = {} if late or (visit.is_large and not asked.is_ranked) else await _lifts(visit)
+    found: Sequence[Lesson] = () if late else await _page(visit, asked, lifts)
+    rest = len(found) > PAGE
+    told: dict[str, Any] = {
+        "asked": {**asked.filters, "effect": asked.effect, "sort": asked.order if visit.query("sort") else None},
+        "retired": asked.filters["retired"],
         "found": found[:PAGE],
         "states": get_args(LessonState),
-        "more": more,
-        "by_task": by_task,
+        "effects": [*_EFFECTS],
+        "orders": _ORDERS,
+        "order": asked.order,
+        "said": {id: (LOOKS[one.standing], _said(one)) for id, one in lifts.items()},
+        "more": found[PAGE - 1].id if rest and not asked.is_ranked else None,
+        "later": str(_start(visit) + PAGE) if rest and asked.is_ranked else None,
+        "by_task": asked.by_task,
         "by_words": "lexical" in str((visit.bank.settings or {}).get("retriever", "")),
         "late": late,
     }
     template = "_lessons.html" if visit.is_part else "lessons.html"
     return visit.page(template, {**told, "counts": visit.counts})
+
+
+def _asked(visit: Visit) -> _Asked:
+    filters: dict[str, Any] = {
+        "text": visit.query("q"),
+        "state": _one_of(visit.query("state"), get_args(LessonState)),
+        "kind": _one_of(visit.query("kind"), get_args(Kind)),
+        "topic": visit.query("topic"),
+        "retired": visit.query("retired") == "yes",
+    }
+    return _Asked(
+        filters,
+        effect=_one_of(visit.query("effect"), [*_EFFECTS]),
+        order=_one_of(visit.query("sort"), _ORDERS) or ("newest" if visit.is_large else "effect"),
+        by_task=visit.query("by") == "task" and bool(filters["text"]),
+    )
+
+
+def _start(visit: Visit) -> int:
+    return number_of(visit.query("start")) or 0
+
+
+async def _page(visit: Visit, asked: _Asked, lifts: Mapping[str, LessonLift]) -> Sequence[Lesson]:
+    """The lessons of one page, and one more where there are more."""
+    if asked.by_task:
+        return (await visit.bank.recalls.preview(asked.filters["text"], limit=PAGE)).lessons[:PAGE]
+    if asked.is_ranked:
+        return (await _ranked(visit, asked, lifts))[_start(visit) :][: PAGE + 1]
+    return await visit.bank.lessons.list(**asked.filters, limit=PAGE + 1, after=visit.query("after"))
+
+
+async def _lifts(visit: Visit) -> Mapping[str, LessonLift]:
+    """By id: what is known of the effect of each lesson that a task found."""
+    return {one.lesson_id: one for one in (await visit.bank.lift()).lessons}
+
+
+async def _ranked(visit: Visit, asked: _Asked, lifts: Mapping[str, LessonLift]) -> Sequence[Lesson]:
+    """Every lesson that is asked for, the largest effect first: what helps, what is open, what harms, the unknown."""
+    found = await every(visit.bank.lessons.list, lambda lesson: lesson.id, **asked.filters)
+    if asked.effect == "waits":
+        proposed = {one.lesson.id for one in await visit.bank.lessons.proposals()}
+        found = [one for one in found if one.state == "quarantined" or one.id in proposed]
+    elif asked.effect:
+        wanted = _EFFECTS[asked.effect]
+        found = [one for one in found if one.id in lifts and lifts[one.id].standing in wanted]
+    return sorted(found, key=lambda lesson: _place(lifts.get(lesson.id))) if asked.order == "effect" else found
+
+
+def _place(lift: LessonLift | None) -> tuple[bool, float]:
+    value = lift.success.value if lift else None
+    return value is None, -(value or 0.0)
+
+
+def _said(lift: LessonLift) -> str:
+    effect = "" if lift.success.value is None else f"{minus(points(lift.success))}: "
+    times = f"shown {counted(lift.shown, 'time')}, left out {counted(lift.withheld, 'time')}"
+    return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"
+
+
+def _row(lesson: Lesson, lift: LessonLift | None) -> Sequence[object]:
+    effect = lift.success if lift else Estimate()
+    numbers = [
+        None if end is None else round(100 * end, 1) for end in (effect.value, effect.always_low, effect.always_high)
+    ]
+    words = (lesson.id, lesson.title, lesson.description, lesson.content, lesson.state, lesson.retired, lesson.kind)
+    topic = (lesson.topic.name or lesson.topic.id) if lesson.topic else None
+    times = (lift.shown, lift.withheld) if lift else (0, 0)
+    made = (lesson.created_at.isoformat(), lesson.provenance.writer)
+    return (*words, topic, said_of(lift) if lift else None, *numbers, *times, *made)
 
 
 async def one(visit: Visit) -> Response:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
 from lessonbank._base.aio import if_there
+from lessonbank._base.plural import counted
 from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus
 
 from .evidence_steps import named_steps
+from .rendering import day
+from .tables import csv_of, every
 from .visit import PAGE, Visit, number_of
 
 _STEPS: Final = 200
 """Steps of a run on one page."""
+_COLUMNS: Final = (
+    *("id", "task", "outcome", "by", "status", "time", "seconds", "user"),
+    *("steps", "input_tokens", "output_tokens", "us_dollars"),
+)
+_ID: Final = re.compile(r"0[0-9a-f]{11}7[0-9a-f]{3}[89ab][0-9a-f]{15}")
+_USER: Final = 100
+"""Characters of a user's name."""
 _WORDS: Final = 400
 """Characters of a task that its runs are looked for by."""
 
@@ -28,11 +42,67 @@ async def listing(visit: Visit) -> Response:
         "outcome": outcome if outcome in get_args(Outcome) else None,
         "status": status if status in get_args(RunStatus) else None,
     }
+    if user := visit.query("user"):
+        asked["metadata"] = {"user": user}
+    if visit.query("format") == "csv":
+        every_run = await every(visit.bank.runs.list, lambda run: run.trajectory.id, **asked)
+        return csv_of("runs", _COLUMNS, map(_row, every_run))
     found = await visit.bank.runs.list(**asked, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].trajectory.id if len(found) > PAGE else None
-    told: dict[str, Any] = {"asked": asked, "found": found[:PAGE], "more": more}
+    told: dict[str, Any] = {"asked": {**asked, "user": user}, "found": found[:PAGE], "more": more}
+    told["facts"] = {run.trajectory.id: facts_of(run) for run in found[:PAGE]}
     told |= {"outcomes": get_args(Outcome), "statuses": get_args(RunStatus)}
     return visit.page("_runs.html" if visit.is_part else "runs.html", told)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """When a run was, for whom, and what it took; `None` for what nobody said."""
+
+    at: datetime | None
+    seconds: float | None
+    user: str | None
+    tokens: int | None
+    cost: float | None
+
+    @property
+    def sentence(self) -> str:
+        """What is known, as one line."""
+        told = (
+            day(self.at) if self.at else None,
+            None if self.seconds is None else f"{self.seconds:,.1f} s",
+            f"user {self.user}" if self.user else None,
+            counted(self.tokens, "token") if self.tokens else None,
+            None if self.cost is None else f"{self.cost:.4f} US dollars",
+        )
+        return ", ".join(one for one in told if one)
+
+
+def facts_of(run: Run, /) -> Facts:
+    """What a run says of itself, and when it began, which the id of its recall or its own id tells."""
+    usage, seconds, user = run.trajectory.usage, run.metadata.get("seconds"), run.metadata.get("user")
+    known = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
+    return Facts(
+        at=_time_in(run.recall_id or run.trajectory.recall_id or "") or _time_in(run.trajectory.id),
+        seconds=float(seconds) if known and isinstance(seconds, int | float) else None,
+        user=None if user is None else str(user)[:_USER],
+        tokens=(usage.input_tokens + usage.output_tokens) or None,
+        cost=usage.cost,
+    )
+
+
+def _time_in(id: str) -> datetime | None:
+    """The moment in an id of the package (UUID version 7); other ids have none."""
+    if not _ID.fullmatch(id):
+        return None
+    return datetime.fromtimestamp(int(id[:12], 16) / 1000, UTC)
+
+
+def _row(run: Run) -> Sequence[object]:
+    facts, usage = facts_of(run), run.trajectory.usage
+    ended = (run.trajectory.id, run.trajectory.task, run.verdict.outcome, run.verdict.source, run.status)
+    took = (len(run.trajectory.steps), usage.input_tokens, usage.output_tokens, usage.cost)
+    return (*ended, facts.at.isoformat() if facts.at else None, facts.seconds, facts.user, *took)
 
 
 async def one(visit: Visit) -> Response:
@@ -44,6 +114,7 @@ async def one(visit: Visit) -> Response:
     steps = list(enumerate(run.trajectory.steps, 1))[first - 1 : first - 1 + _STEPS]
     told: dict[str, Any] = {
         "run": run,
+        "facts": facts_of(run),
         "recall": recall,
         "shown": await shown_by(visit, recall),
         "cited": frozenset(_cited(run, recall)),

@@ -18,6 +18,7 @@ from lessonbank.guard import one_line
 from lessonbank.text.bm25 import words
 
 from .reports.svg import Scale
+from .tables import csv_of, every
 from .visit import Visit
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ _ROUNDS: Final = 15
 
 async def page(visit: Visit) -> Response:
     """The map, and the same as lists."""
+    if visit.query("format") == "csv":
+        every_lesson = await every(visit.bank.lessons.list, lambda lesson: lesson.id)
+        rows = [(id, name, len(own)) for id, name, own in by_topic(every_lesson)]
+        return csv_of("topics", ("id", "name", "lessons"), rows)
     lessons = await visit.bank.lessons.list(limit=_LESSONS)
     recalls = await visit.bank.recalls.list(limit=_TASKS)
     missing = list({one.task: one for one in recalls if not one.candidates}.values())

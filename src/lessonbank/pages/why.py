@@ -16,6 +16,7 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import named, topic_names
 
 from .runs import of_task
+from .tables import csv_of, every
 from .visit import PAGE, Visit
 
 _NUMBERS: Final = ("limit", "budget", "floor")
@@ -28,6 +29,7 @@ _SETTINGS: Final = (*_NUMBERS, *_CHOICES, "preface")
 _TOLD: Final = ("its task scored", "found with a score", "withheld at random")
 """What a receipt says of a lesson that its row says in other words."""
 _SAID: Final = 400
+_COLUMNS: Final = ("id", "task", "time", "found", "shown", "withheld_whole", "lessons_shown")
 
 
 async def page(visit: Visit) -> Response:
@@ -40,6 +42,9 @@ async def _listing(visit: Visit, *, late: bool) -> Response:
     task = visit.query("task")
     known = {"yes": True, "no": False}.get(visit.query("settled") or "")
     asked = {"text": visit.query("q"), "settled": visit.query("settled")}
+    if visit.query("format") == "csv":
+        listed = await every(visit.bank.recalls.list, lambda one: one.id, text=asked["text"], settled=known)
+        return csv_of("recalls", _COLUMNS, map(_csv, listed))
     found = await visit.bank.recalls.list(text=asked["text"], settled=known, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].id if len(found) > PAGE else None
     told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task}
@@ -49,6 +54,11 @@ async def _listing(visit: Visit, *, late: bool) -> Response:
     tried = None if late or task is None else await _tried(visit, task)
     told |= {"tried": tried, "late": late and task is not None}
     return visit.page("why.html", told, status=400 if tried and tried["problem"] else 200)
+
+
+def _csv(one: Recall) -> Sequence[object]:
+    shown = [each.lesson_id for each in one.candidates if each.shown]
+    return (one.id, one.task, one.created_at.isoformat(), len(one.candidates), len(shown), one.control, " ".join(shown))
 
 
 async def trying(visit: Visit) -> Response:

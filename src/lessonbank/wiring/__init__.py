@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, cast, get_args
 
 import anyio.to_thread
 
 from lessonbank._base.checks import called, is_a, one_of
+from lessonbank._base.keywords import no_such_keyword
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.parts import BankOptions, BankParts
@@ -70,6 +73,42 @@ BUDGET: Final = 1500
 log = logging.getLogger("lessonbank")
 
 
+_SETTINGS: Final = {
+    "model": Model,
+    "retrieval": Retrieval,
+    "learning": Learning,
+    "evidence": Evidence,
+    "safety": Safety,
+    "parts": Parts,
+}
+"""By parameter of `connect`: the settings that it takes."""
+
+
+def _elsewhere() -> dict[str, str]:
+    """What to write for a setting that was handed to `connect` itself."""
+    told = {
+        one.name: f"{parameter}=lessonbank.{settings.__name__}({one.name}=…)"
+        for parameter, settings in _SETTINGS.items()
+        for one in fields(settings)
+    }
+    return told | {"read_only": "connect(lessonbank.File(PATH, read_only=True), scope=…)"}
+
+
+def _explains(
+    make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /
+) -> Callable[P, Coroutine[Any, Any, AsyncReasoningBank]]:
+    """`make`, which says of a wrong keyword what to write."""
+
+    @functools.wraps(make)
+    async def connect(*args: P.args, **kwargs: P.kwargs) -> AsyncReasoningBank:
+        if wrong := no_such_keyword(make, "connect", kwargs, besides=_elsewhere()):
+            raise TypeError(wrong)
+        return await make(*args, **kwargs)
+
+    return connect
+
+
+@_explains
 async def connect_async(
     where: Place,
     /,
@@ -244,7 +283,8 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"connect(): {error}") from None
+            wrong = no_such_keyword(make, "connect", kwargs, besides=_elsewhere())
+            raise TypeError(wrong or f"connect(): {error}") from None
         return ReasoningBank(run_sync(make(*args, **kwargs)))
 
     connect.__doc__, connect.__qualname__ = make.__doc__, "connect"

@@ -162,6 +162,8 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
         return PydanticAIEmbedder(name, base_url=base_url, api_key=api_key)
     if made := await _foreign(kind, rest):
         return made
+    if name == "local":
+        raise UsageError(f"'local' is the name of an extra: install lessonbank[local], and write embedder={LOCAL!r}")
     raise UsageError(
         f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
         "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"

@@ -105,4 +105,7 @@ def bare_model(
         from lessonbank.providers.models.function import FunctionModel
 
         return FunctionModel(choice)
-    raise UsageError(f"a model is 'provider:model', a function or a LanguageModel; got {kind(choice)}")
+    raise UsageError(
+        f"{kind(choice)} is no model: write model='openai:gpt-5-mini', or Model('openai:gpt-5-mini', base_url=…, "
+        "api_key=…); a function from a prompt to a text will do, too"
+    )

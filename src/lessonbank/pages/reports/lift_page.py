@@ -8,6 +8,7 @@ from typing import Final
 
 from lessonbank._base.plural import counted
 from lessonbank.evidence.lift import (
+    NOTHING,
     Estimate,
     JudgeReport,
     LessonLift,
@@ -17,6 +18,7 @@ from lessonbank.evidence.lift import (
     advice,
     changes,
     headline,
+    measuring_cost,
     promise,
 )
 from lessonbank.guard.sanitise import canonical_line
@@ -34,9 +36,12 @@ _HOW = (
     "was drawn at random beforehand. So nothing but memory explains the difference, chance apart.",
     "An interval says how far chance could have moved the number. The first is right for whoever looks once, at a time "
     "fixed beforehand. The wider one stays right however often you look and whenever you stop.",
-    "“No evidence yet” is not “no effect”: nothing is shown so far. The effect to be expected is the best single guess "
-    "for a lesson as one of many. While its own evidence is thin, it is close to that of its group. “About 300 "
-    "more recalls”: so many that find it bring the next verdict, with a chance of 80 %, if its effect is ten points.",
+    "“Undecided” is not “no effect”: nothing is shown so far, and “at most 20 points either way” says what can be "
+    "ruled out. The effect to be expected is the best single guess for a lesson as one of many. While its own evidence "
+    "is thin, it is close to that of its group. “About 300 more recalls as it looks”: so many that find it bring the "
+    "next verdict, with a chance of 80 %, if its effect is what it looks; the number after it is for ten points.",
+    "The shares with memory and without count each task by its odds, exactly as the change does. So their difference "
+    "is the change. Groups of the same lessons have one row; memory as a whole, and a single lesson, have their own.",
     "The e-value says how strong the evidence is. From 40 on memory or a group likely helps or harms, from 80 on a "
     "lesson. “Helps” and “harms” ask for more, and the later a lesson or group came, the more. Looking often does not "
     "wear it out.",
@@ -83,13 +88,14 @@ def _counted(lift: Lift) -> str:
     )
 
 
-def answer(lift: Lift, /) -> str:
-    """Whether memory helps, and what to do next."""
-    told = escape(minus(headline(lift)))
-    found = advice(lift)
+def answer(lift: Lift, /, *, waiting: int = 0) -> str:
+    """Whether memory helps, and what to do next. `waiting`: lessons that wait for a person."""
+    answered = escape(minus(headline(lift)))
+    found = [one for one in advice(lift) if not (waiting and one == NOTHING)]
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
+    cost = f'\n<p class="cost">{escape(told)}</p>' if (told := measuring_cost(lift)) else ""
     promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
-    return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {told}</p>{promised}{rest}'
+    return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {answered}</p>{cost}{promised}{rest}'
 
 
 def so_far(series: Sequence[Point], /) -> str:
@@ -228,6 +234,8 @@ def _measuring(cost: MeasuringCost) -> str:
             f"{abs(cost.given_up):,.1f}",
         ),
         ("the same for 100 tasks", f"{abs(cost.per_hundred):,.2f}"),
+        ("tasks that were shown no lesson", f"{cost.tasks_without:,}"),
+        ("tasks that were shown a part of their lessons", f"{cost.tasks_with_less:,}"),
         ("share of showings left out", _share(cost.rate)),
         ("share that would show an overall effect of ten points in as many recalls", _share(cost.recommended)),
     ]

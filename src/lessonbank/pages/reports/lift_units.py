@@ -8,7 +8,18 @@ from html import escape
 from typing import Final, TypeAlias
 
 from lessonbank._base.plural import counted
-from lessonbank.evidence.lift import GroupLift, LessonLift, Lift, Part, Split, UnitLift, points, said_of, standing_of
+from lessonbank.evidence.lift import (
+    GroupLift,
+    LessonLift,
+    Lift,
+    Part,
+    Split,
+    UnitLift,
+    distinct_groups,
+    points,
+    said_of,
+    standing_of,
+)
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from .forest import Bar, Forest
@@ -41,18 +52,20 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     if not lift.lessons:
         return "<h2>Groups and lessons</h2>\n<p>No lesson was found for any task yet.</p>"
     told = lift.lessons[: max(most, 0)]
-    forest = Forest([*map(bar, lift.groups), *map(bar, told)])
-    inside: dict[str, list[LessonLift]] = {group.group: [] for group in lift.groups}
+    distinct = distinct_groups(lift)
+    forest = Forest([*map(bar, distinct), *map(bar, told)])
+    inside: dict[str, list[LessonLift]] = {group.group: [] for group in distinct}
     alone = list[LessonLift]()
     for lesson in told:
-        inside.get(lesson.groups[-1] if lesson.groups else "", alone).append(lesson)
+        inner = next((group for group in reversed(lesson.groups) if group in inside), "")
+        inside.get(inner, alone).append(lesson)
     lessons = {
         id: "".join(_lesson(lesson, lift.scope, forest, address) for lesson in own) for id, own in inside.items()
     }
-    groups = [_group(group, lessons[group.group], forest) for group in lift.groups]
+    groups = [_group(group, lessons[group.group], forest) for group in distinct]
     rest = "".join(_lesson(lesson, lift.scope, forest, address) for lesson in alone)
     if rest and groups:
-        rest = f"\n<h3>Lessons of no group</h3>{rest}"
+        rest = f"\n<h3>Other lessons</h3>{rest}"
     left = len(lift.lessons) - len(told)
     more = f"\n<p>{counted(left, 'more lesson is', 'more lessons are')} not on this page.</p>" if left > 0 else ""
     signs = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)

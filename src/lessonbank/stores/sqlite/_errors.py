@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -44,8 +45,17 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
             "put the bank on a local disk"
         )
     cause = _CAUSES.get(code, "{path} cannot be used: {error}")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and _can_be_read(path):
+        cause = (
+            "{path} cannot be written: make the file and its folder writable, or only read it: "
+            "connect(lessonbank.File({quoted}, read_only=True), scope=…)"
+        )
     said = f"{error}, {name}" if code == sqlite3.SQLITE_IOERR and name else error
-    return StoreUnavailable(cause.format(path=path, error=said))
+    return StoreUnavailable(cause.format(path=path, error=said, quoted=repr(str(path))))
+
+
+def _can_be_read(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.R_OK)
 
 
 def impossible(error: Exception, /) -> StoreDamaged:
