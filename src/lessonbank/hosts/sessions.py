@@ -24,6 +24,8 @@ QUIET: Final = 30 * 60.0
 """Seconds without a sign after which a session counts as ended: not every host says that one ends."""
 _KEPT_FOR: Final = 7 * 24 * 3600.0
 """Seconds that a note waits for a transcript which cannot be read."""
+_MOST_REVERTED: Final = 100
+"""Runs before a revert among which the one is looked for that it takes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,13 @@ class Sessions:
             recall = self.recall_of(note.session)
         if recall:
             run = _asked(run, bank.recalls.get(recall).task)
-        told = verdict.outcome if verdict and verdict.outcome != "unknown" else None
+        told = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
         bank.learn(run, recall=recall, outcome=told, metadata={"host": note.host})
         if importers.has_rejection(run):
             _take_back(bank, run)
+        former = bank.runs.list(outcome="success", limit=_MOST_REVERTED) if importers.has_reverts(run) else ()
+        for one, unknown in importers.reverted_by(run, former):
+            bank.learn(one, outcome=cast("Any", unknown))
 
     def _remove(self, note: Note) -> None:
         """Unless a newer note of the session took its place meanwhile."""
