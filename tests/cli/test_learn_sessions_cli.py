@@ -30,4 +30,8 @@ def test_a_session_that_rejects_its_result_later_leaves_no_success(tmp_path: Pat
     file.write_text(text + said("assistant", "Done.") + said("user", "No, it still fails"))
     learn(file)
     done = lessonbank_cli("runs", "list", "--bank", "bank.db", "--scope", "t", "--json", cwd=tmp_path)
-    assert [run["verdict"]["outcome"] for run in json.loads(done.stdout)] == ["unknown", "unknown"]
+    verdicts = [run["verdict"] for run in json.loads(done.stdout)]
+    assert [(told["outcome"], told["source"]) for told in verdicts] == [
+        ("failure", "human"),
+        ("unknown", "ground_truth"),
+    ]

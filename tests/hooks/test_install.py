@@ -195,12 +195,20 @@ def test_a_settings_folder_that_cannot_be_written_costs_one_clear_sentence(
     assert files(tmp_path) == {}
 
 
-@pytest.mark.parametrize(("host", "words"), [("claude-code", ()), ("codex", ("--untrusted",)), ("gemini-cli", ())])
-def test_the_last_line_says_whether_new_lessons_wait_and_how_to_approve_them(
-    run: Run, host: str, words: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "lessons of your own sessions are shown at once, those of others wait until you approve them"),
+        (("--trusted",), "new lessons wait until you approve them"),
+        (("--untrusted",), "new lessons are shown at once"),
+    ],
+)
+@pytest.mark.parametrize("host", ["claude-code", "gemini-cli"])
+def test_the_last_line_says_which_lessons_wait_and_how_to_approve_them(
+    run: Run, host: str, words: tuple[str, ...], said: str
 ) -> None:
     last = run("install", host, *words, "--bank", "bank.db").stdout.splitlines()[-1]
-    assert ("wait until you approve them" in last) == (host == "claude-code")
+    assert last.startswith(said)
     assert "lessonbank review" in last
 
 
@@ -217,13 +225,18 @@ def test_what_every_recall_is_asked_with_stands_in_the_hook_and_in_the_command_o
 
     run("install", "gemini-cli", "--trusted", "--limit", "2", "--metadata", "team:=7")
     hook, server = commands()
-    assert "--trusted true --limit 2 --metadata '{\"team\": 7}'" in hook
-    assert "--limit 2 --trusted --metadata team:=7" in server
+    assert "--limit 2 --trusted true --metadata '{\"team\": 7}' --own true" in hook
+    assert "--limit 2 --trusted --metadata team:=7 --own" in server
     run("install", "gemini-cli")
     hook, server = commands()
-    assert "--trusted false" in hook
-    assert "--trusted" not in server
+    assert "--own true" in hook
+    assert "--own" in server
+    assert "--trusted" not in hook + server
+    run("install", "gemini-cli", "--untrusted")
+    assert "--own false --" in commands()[0]
+    assert "--own" not in commands()[1]
     assert run("install", "codex", "--trusted", "--untrusted").returncode == 2
+    assert run("install", "codex", "--own", "--untrusted").returncode == 2
     assert run("install", "codex", "--limit", "0").returncode == 2
 
 

@@ -100,7 +100,9 @@ def go_on(path: Path, *said: str, session: str = "s-1") -> None:
             file.write(json.dumps(told) + "\n")
 
 
-@pytest.mark.parametrize(("said", "expected"), [(NO, {"unknown"}), ("Thanks! Now add a docstring", {"success"})])
+@pytest.mark.parametrize(
+    ("said", "expected"), [(NO, {"unknown", "failure"}), ("Thanks! Now add a docstring", {"success"})]
+)
 def test_a_resumed_session_that_rejects_its_result_leaves_no_success(
     tmp_path: Path, bank: ReasoningBank, said: str, expected: set[str]
 ) -> None:
@@ -116,6 +118,56 @@ def test_a_resumed_session_that_rejects_its_result_leaves_no_success(
     assert len(runs) == 2
     assert {run.verdict.outcome for run in runs} == expected
     assert len(bank.recalls.list(settled=True)) == ("success" in expected)
+
+
+def commits(folder: Path, session: str, *calls: tuple[str, str], said: str = "") -> Path:
+    """A session that edits, tests, and then calls git."""
+    path = transcript(folder, session)
+    with path.open("a", encoding="utf-8") as file:
+        for number, (command, printed) in enumerate(calls):
+            use = {"type": "tool_use", "id": f"g{number}", "name": "Bash", "input": {"command": command}}
+            result = {"type": "tool_result", "tool_use_id": f"g{number}", "content": printed}
+            for role, content in (("assistant", [use]), ("user", [result])):
+                told = {"type": role, "sessionId": session, "message": {"role": role, "content": content}}
+                file.write(json.dumps(told) + "\n")
+    if said:
+        go_on(path, said, session=session)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("git revert --no-edit HEAD", '[main 2b3c4d5] Revert "Add a discount"\n 1 file changed'),
+        ("git revert --no-edit 1a2b3c4", "1 file changed"),
+        ("git reset --hard HEAD~1", "HEAD is now at 0f0f0f0 Add a cart"),
+    ],
+)
+def test_a_session_that_reverts_what_another_committed_leaves_no_success_of_it(
+    tmp_path: Path, bank: ReasoningBank, command: str, printed: str
+) -> None:
+    sessions = Sessions(tmp_path)
+    other = commits(tmp_path, "s-0", ("git commit -am 'Add a cart'", "[main 0f0f0f0] Add a cart"))
+    first = commits(tmp_path, "s-1", ("git commit -am 'Add a discount'", "[main 1a2b3c4] Add a discount"))
+    for session, path in (("s-0", other), ("s-1", first)):
+        note(tmp_path, path, session=session)
+        sessions.learn(bank)
+    taught = {run.trajectory.metadata["run_id"]: run.verdict.outcome for run in bank.runs.list()}
+    assert taught == {"s-0": "success", "s-1": "success"}
+    note(tmp_path, commits(tmp_path, "s-2", (command, printed)), session="s-2")
+    sessions.learn(bank)
+    ended = {run.trajectory.metadata["run_id"]: run.verdict.outcome for run in bank.runs.list()}
+    assert (ended["s-0"], ended["s-1"]) == ("success", "unknown")
+
+
+def test_what_a_person_said_is_stored_as_a_persons_word(tmp_path: Path, bank: ReasoningBank) -> None:
+    path = transcript(tmp_path)
+    path.write_text(path.read_text().replace("pytest -q", "ls"))
+    go_on(path, "perfect, thank you")
+    note(tmp_path, path)
+    Sessions(tmp_path).learn(bank)
+    (run,) = bank.runs.list()
+    assert (run.verdict.outcome, run.verdict.source) == ("success", "human")
 
 
 def test_the_run_settles_the_recall_of_its_session(tmp_path: Path, bank: ReasoningBank) -> None:

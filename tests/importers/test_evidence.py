@@ -1,4 +1,4 @@
-"""How a coding agent's run ended, by what happened in it: the last check wins; words only take a success back."""
+"""How a coding agent's run ended, by what happened in it: the last check wins; plain words are no truth."""
 
 from __future__ import annotations
 
@@ -73,10 +73,15 @@ def outcome(imported: Callable[..., Imported]) -> Outcome:
         ((PASS,), None),
         ((EDIT,), None),
         ((), None),
-        ((EDIT, PASS, "No, that is wrong"), "unknown"),
-        ((EDIT, PASS, "No, that is wrong", PASS), "unknown"),
+        ((EDIT, PASS, "No, that is wrong"), "failure"),
+        ((EDIT, PASS, "No, that is wrong", PASS), "failure"),
+        ((EDIT, PASS, "No, you did not ask me first"), "unknown"),
         ((EDIT, FAIL, "No, that is wrong"), "failure"),
-        ((EDIT, "It still fails with the same error"), "unknown"),
+        ((EDIT, "It still fails with the same error"), "failure"),
+        ((EDIT, FAIL, "perfect, thanks"), "unknown"),
+        ((EDIT, "perfect, thanks", EDIT), None),
+        ((EDIT, "wrong", "sorry, it works"), "success"),
+        ((EDIT, "it works", "hm, no, the second page does not load"), "unknown"),
         ((EDIT, "That doesn’t work", EDIT, PASS), "success"),
         ((EDIT, "That doesn't work", EDIT), None),
         ((EDIT, PASS, "Thanks, no problem at all"), "success"),
@@ -97,6 +102,8 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
 
 
 MYPY = shell("mypy src", "Success: no issues found")
+RELEASE = shell("make release", "tagged 1.2")
+REVERT = shell("git reset --hard", "HEAD is now at 1a2b3c4 before")
 DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds")
 
 
@@ -104,30 +111,60 @@ DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds
     ("events", "truth", "stored"),
     [
         ((EDIT, PASS, "no, that's all, thanks!"), "success", None),
-        ((EDIT, PASS, "No. Great work."), "success", None),
+        ((EDIT, PASS, "No. Great work."), "success", "success"),
         ((EDIT, PASS, "it failed on my machine before I pulled, all good now, thanks"), "success", None),
         ((EDIT, PASS, "wrong place to ask, but what is the capital of France?"), "success", None),
         ((EDIT, PASS, "hmm, I get a TypeError when I call add('a', 1)"), "failure", None),
-        ((EDIT, PASS, "That is not at all what I asked for"), "failure", None),
-        ((EDIT, PASS, "das ist falsch, mach es rückgängig"), "failure", None),
+        ((EDIT, PASS, "That is not at all what I asked for"), "failure", "failure"),
+        ((EDIT, PASS, "das ist falsch, mach es rückgängig"), "failure", "failure"),
         ((EDIT, "ok, commit it as WIP", shell("git commit -am WIP", "[main 1a2b3c4] WIP")), None, None),
-        ((EDIT, "perfect, thank you"), "success", None),
+        ((EDIT, "perfect, thank you"), "success", "success"),
         ((EDIT, DOCS), "success", "success"),
         ((EDIT, MYPY), "success", "success"),
         ((EDIT, PASS, "now explain what wrong input would do"), "success", "success"),
-        ((EDIT, PASS, "ce n'est pas ce que je voulais"), "failure", None),
-        ((EDIT, PASS, "no funciona"), "failure", None),
-        ((EDIT, PASS, "не работает"), "failure", None),
-        ((EDIT, PASS, "不对，撤销"), "failure", None),
+        ((EDIT, PASS, "ce n'est pas ce que je voulais"), "failure", "failure"),
+        ((EDIT, PASS, "no funciona"), "failure", "failure"),
+        ((EDIT, PASS, "не работает"), "failure", "failure"),
+        ((EDIT, PASS, "不对，撤销"), "failure", "failure"),
         ((EDIT, PASS, "perfect, thank you"), "success", "success"),
     ],
 )
-def test_no_outcome_that_words_alone_decide_is_stored(
+def test_what_is_concluded_from_ordinary_phrases_is_right(
     outcome: Outcome, events: tuple[Call | str, ...], truth: str | None, stored: str | None
 ) -> None:
     found = outcome(*events)
     assert (None if found == "unknown" else found) == stored
     assert stored in (None, truth)
+
+
+def test_what_a_person_says_is_no_ground_truth(imported: Callable[..., Imported]) -> None:
+    for said, expected in (("perfect, thank you", "success"), ("this is wrong", "failure")):
+        verdict = imported(EDIT, said).verdict
+        assert verdict
+        assert (verdict.outcome, verdict.source, verdict.confidence < 1) == (expected, "human", True)
+        assert said not in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ((RELEASE,), "success"),
+        ((shell("make release", "Exit code 1\nerror: CHANGELOG.md has no entry", True),), "failure"),
+        ((shell("npm publish --dry-run", "+ a@1"),), None),
+        ((EDIT, FAIL, RELEASE), "failure"),
+        ((EDIT, PASS, REVERT), "unknown"),
+        ((EDIT, PASS, REVERT, PASS), "unknown"),
+        ((EDIT, PASS, REVERT, EDIT, PASS), "success"),
+        ((REVERT, PASS), "success"),
+        ((EDIT, PASS, shell("git revert HEAD", "Exit code 1\nerror: could not revert", True)), "success"),
+        ((EDIT, PASS, shell("git checkout -- a.py"), PASS), "success"),
+        ((EDIT, PASS, shell("git restore .")), "unknown"),
+    ],
+)
+def test_a_release_is_the_work_itself_and_a_revert_takes_the_work_back(
+    outcome: Outcome, events: tuple[Call | str, ...], expected: str | None
+) -> None:
+    assert outcome(*events) == expected
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,8 @@ class Recaller:
         give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
         """
         search = _search(self.bank.parts.retriever, asked, exclude)
+        if asked.own and not asked.trusted:
+            search = Trusted(search, "corroborated", own_of=await self.bank.identity())
         found = without_denied(await search(task, scope=self.bank.scope, limit=asked.limit or self.bank.options.limit))
         found = await self.bank.parts.ledger.prefer(found, scope=self.bank.scope)
         every = [match.experience for match in found.matches]

@@ -38,7 +38,7 @@ def install(
     model: options.Model = None,
     holdout: options.Holdout = None,
     untrusted: Annotated[
-        bool, typer.Option("--untrusted", help="Also show lessons that nobody approved and no evidence supports yet.")
+        bool, typer.Option("--untrusted", help="Also show lessons of others that nobody approved yet.")
     ] = False,
     within: Annotated[
         float, typer.Option("--within", min=0.01, max=2.0, help="Seconds that a prompt waits for its lessons at most.")
@@ -84,16 +84,17 @@ def install(
     if not scope and _has_common(place):
         say(f"lessons of earlier versions stay in one scope for all: {_COMMON_AGAIN}")
     say(f"now: {host.next_step}")
-    say(_approving(place, untrusted=not retrieve.get("trusted", host.name in hosts.WAITING)))
+    say(_approving(place, retrieve))
 
 
 def _retrieve_options(asked: Mapping[str, Any], *, untrusted: bool) -> RetrieveKeywords:
     """What every recall of the sessions is asked with. Raises UsageError."""
     given = options.given(asked)
     if untrusted:
-        if "trusted" in given:
-            raise typer.BadParameter("give --trusted or --untrusted, not both", param_hint="--untrusted")
-        given["trusted"] = False
+        if stricter := next((name for name in ("trusted", "own") if name in given), ""):
+            raise typer.BadParameter(f"give --{stricter} or --untrusted, not both", param_hint="--untrusted")
+        given["trusted"] = given["own"] = False
+    given.setdefault("own", True)
     RetrieveOptions(**given)
     return given
 
@@ -113,10 +114,13 @@ def _has_common(bank: str) -> bool:
         return False
 
 
-def _approving(bank: str, *, untrusted: bool) -> str:
-    if untrusted:
-        return f"new lessons are shown at once; to look through them: lessonbank review {quote(bank)}"
-    return f"new lessons wait until you approve them: lessonbank review {quote(bank)}, or install with --untrusted"
+def _approving(bank: str, asked: RetrieveKeywords) -> str:
+    look = f"lessonbank review {quote(bank)}"
+    if asked.get("trusted"):
+        return f"new lessons wait until you approve them: {look}"
+    if asked.get("own"):
+        return f"lessons of your own sessions are shown at once, those of others wait until you approve them: {look}"
+    return f"new lessons are shown at once; to look through them: {look}"
 
 
 def _check_removal(given: Mapping[str, str]) -> None:

@@ -277,9 +277,9 @@ async def _learn_batch(bank: AsyncReasoningBank, batch: list[Imported], plan: Pl
 
 async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report: Report) -> None:
     label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
-    outcome = label.outcome if label else plan.outcome
+    told: Any = plan.outcome if label is None else label if label.source == "human" else label.outcome
     reward = label.reward if label else None
-    learned = await bank.learn(run.trajectory, outcome=outcome, reward=reward, metadata=plan.metadata)
+    learned = await bank.learn(run.trajectory, outcome=told, reward=reward, metadata=plan.metadata)
     report.add(learned, file=run.path, reward=reward)
     if "run_id" in run.trajectory.metadata and importers.has_rejection(run.trajectory):
         await _take_back(bank, run.trajectory)

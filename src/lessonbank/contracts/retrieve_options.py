@@ -20,6 +20,7 @@ class RetrieveKeywords(TypedDict, total=False):
 
     limit: int | None
     trusted: bool
+    own: bool
     metadata: Mapping[str, Json] | None
 
 
@@ -54,6 +55,9 @@ class RetrieveOptions:
     """`None`: as many as the bank does. Lessons are counted where these are searched."""
     trusted: bool = _offered(False, help="Show only lessons that a person approved or evidence supports.")
     """Whether only active lessons are shown: for a text that goes where instructions stand."""
+    own: bool = _offered(False, help="Also leave out what others brought, until a person approves it.")
+    """Whether a lesson waits for a person that no run of the caller's own taught: what was imported, was taught by
+    another person, quotes a tool, or was written by a model and not checked for harm. Active lessons are shown."""
     metadata: Mapping[str, Json] | None = _offered(
         None, help="KEY=TEXT, or KEY:=JSON for a number, true or false. May be given several times.", by_agent=False
     )
@@ -61,6 +65,7 @@ class RetrieveOptions:
 
     def __post_init__(self) -> None:
         a_flag(self.trusted, "trusted=")
+        a_flag(self.own, "own=")
         told = None if self.metadata is None else a_mapping(self.metadata)
         settle(self, limit=maybe_count(self.limit), metadata=told)
 

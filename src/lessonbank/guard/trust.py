@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from lessonbank.contracts.records import Experience, Lesson
+from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
 from .identity import one_of_many
@@ -16,9 +17,17 @@ LEDGER_TRUSTS: Final[frozenset[TrustPolicy]] = frozenset({"open", "corroborated"
 """Policies under which measured evidence makes a lesson active. The other one asks for a person."""
 
 
-def showable(experience: Experience, policy: TrustPolicy, /) -> Experience:
-    """Leave only the lessons that `policy` shows."""
-    lessons = tuple(lesson for lesson in experience.active_lessons if _is_shown(lesson, policy))
+_QUOTE: Final = ' ("'
+"""Stands in a lesson by rules before what a tool printed."""
+
+
+def showable(experience: Experience, policy: TrustPolicy, /, *, own_of: str = "") -> Experience:
+    """Leave only the lessons that `policy` shows, and with an identity also those that `is_own` says are its own."""
+    lessons = tuple(
+        lesson
+        for lesson in experience.active_lessons
+        if _is_shown(lesson, policy) or (own_of and is_own(lesson, experience, own_of))
+    )
     return experience if len(lessons) == len(experience.lessons) else experience.model_copy(update={"lessons": lessons})
 
 
@@ -26,6 +35,18 @@ def _is_shown(lesson: Lesson, policy: TrustPolicy) -> bool:
     if policy == "reviewed":
         return lesson.state == "active" and lesson.approved
     return policy == "open" or lesson.state == "active"
+
+
+def is_own(lesson: Lesson, experience: Experience, identity: str, /) -> bool:
+    """Whether runs of `identity` taught a lesson in words that neither another person nor a tool nor a page wrote.
+
+    Rules that quote nothing write an agent's own commands. A model may repeat what it read: a model has to have checked
+    its lesson for harm.
+    """
+    source = lesson.provenance
+    if experience.imported or source.identity != identity or not source.trajectory_ids or lesson.is_doubted:
+        return False
+    return _QUOTE not in lesson.content if source.method == EXTRACTIVE else source.method == "llm" and not lesson.risk
 
 
 def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /) -> bool:

@@ -17,12 +17,12 @@ ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
 NOTE_WITHIN = 1.0
 """Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
-PROTOCOL = 3
+PROTOCOL = 4
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
 Codex 2,500 tokens and takes four bytes for one: a text of Chinese has three times as many bytes as characters."""
-RECALL, NOTE, WAKE, STOP = "recall", "note", "wake", "stop"
+RECALL, AGAIN, NOTE, WAKE, STOP = "recall", "again", "note", "wake", "stop"
 ACTIONS = {
     "SessionStart": WAKE,
     "UserPromptSubmit": RECALL,
@@ -32,6 +32,8 @@ ACTIONS = {
     "SessionEnd": NOTE,
 }
 """What the hook does at each event, by the names that the hosts give them."""
+GOES_ON = ("compact", "resume")
+"""The sources of a session that goes on: its conversation may have lost its lessons."""
 LAST = "SessionEnd"
 PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DIR"}
 """Where a host says which folder its session is of: the working folder moves with what the agent does."""
@@ -146,7 +148,9 @@ def _answer(host: str, options: dict[str, str]) -> None:
     if not is_session(session) or event.get("agent_id"):  # what a sub-agent is asked is not the user's task
         return
     name = event["hook_event_name"]
-    if action == WAKE:
+    if action == WAKE and event.get("source") in GOES_ON:
+        _ask(options, {"do": AGAIN, "session": session}, event=name, session=session)
+    elif action == WAKE:
         _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:
         signal.setitimer(signal.ITIMER_REAL, NOTE_WITHIN)

@@ -42,8 +42,7 @@ class Wanted:
     model: str | None = None
     holdout: float | None = None
     retrieve: RetrieveKeywords = field(default_factory=RetrieveKeywords)
-    """What each recall is asked with. Only active lessons are shown where the host puts them among instructions, unless
-    it says otherwise."""
+    """What each recall is asked with."""
     within: float = client.ANSWER_WITHIN
     """Seconds that a prompt waits for its lessons."""
     mcp: bool = True
@@ -85,22 +84,20 @@ def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
     return list(host.build(wanted, project))
 
 
-def _hook(host: str, wanted: Wanted, *, is_instruction: bool) -> list[str]:
+def _hook(host: str, wanted: Wanted) -> list[str]:
     """The command of a hook: this very Python, with nothing loaded but the standard library."""
     scope = {} if wanted.scope is None else {"scope": wanted.scope}
-    asked = {"trusted": is_instruction, **wanted.retrieve}
-    options = {"key": wanted.key, **scope, **{name: json.dumps(value) for name, value in asked.items()}}
+    asked = {name: json.dumps(value) for name, value in wanted.retrieve.items()}
+    options = {"key": wanted.key, **scope, **asked}
     options |= wanted.options
     options["within"] = str(wanted.within)
     words = [sys.executable, "-I", "-S", str(Path(client.__file__).resolve()), host]
     return words + [word for name, value in options.items() for word in (f"--{name}", value)]
 
 
-def _events(
-    host: str, wanted: Wanted, events: str, *, is_instruction: bool, timeout: int = _SECONDS, **more: Json
-) -> dict[str, Json]:
+def _events(host: str, wanted: Wanted, events: str, *, timeout: int = _SECONDS, **more: Json) -> dict[str, Json]:
     # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt".
-    command = f"{shlex.join(_hook(host, wanted, is_instruction=is_instruction))} || true"
+    command = f"{shlex.join(_hook(host, wanted))} || true"
     entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
     return dict.fromkeys(events.split(), entry)
 
@@ -158,7 +155,7 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     folder = home / _NAME
     about: dict[str, Json] = {"name": _NAME, "description": _ABOUT, "version": VERSION}
     about |= {"author": {"name": _NAME}, "license": "Apache-2.0"}
-    events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", is_instruction=True)
+    events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
     hooks: Json = {"hooks": {event: [entry] for event, entry in events.items()}}
     market: Json = {
         "name": _NAME,
@@ -184,7 +181,7 @@ def _command(task: str) -> str:
 
 def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     home = _folder(project, ".codex", "CODEX_HOME")
-    events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", is_instruction=True)
+    events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
     yield from _elements(home / "hooks.json", events)
     if wanted.mcp:
         command, words = _server(wanted)
@@ -195,13 +192,13 @@ def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
     # Without a name it shows the whole command beside the line for the person.
-    events = _events("gemini-cli", wanted, names, is_instruction=False, timeout=milliseconds, name=_NAME)
+    events = _events("gemini-cli", wanted, names, timeout=milliseconds, name=_NAME)
     yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
 
 
 def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     """Qwen Code was made of Gemini CLI, and keeps its settings alike."""
-    events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", is_instruction=False)
+    events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
     yield from _settings_and_command(_folder(project, ".qwen"), wanted, events)
 
 
@@ -218,7 +215,7 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode"
     folder = home if project is None else project / ".opencode"
     plugin = (Path(__file__).parent / "opencode.js").read_text(encoding="utf-8")
-    words = json.dumps(_hook("opencode", wanted, is_instruction=False))
+    words = json.dumps(_hook("opencode", wanted))
     plugin = plugin.replace("[] /* the hook's command */", words)
     plugin = plugin.replace("400 /* milliseconds */", str(round(wanted.within * 1000) + 300))  # and to start Python
     yield OwnFile(folder / "plugin/lessonbank.js", plugin)
@@ -241,8 +238,6 @@ def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     yield Member(file, ("mcpServers", _NAME), entry)
 
 
-WAITING: Final = ("claude-code", "codex")
-"""They put lessons where instructions stand: new ones wait for a person, unless the user wants otherwise."""
 HOSTS: Final = {
     host.name: host
     for host in (

@@ -26,7 +26,9 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
 from lessonbank.errors import StoreDamaged, StoreError, UsageError
+from lessonbank.guard.identity import of_process
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.trust import is_own
 
 from . import client
 from .sessions import QUIET, Sessions, open_bank, problem_in
@@ -98,6 +100,8 @@ class Resident:
                 _say(stream, {"replace": True})
             elif request.get("do") == client.RECALL:
                 self._recall(stream, request)
+            elif request.get("do") == client.AGAIN:
+                self._again(stream, str(request["session"]))
             elif request.get("do") == client.NOTE:
                 _say(stream, {})
                 self._later(QUIET)
@@ -116,7 +120,7 @@ class Resident:
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
             asked = _asked(request["retrieve"])
             recall = bank.retrieve(request["prompt"], **asked.keywords)
-            line = self._line(bank, recall, session, is_trusted=asked.trusted, question=chosen.question)
+            line = self._line(bank, recall, session, asked, question=chosen.question)
             _say(stream, {"text": recall.text, "line": line})
             if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
                 self._sessions.remember(session, recall.id, chosen.scope)
@@ -127,13 +131,18 @@ class Resident:
             with self._guard:
                 self._busy.discard(session)
 
-    def _line(self, bank: ReasoningBank, recall: Recall, session: str, *, is_trusted: bool, question: str) -> str:
+    def _again(self, stream: Any, session: str) -> None:
+        """The same words to a session that goes on: its conversation was cut short, or is another program's now."""
+        given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
+        is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
+        _say(stream, {"text": given.text if given and is_whole else ""})
+
+    def _line(self, bank: ReasoningBank, recall: Recall, session: str, asked: RetrieveOptions, *, question: str) -> str:
         """What the person sees, once a session unless lessons are shown: how many were, and how many wait."""
         shown = sum(candidate.shown for candidate in recall.candidates)
         if self._is_greeted(session) and not (shown or question):
             return ""
-        waiting = len(bank.lessons.list(state="probation", limit=_MOST_COUNTED)) if is_trusted else 0
-        return line_for(shown, waiting, bank=self._name, scope=bank.scope, question=question)
+        return line_for(shown, _waiting(bank, asked), bank=self._name, scope=bank.scope, question=question)
 
     def _is_greeted(self, session: str) -> bool:
         with self._guard:
@@ -159,6 +168,16 @@ class Resident:
             waker.connect(path)  # `accept` wakes up for nothing else
         Path(path).unlink(missing_ok=True)
         self._lock.close()
+
+
+def _waiting(bank: ReasoningBank, asked: RetrieveOptions) -> int:
+    """How many lessons are shown only when a person approves them; `_MOST_COUNTED` at most."""
+    if not (asked.trusted or asked.own):
+        return 0
+    new = bank.lessons.list(state="probation", limit=_MOST_COUNTED)
+    if asked.trusted:
+        return len(new)
+    return sum(not is_own(lesson, bank.lessons.experience(lesson.id), of_process()) for lesson in new)
 
 
 def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: str = "") -> str:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from lessonbank import Evidence, Learning, connect, importers
+from lessonbank import Evidence, Learning, Parts, connect, importers
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Trajectory
+from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.importers import Imported
+from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
 from .repositories import COMMON, Chosen, Repositories
@@ -24,6 +25,8 @@ QUIET: Final = 30 * 60.0
 """Seconds without a sign after which a session counts as ended: not every host says that one ends."""
 _KEPT_FOR: Final = 7 * 24 * 3600.0
 """Seconds that a note waits for a transcript which cannot be read."""
+_MOST_REVERTED: Final = 100
+"""Runs before a revert among which the one is looked for that it takes back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,13 @@ class Sessions:
         """The id of the recall that a session was given; `None` if it was given none."""
         told = _read(self._folder / f"{session}.recall")
         return told.get("id") if isinstance(told.get("id"), str) else None
+
+    def recall_given(self, bank: ReasoningBank, session: str, /) -> Recall | None:
+        """The receipt that a session was given, with its lessons as they are now. Raises LessonbankError."""
+        told = _read(self._folder / f"{session}.recall")
+        if not isinstance(told.get("id"), str):
+            return None
+        return bank.scoped(str(told.get("scope") or COMMON)).recalls.get(told["id"])
 
     def remember(self, session: str, recall: str, /, scope: str = "") -> None:
         """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
@@ -118,10 +128,13 @@ class Sessions:
             recall = self.recall_of(note.session)
         if recall:
             run = _asked(run, bank.recalls.get(recall).task)
-        told = verdict.outcome if verdict and verdict.outcome != "unknown" else None
+        told = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
         bank.learn(run, recall=recall, outcome=told, metadata={"host": note.host})
         if importers.has_rejection(run):
             _take_back(bank, run)
+        former = bank.runs.list(outcome="success", limit=_MOST_REVERTED) if importers.has_reverts(run) else ()
+        for one, unknown in importers.reverted_by(run, former):
+            bank.learn(one, outcome=cast("Any", unknown))
 
     def _remove(self, note: Note) -> None:
         """Unless a newer note of the session took its place meanwhile."""
@@ -236,7 +249,9 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     if "holdout" in options:
         evidence = Evidence(holdout=float(options["holdout"]) or None)
     learning = Learning(domain="code")
-    bank = connect(options["bank"], scope=COMMON, model=options.get("model"), evidence=evidence, learning=learning)
+    model = options.get("model")
+    parts = Parts() if model else Parts(extractor=ExtractiveExtractor(quotes=False))
+    bank = connect(options["bank"], scope=COMMON, model=model, evidence=evidence, learning=learning, parts=parts)
     if "off" in bank.settings:
         bank.close()
         raise UsageError("memory is switched off: unset LESSONBANK_OFF to learn from sessions")

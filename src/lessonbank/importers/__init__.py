@@ -44,12 +44,24 @@ from . import (
     tau_bench,
 )
 from ._account import Account, ends_in, program_of
-from ._evidence import has_rejection, taken_back, verdict_of
+from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
 
-__all__ = ["FORMATS", "Account", "Entry", "Imported", "Skipped", "detect", "has_rejection", "read", "taken_back"]
+__all__ = [
+    "FORMATS",
+    "Account",
+    "Entry",
+    "Imported",
+    "Skipped",
+    "detect",
+    "has_rejection",
+    "has_reverts",
+    "read",
+    "reverted_by",
+    "taken_back",
+]
 
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (

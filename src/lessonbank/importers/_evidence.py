@@ -1,32 +1,28 @@
-"""Decides how a coding agent's run ended, by the checks that ran in it: tests, a build, a linter. Words decide nothing.
+"""Decides how a coding agent's run ended: by the checks that ran in it, else by what a person said plainly.
 
-An edit makes what was checked before it stale. What a person said can only take a success back.
+A check is a test, a build, a linter or a release, by its exit code. An edit makes what was checked before it stale.
+Words are never ground truth. Those that may object, and a revert, only take a success back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.contracts.records import Json, Observation, Outcome, Run, ToolCall, Trajectory, Verdict
+from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict
 
+from ._opinions import Opinion, opinion_in
 from ._rejections import is_rejection
+from ._reverts import reverted, reverts_in
+from ._shell import bare, calls_of, command_of, is_shell, own_code, parts_of
 
-Check: TypeAlias = Literal["the tests", "the build", "the linter"]
-Sign: TypeAlias = Literal["edit", "rejection", "interrupt"] | tuple[Check, bool]
+Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"]
+Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | tuple[Check, bool]
 """What happened in a run, in its order; a check with whether it passed."""
-_SHELLS: Final = {
-    *("bash", "shell", "exec_command", "local_shell", "run_shell_command", "run_commands", "execute_command"),
-    *("container.exec", "execute_bash", "run_terminal_cmd"),
-}
-_MOST_COMMAND, _MOST_OUTPUT = 10_000, 20_000
+_MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
-_WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+-\w*c\s+(['\"])(.*)\1\s*$", re.DOTALL)
-_HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
-_QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 _BEFORE: Final = (
     r"^\s*(?:\w+=\S*\s+)*(?:(?:sudo|time|timeout\s+\S+|env|npx|uv\s+run|poetry\s+run|pdm\s+run|hatch\s+run|"
     r"bundle\s+exec|xvfb-run)\s+)*(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:\S*/)?"
@@ -49,20 +45,34 @@ _BUILD: Final = re.compile(
     + r"(?:tsc|ninja|sphinx-build|build(?=\s*$)|(?:mkdocs|zensical|vite|next|docker|dotnet|swift|bazel)\s+build|"
     r"cargo\s+(?:build|check)|go\s+build|cmake\s+--build|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?build[\w:-]*|"
     r"gradlew?\s.*\b(?:build|assemble)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
-    r"(?:make|just|rake)\s+(?:all|build|docs?|html|dist|package|release)[\w-]*)(?=\s|$)"
+    r"(?:make|just|rake)\s+(?:all|build|docs?|html|dist|package)[\w-]*)(?=\s|$)"
 )
-_CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {"the tests": _TEST, "the linter": _LINT, "the build": _BUILD}
+_RELEASE: Final = re.compile(
+    _BEFORE + r"(?:(?:npm|pnpm|yarn|bun|cargo|poetry|uv|flit|hatch)\s+(?:npm\s+)?publish|twine\s+upload|gem\s+push|"
+    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:release|publish)[\w:-]*|gh\s+release\s+create|goreleaser\s+release|"
+    r"semantic-release|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
+    r"(?:(?:ba|z)?sh\s+)?(?:\S*/)?(?:release|publish)\.sh)(?=\s|$)"
+)
+_CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {
+    "the tests": _TEST,
+    "the linter": _LINT,
+    "the release": _RELEASE,
+    "the build": _BUILD,
+}
 _RUNS_NOTHING: Final = re.compile(
     r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$"
 )
 _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
 _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
-_ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
 _CHANGES: Final = re.compile(
     _BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
     r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge|rebase|pull|cherry-pick|am|clean)\b)"
 )
+_REVERTS: Final = re.compile(
+    _BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
+)
+"""Takes back all that was done: one file that is restored is a step of the work."""
 _INTO_FILE: Final = re.compile(r"(?<![0-9&<>-])>{1,2}\s*(?![&\s]|/dev/null)")
 _FAILS: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b|(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
@@ -94,73 +104,116 @@ class _Known:
 
     edited: bool = False
     checks: dict[Check, bool] = field(default_factory=dict[Check, bool])
+    reverted: bool = False
     rejected: bool = False
     interrupted: bool = False
+    opinion: Opinion | None = None
 
     def add(self, sign: Sign) -> None:
-        """Take the next sign in. Checks of what the run did not change prove nothing of it."""
-        if sign == "edit":
-            self.edited, self.checks, self.rejected, self.interrupted = True, {}, False, False
+        """Take the next sign in. Checks of what the run did not change prove nothing of it; a release is its work."""
+        if sign == "revert" and self.edited:
+            self._begin_again(edited=False, reverted=True)
+        elif sign in ("edit", "revert"):  # who changed nothing yet was asked for the revert
+            self._begin_again(edited=True, reverted=False)
         elif sign == "rejection":
-            self.rejected = True
+            self.rejected, self.opinion = True, None
         elif sign == "interrupt":
-            self.interrupted = True
-        elif self.edited:
+            self.interrupted, self.opinion = True, None
+        elif sign in ("right", "wrong"):
+            self.rejected, self.opinion = sign == "wrong", sign
+        elif self.edited or sign[0] == "the release":
             self.checks[sign[0]] = sign[1]
             self.interrupted = False
 
-    def outcome(self) -> tuple[Outcome, str] | None:
-        """How it ended and the rule that says so; `None` where nothing was checked and nobody objected."""
-        if self.interrupted:
-            return "unknown", "the user interrupted the run"
+    def _begin_again(self, *, edited: bool, reverted: bool) -> None:
+        self.edited, self.reverted = edited, reverted
+        self.checks, self.rejected, self.interrupted, self.opinion = {}, False, False, None
+
+    def verdict(self) -> Verdict | None:
+        """How it ended, with the rule in `reason`; `None` where nothing was checked and nobody said it."""
         checked = _outcome_of(self.checks)
-        if self.rejected and (checked is None or checked[0] == "success"):
-            return "unknown", "the user rejected the result, and nothing was changed after that"
+        if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
+            return _SAID_WRONG
+        if self.interrupted:
+            return _decided("unknown", "the user interrupted the run")
+        if self.reverted:
+            return _decided("unknown", "what the run had changed was taken back")
+        if self.rejected and (checked is None or checked.outcome == "success"):
+            return _decided("unknown", "the user rejected the result, and nothing was changed after that")
+        if self.opinion == "right" and (checked is None or checked.outcome != "success"):
+            return _SAID_RIGHT if checked is None else _decided("unknown", "the user praised what a check did not pass")
         return checked
 
 
-def _outcome_of(checks: Mapping[Check, bool]) -> tuple[Outcome, str] | None:
+def _decided(outcome: Outcome, reason: str) -> Verdict:
+    return Verdict(outcome=outcome, reason=reason, source="ground_truth")
+
+
+_SAID_RIGHT: Final = Verdict(outcome="success", confidence=0.9, reason="the user said that it is right", source="human")
+_SAID_WRONG: Final = Verdict(outcome="failure", confidence=0.9, reason="the user said that it is wrong", source="human")
+
+
+def _outcome_of(checks: Mapping[Check, bool]) -> Verdict | None:
     """Failed tests are a failure. Another check that failed beside passed tests may fail for what was there before."""
     if not checks:
         return None
     failed = [check for check, passed in checks.items() if not passed]
     if not failed:
-        return "success", f"{' and '.join(checks)} passed after the last edit"
+        return _decided("success", f"{' and '.join(checks)} passed after the last edit")
     if checks.get("the tests"):
-        return "unknown", f"the tests passed after the last edit, and {' and '.join(failed)} failed"
-    return "failure", f"{' and '.join(failed)} failed after the last edit"
+        return _decided("unknown", f"the tests passed after the last edit, and {' and '.join(failed)} failed")
+    return _decided("failure", f"{' and '.join(failed)} failed after the last edit")
 
 
 def verdict_of(run: Trajectory, /, exit_codes: Mapping[str, int]) -> Verdict | None:
-    """The outcome that a run's own checks show, with the rule in `reason`; `None` where no rule speaks.
+    """The outcome that a run's own checks show, or that a person said plainly; `None` where no rule speaks.
+
+    The rule is its `reason`. What checks show is ground truth; what a person said is not.
 
     `exit_codes`: those of the calls, by their ids, as far as the record has them.
     """
     known = _Known()
     for sign in _signs(run, exit_codes):
         known.add(sign)
-    told = known.outcome()
-    return Verdict(outcome=told[0], reason=told[1], source="ground_truth") if told else None
+    return known.verdict()
 
 
 def has_rejection(run: Trajectory, /) -> bool:
     """Whether a person rejected something in a run: then an earlier run of its session may be meant."""
-    return any(map(is_rejection, _words(run)))
+    return any(opinion_in(text) != "right" and is_rejection(text) for text in _words(run))
 
 
 def taken_back(former: Run, later: Trajectory, /) -> Verdict | None:
     """`unknown` for a run that succeeded, where a person rejected it in the session that went on; else `None`."""
     heard = sum(1 for _ in _words(former.trajectory))
     said = list(_words(later))[heard:]
-    if (
-        former.verdict.outcome != "success"
-        or former.verdict.source != "ground_truth"
-        or former.trajectory.id == later.id
-    ):
+    if not _is_ours(former.verdict) or former.trajectory.id == later.id:
         return None
-    if not any(map(is_rejection, said)):
+    if not any(opinion_in(text) != "right" and is_rejection(text) for text in said):
         return None
-    return Verdict(outcome="unknown", reason="the user rejected it later in the session", source="ground_truth")
+    return _decided("unknown", "the user rejected it later in the session")
+
+
+def has_reverts(run: Trajectory, /) -> bool:
+    """Whether a run took back what was committed before it."""
+    return bool(reverts_in(run))
+
+
+def reverted_by(later: Trajectory, former: Iterable[Run], /) -> Iterator[tuple[Trajectory, Verdict]]:
+    """The runs before it, newest first, whose commits a run took back: they are no success any more."""
+    if not (reverts := reverts_in(later)):
+        return
+    ours = {run.trajectory.id: run.trajectory for run in former if _is_ours(run.verdict)}
+    ours.pop(later.id, None)
+    for run in reverted(reverts, ours.values()):
+        yield run, _decided("unknown", "what it had committed was reverted later")
+
+
+def _is_ours(verdict: Verdict) -> bool:
+    """Whether it is a success that nobody but these rules decided: a person's own correction stands."""
+    return verdict.outcome == "success" and (
+        verdict.source == "ground_truth" or (verdict.source == "human" and verdict.reason == _SAID_RIGHT.reason)
+    )
 
 
 def _words(run: Trajectory) -> Iterator[str]:
@@ -170,11 +223,8 @@ def _words(run: Trajectory) -> Iterator[str]:
 def _signs(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Sign]:
     acted = False
     for step in run.steps:
-        results = {seen.call_id: seen for seen in step.observations if seen.call_id}
-        unnamed = [seen for seen in step.observations if seen.source == "tool" and not seen.call_id]
-        for call in step.action.calls:
+        for call, result in calls_of(step):
             acted = True
-            result = results.get(call.id or "") or (unnamed.pop(0) if unnamed else None)
             yield from _signs_of_call(call, result, exit_codes.get(call.id or ""))
         acted = acted or bool(step.action.text)
         for seen in step.observations:
@@ -185,38 +235,28 @@ def _signs(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Sign]:
 def _signs_of_words(text: str) -> Iterator[Sign]:
     if text.lstrip().startswith(_INTERRUPTED):
         yield "interrupt"
+    elif opinion := opinion_in(text):
+        yield opinion
     elif is_rejection(text):
         yield "rejection"
 
 
 def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None) -> Iterator[Sign]:
-    name = call.name.rpartition(".")[2].casefold()
-    if name not in _SHELLS and call.name.casefold() not in _SHELLS:
-        if _EDITOR.search(name) and not (result and result.is_error):
+    if not is_shell(call):
+        if _EDITOR.search(call.name.rpartition(".")[2]) and not (result and result.is_error):
             yield "edit"
         return
-    parts = _SEPARATOR.split(_bare(_command(call.arguments)).rstrip())
-    commands, joints = parts[::2], parts[1::2]
-    while len(commands) > 1 and not commands[-1].strip():
-        commands, joints = commands[:-1], joints[:-1]
+    commands, joints = parts_of(bare(command_of(call.arguments)))
     for place, command in enumerate(commands):
-        yield from _signs_of_command(command, result, _own_code(commands, joints, place, code))
-
-
-def _own_code(commands: Sequence[str], joints: Sequence[str], place: int, code: int | None) -> int | None:
-    """The exit code of one command in a line of several; `None` where that of the line does not tell it."""
-    if code is None or "||" in joints:
-        return None
-    if code == 0:
-        return 0 if set(joints[place:]) <= {"&&"} else None
-    before = [command for command, joint in zip(commands[:place], joints, strict=False) if joint == "&&"]
-    return code if place == len(commands) - 1 and all(map(_ENTERS.match, before)) else None
+        yield from _signs_of_command(command, result, own_code(commands, joints, place, code))
 
 
 def _signs_of_command(command: str, result: Observation | None, code: int | None) -> Iterator[Sign]:
     check: Check | None = next((check for check, pattern in _CHECKS.items() if pattern.match(command)), None)
     if check is None:
-        if _CHANGES.match(command) or _INTO_FILE.search(command):
+        if _REVERTS.match(command):
+            yield from () if result is None or result.is_error else ("revert",)
+        elif _CHANGES.match(command) or _INTO_FILE.search(command):
             yield "edit"
         return
     if _REWRITES.search(command):
@@ -235,20 +275,3 @@ def _passed(printed: str, code: int | None) -> bool | None:
         return False if code else None if _FAILS.search(printed) else True
     fails, passes = bool(_SUMMARY_FAILED.search(printed)), bool(_SUMMARY_PASSED.search(printed))
     return False if fails else True if passes else None
-
-
-def _command(arguments: Mapping[str, Json] | str) -> str:
-    """The shell's text; programs give it under several names, as a text or as a list of words."""
-    if isinstance(arguments, str):
-        return arguments[:_MOST_COMMAND]
-    told = next((arguments[name] for name in ("command", "cmd", "commands", "script") if name in arguments), "")
-    if isinstance(told, list):
-        words = [word for word in told if isinstance(word, str)]
-        told = words[-1] if len(words) == 3 and words[1].startswith("-") else "\n".join(words)
-    return told[:_MOST_COMMAND] if isinstance(told, str) else ""
-
-
-def _bare(command: str) -> str:
-    """A command without what it only quotes: a message about tests is no test."""
-    wrapped = _WRAPPED.match(command)
-    return _QUOTED.sub("''", _HEREDOC.sub("<<''", wrapped.group(2) if wrapped else command))

@@ -19,6 +19,7 @@ _ANYWHERE: Final = re.compile(
     # It is not so, it does not work, it is not what was asked for.
     r"\b(?:does|did|is|was|do|are|has|can|will)(?:n't|nt| not)\b|\bnot (?:what|working|right|correct|fixed|good)\b|"
     r"\b(?:that|this|it)(?:'s| is| was| looks| seems)? (?:\w+ )?(?:wrong|broken|incorrect|worse|useless)\b|"
+    r"\bstill (?:gives?|returns?|prints?|shows?|says?|takes?)\b|\bnothing works\b|"
     r"\b(?:still|again) (?:\w+ )?(?:fail\w*|broken|wrong|not|get|see|crash\w*|the same|error\w*)|"
     r"\b(?:it|that|this|tests?|build) (?:\w+ )?(?:fails?|failed|broke|breaks|crashe[sd])\b|"
     # An error that was met, by its name or in a sentence.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lessonbank._base.aio import aside
-from lessonbank.contracts.records import Found, Lesson, Match
+from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.guard.trust import TrustPolicy, showable
 
 from ._wrapper import Around
@@ -28,11 +28,14 @@ class Trusted(Around):
     """
 
     policy: TrustPolicy
+    own_of: str = ""
+    """The identity whose own lessons are shown beside those that the policy shows."""
 
     @property
     def name(self) -> str:
         """The inner name and the policy."""
-        return self.inner.name if self.policy == "open" else f"{self.inner.name}+{self.policy}"
+        own = "+own" if self.own_of else ""
+        return f"{self.inner.name if self.policy == 'open' else f'{self.inner.name}+{self.policy}'}{own}"
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds and may be shown; a note where something was found and nothing may."""
@@ -41,16 +44,29 @@ class Trusted(Around):
             found = await self.inner(task, scope=scope, limit=asked)
             if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
                 words = await aside(task_words, task, brief=len(task) <= _QUICK)
-            kept = [m for match in found.matches if (m := _shown(match, self.policy, words))]
+            kept = [m for match in found.matches if (m := self._shown(match, words))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break
             asked *= _WIDER
         if kept or not found.matches:
             return found.model_copy(update={"matches": tuple(kept[:limit])})
         why = f"past tasks found: {len(found.matches)}, none trusted yet ({self.policy})"
-        if any(showable(match.experience, self.policy).lessons for match in found.matches):
+        if any(self._showable(match.experience).lessons for match in found.matches):
             why = f"past tasks found: {len(found.matches)}, and their lessons are kept for other tasks (lessons.narrow)"
         return Found(notes=found.notes, empty=why)
+
+    def _showable(self, experience: Experience) -> Experience:
+        return showable(experience, self.policy, own_of=self.own_of)
+
+    def _shown(self, match: Match, words: frozenset[str]) -> Match | None:
+        experience = self._showable(match.experience)
+        if any(lesson.only for lesson in experience.lessons):
+            meant = tuple(lesson for lesson in experience.lessons if is_for(lesson, words))
+            experience = experience.model_copy(update={"lessons": meant})
+        ids = {lesson.id for lesson in experience.lessons}
+        if not ids or (match.lesson_id is not None and match.lesson_id not in ids):
+            return None
+        return match if experience is match.experience else match.model_copy(update={"experience": experience})
 
 
 def task_words(text: str, /) -> frozenset[str]:
@@ -61,14 +77,3 @@ def task_words(text: str, /) -> frozenset[str]:
 def is_for(lesson: Lesson, words: frozenset[str], /) -> bool:
     """Whether a lesson is meant for a task of these words: people may keep it for some tasks."""
     return not lesson.only or any(words >= task_words(text) for text in lesson.only)
-
-
-def _shown(match: Match, policy: TrustPolicy, words: frozenset[str]) -> Match | None:
-    experience = showable(match.experience, policy)
-    if any(lesson.only for lesson in experience.lessons):
-        meant = tuple(lesson for lesson in experience.lessons if is_for(lesson, words))
-        experience = experience.model_copy(update={"lessons": meant})
-    ids = {lesson.id for lesson in experience.lessons}
-    if not ids or (match.lesson_id is not None and match.lesson_id not in ids):
-        return None
-    return match if experience is match.experience else match.model_copy(update={"experience": experience})

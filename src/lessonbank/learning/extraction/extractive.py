@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from lessonbank._base.aio import aside
@@ -32,6 +32,8 @@ _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
+_QUOTE = re.compile(r' \("[^"]*"\)| \(what was seen in brackets\)')
+"""What a tool printed, as `_in_quotes` writes it, and its announcement."""
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
@@ -116,13 +118,15 @@ class ExtractiveExtractor:
     Args:
         max_lessons: lessons from one attempt at most.
         max_contrast_lessons: lessons from several attempts at most.
+        quotes: whether a lesson repeats what a tool printed.
     """
 
     asks_model = False
 
-    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5) -> None:
+    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5, quotes: bool = True) -> None:
         self._max_lessons = max_lessons
         self._max_contrast_lessons = max_contrast_lessons
+        self._quotes = quotes
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
@@ -136,6 +140,8 @@ class ExtractiveExtractor:
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
         drawn = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
+        if not self._quotes:
+            drawn = _distinct(replace(lesson, content=_QUOTE.sub("", lesson.content)) for lesson in drawn)
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 

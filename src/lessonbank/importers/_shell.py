@@ -1,0 +1,84 @@
+"""Reads the shell commands of a coding agent's run: which ones were called, with what came back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from lessonbank.contracts.records import Json, Observation, Step, ToolCall, Trajectory
+
+_SHELLS: Final = {
+    *("bash", "shell", "exec_command", "local_shell", "run_shell_command", "run_commands", "execute_command"),
+    *("container.exec", "execute_bash", "run_terminal_cmd"),
+}
+_MOST_COMMAND: Final = 10_000
+_WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+-\w*c\s+(['\"])(.*)\1\s*$", re.DOTALL)
+_HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+_QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
+ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
+"""A command that only prepares the next one."""
+
+
+def calls_of(step: Step, /) -> Iterator[tuple[ToolCall, Observation | None]]:
+    """The calls of a step, each with its result, where there is one."""
+    results = {seen.call_id: seen for seen in step.observations if seen.call_id}
+    unnamed = [seen for seen in step.observations if seen.source == "tool" and not seen.call_id]
+    for call in step.action.calls:
+        yield call, results.get(call.id or "") or (unnamed.pop(0) if unnamed else None)
+
+
+def is_shell(call: ToolCall, /) -> bool:
+    """Whether a call is that of a shell."""
+    return call.name.rpartition(".")[2].casefold() in _SHELLS or call.name.casefold() in _SHELLS
+
+
+def command_of(arguments: Mapping[str, Json] | str, /) -> str:
+    """The shell's text; programs give it under several names, as a text or as a list of words."""
+    if isinstance(arguments, str):
+        return arguments[:_MOST_COMMAND]
+    told = next((arguments[name] for name in ("command", "cmd", "commands", "script") if name in arguments), "")
+    if isinstance(told, list):
+        words = [word for word in told if isinstance(word, str)]
+        told = words[-1] if len(words) == 3 and words[1].startswith("-") else "\n".join(words)
+    return unwrapped(told[:_MOST_COMMAND]) if isinstance(told, str) else ""
+
+
+def unwrapped(command: str, /) -> str:
+    """What `bash -c` was given, where a command is no more than that."""
+    wrapped = _WRAPPED.match(command)
+    return wrapped.group(2) if wrapped else command
+
+
+def bare(command: str, /) -> str:
+    """A command without what it only quotes: a message about tests is no test."""
+    return _QUOTED.sub("''", _HEREDOC.sub("<<''", command))
+
+
+def parts_of(line: str, /) -> tuple[list[str], list[str]]:
+    """The commands of a line, and what stands between them."""
+    parts = _SEPARATOR.split(line.rstrip())
+    commands, joints = parts[::2], parts[1::2]
+    while len(commands) > 1 and not commands[-1].strip():
+        commands, joints = commands[:-1], joints[:-1]
+    return commands, joints
+
+
+def own_code(commands: Sequence[str], joints: Sequence[str], place: int, code: int | None) -> int | None:
+    """The exit code of one command in a line of several; `None` where that of the line does not tell it."""
+    if code is None or "||" in joints:
+        return None
+    if code == 0:
+        return 0 if set(joints[place:]) <= {"&&"} else None
+    before = [command for command, joint in zip(commands[:place], joints, strict=False) if joint == "&&"]
+    return code if place == len(commands) - 1 and all(map(ENTERS.match, before)) else None
+
+
+def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:
+    """Each command of a run whose call was no error, without what it quotes, with what the call printed."""
+    for step in run.steps:
+        for call, result in calls_of(step):
+            if result is not None and not result.is_error and is_shell(call):
+                for command in parts_of(bare(command_of(call.arguments)))[0]:
+                    yield command, result.text
