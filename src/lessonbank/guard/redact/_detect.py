@@ -13,7 +13,7 @@ from ._personal import personal
 from ._portions import portions
 from ._rules import ruled
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
-from ._views import VIEWS, VIEWS_OF_ASCII, View, decoded, unbroken
+from ._views import VIEWS, VIEWS_OF_ASCII, View, decoded, joined, unbroken
 from ._words import random_looking
 
 DETECTORS: tuple[Detector, ...] = (private_keys, ruled, named, personal)
@@ -108,7 +108,9 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
             for span in _seen(view, detectors):
                 start, end = view.back(span.start, span.end)
                 yield span._replace(start=start, end=end)
-    yield from _across_lines(text, plain, detectors)
+    yield from _across_seams(unbroken(text), text, plain, detectors)
+    # A number that several cells make is nobody's; a key has a form or a name.
+    yield from _across_seams(joined(text), text, plain, (ruled, named))
     for start, end, said in decoded(page) if deep else ():
         if inside := merged(chain(_in_portions(said, 0, len(said), detectors, deep - 1), cut_off(said))):
             yield _encoded(start, end, said, inside)
@@ -150,25 +152,25 @@ def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
     return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else said)
 
 
-def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
-    """Secrets that go on in the next line. One that is whole in its line ends there, unless the rest looks random."""
-    view = unbroken(text)
+def _across_seams(view: View | None, text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
+    """Secrets that go on behind a seam. One that is whole before it ends there, unless the rest looks random."""
     if view is None:
         return
     ends = [span.end for span in merged(plain)]
     for span in _seen(view, detectors):
         start, end = view.back(span.start, span.end)
         before = _BEFORE if span.typed else 0
-        if view.seams(max(0, span.start - before), span.end) and _goes_on(text, span, start, end, ends):
-            yield span._replace(start=start, end=end)
+        if view.seams(max(0, span.start - before), span.end):
+            rest = view.last_piece(span.start, span.end)
+            if _goes_on(text, span, start, end, ends, rest):
+                yield span._replace(start=start, end=end)
 
 
-def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int]) -> bool:
+def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int], rest: str) -> bool:
     if span.kind == "e-mail":
         return span.value.rpartition(".")[2] in _COMMON and text[start - 1 : start] != "@"
     if span.kind in ("phone", "cookie"):
         return False
-    rest = text[start:end].rpartition("\n")[2].lstrip(" \t>|#*+\"'")
     stop = bisect_right(ends, start)
     if stop < len(ends) and ends[stop] < end:
         return random_looking(rest) and bool(_ONE_WORD.fullmatch(rest))
