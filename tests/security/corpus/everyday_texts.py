@@ -14,7 +14,7 @@ _WORDS = tuple(
     re.findall(
         r"\w+",
         "order parcel invoice cache queue worker index table report shipment label batch record window filter page "
-        "plan task lesson branch commit build deploy cluster region node shard replica budget limit refund ticket account",
+        "plan task lesson branch commit build deploy cluster region node shard replica budget limit refund ticket",
     )
 )
 _CHOICES = {

@@ -26,14 +26,14 @@ _CODED = re.compile(
     r"|&(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,20});|%([0-9A-Fa-f]{2})"
 )
 _BREAKS = {"n": "\n", "r": "\r", "t": "\t"}
-_BREAK = re.compile(r"\n(?<=[\w+/=.@: \t\r\\\"'-]\n)[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
+BREAK = re.compile(r"\n(?<=[\w+/=.@: \t\r\\\"'-]\n)[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
 _BACKWARDS = re.compile(r"[ \t\r\\+\"']*+([\w+/=.@:-]{3,})")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
 _NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
 """What a secret has and words of prose have not."""
 
-_JOINT = re.compile(
+JOINT = re.compile(
     r"[\"'`\\|\t<*~\]$\n](?:"  # one class first: the text is passed over several times as fast
     r"(?<=[\w+/=.-][\"'`\\])(?<!\\\\)(?:(?<=\\)\\{0,2}[\"'`])?"  # strings side by side, in a sum or a list
     r"(?:\s{0,8}(?:,|\+|\.|&|\|\|)\s{0,24}|[ ]?)[rbfu]?\\{0,3}[\"'`]"
@@ -165,8 +165,6 @@ def _plain(text: str) -> str:
 
 def decoded_signs(text: str, /) -> View | None:
     """As JSON and code, a page of HTML or an address mean it, however often it was escaped."""
-    if not any(map(text.__contains__, "\\&%")):
-        return None
     return changed(text, ((*found.span(), _meaning(found)) for found in _CODED.finditer(text)))
 
 
@@ -191,13 +189,11 @@ def _entity(code: str) -> str:
 
 def unbroken(text: str, /) -> View | None:
     """Lines joined where a word may go on: without the break, the margin, and the quotes of strings put together."""
-    if "\n" not in text:
-        return None
     return changed(text, _breaks(text))
 
 
 def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in _BREAK.finditer(text):
+    for found in BREAK.finditer(text):
         half = _BACKWARDS.match(text[max(0, found.start() - 40) : found.start()][::-1])
         if half and len(half[1]) + len(found[1]) >= _LEAST and _NO_WORD.search(half[1][::-1] + found[1]):
             yield found.start() - half.start(1), found.end(), ""
@@ -209,7 +205,7 @@ def joined(text: str, /) -> View | None:
 
 
 def _joints(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in _JOINT.finditer(text):
+    for found in JOINT.finditer(text):
         before = _PIECE_BEFORE.match(text[max(0, found.start() - 40) : found.start()][::-1])
         if before and len(before[1]) + len(found[1]) >= _LEAST:
             yield found.start() - before.start(1), found.end(), ""
@@ -271,6 +267,10 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (in_ascii, spelled_out, decoded_signs)
-VIEWS_OF_ASCII: tuple[Look, ...] = (decoded_signs,)
-"""Those that may show something else of a text that is ASCII already."""
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+VIEWS: tuple[tuple[re.Pattern[str], Look], ...] = (
+    (_NOT_ASCII, in_ascii),
+    (_NOT_ASCII, spelled_out),
+    (_CODED, decoded_signs),
+)
+"""Other readings of a text, each with what a text must hold for it to show something else."""
