@@ -28,6 +28,8 @@ HOSTILE = (
     *("4111 ", "GB82", "+49 ", "415-555-1234 ", "SSN 123-45-", "a\u200b", "4\u00a0", "%41", "\\u0041", "QUtJQUFB"),
     *("7373682d",),
     *('"a": 12345678901, ', "[e-mail 1]", "ssh -a b@c.co ", "git clone a@b.co:a ", "a1\n", "a1b2c3d4e5f6\n"),
+    *('"a1b2c3d", ', '"ghp_a1b2" + ', "| a1b2c3d ", "<b>a1b2c3d", "a1b2c3d**", "a1b2c3d\t", "- a1b2c3d4e5\n"),
+    *("&#103;", '\\"a1'),
     *("[a](/\\", "[a](/ ", "![a](", "</", "<&", "&#47;", "www.", "~~~\n", "\n> ", "| a |\n", "[a]: /\\"),
 )  # fmt: skip
 EVERYTHING = "\n".join(HOSTILE)
@@ -56,7 +58,9 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("piece", [f"{DASHES}BEGIN PRIVATE KEY{DASHES}", "password=", "@a.com", '"a": 12345678901, '])
+@pytest.mark.parametrize(
+    "piece", [f"{DASHES}BEGIN PRIVATE KEY{DASHES}", "password=", "@a.com", '"a": 12345678901, ', '"ghp_a1b2" + ']
+)
 def test_four_times_the_text_takes_four_times_as_long(piece: str) -> None:
     assert growth(CALLS["redact, with all that is looked for"], piece, size=20_000) <= RATIO
 

@@ -10,19 +10,17 @@ import secrets_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard.redact._detect import found_in, found_together
-from lessonbank.guard.redact._keys import private_keys
-from lessonbank.guard.redact._named import PARTS, named
-from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, social_numbers
-from lessonbank.guard.redact._phones import phones
+from lessonbank.guard.redact._detect import DETECTORS, found_in, found_together
+from lessonbank.guard.redact._named import PARTS
 from lessonbank.guard.redact._rules import ruled, rules
-from lessonbank.guard.redact._spans import Detector, Page, Span
+from lessonbank.guard.redact._spans import Detector, Page, Span, found_on
 from lessonbank.guard.redact._views import (
     RUN,
     decoded,
     decoded_signs,
     in_ascii,
     is_line,
+    joined,
     may_be_text,
     readings,
     spelled_out,
@@ -70,12 +68,8 @@ def every_rule(page: Page) -> Iterator[Span]:
     return (span for rule in RULES for word in rule.words for span in rule.at(word, page))
 
 
-GROUPS: dict[Detector, list[Detector]] = {
-    ruled: [every_rule],
-    personal: [cards, accounts, addresses, phones, social_numbers],
-}
-"""The parts of a group that the group asks only of texts where they may find something."""
-EVERY = [*(part for parts in GROUPS.values() for part in parts), private_keys, named]
+EVERY = [Detector(every_rule if detector.find is ruled else detector.find) for detector in DETECTORS]
+"""Every detector, asked whatever signs a text has."""
 
 
 @given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6))
@@ -91,7 +85,7 @@ def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
 
 @given(st.lists(cut() | st.sampled_from(NEAR) | st.text(max_size=8), max_size=6).map("".join))
 def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
-    for look in (in_ascii, spelled_out, decoded_signs, unbroken):
+    for look in (in_ascii, spelled_out, decoded_signs, unbroken, joined):
         if view := look(text):
             for at, letter in enumerate(view.text):
                 start, end = view.back(at, at + 1)
@@ -135,11 +129,10 @@ def test_a_key_is_found_wherever_its_rule_matches(data: st.DataObject) -> None:
     assert {*rule.at(word, anywhere)} <= {*ruled(page)}
 
 
-def test_a_group_finds_what_its_parts_find_in_the_corpus() -> None:
+def test_what_has_no_sign_is_not_there_in_the_corpus() -> None:
     for case in CASES:
         page = Page(case.text)
-        for group, parts in GROUPS.items():
-            assert {*group(page)} == {span for part in parts for span in part(page)}, case.id
+        assert {*found_on(page, DETECTORS)} == {*found_on(page, EVERY)}, case.id
 
 
 def test_every_name_of_a_secret_has_one_of_the_parts_that_are_looked_for() -> None:

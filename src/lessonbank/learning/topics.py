@@ -18,7 +18,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical_line, fence, nonce
-from lessonbank.guard.gate.run_values import RunValues, is_ordinary
+from lessonbank.guard.gate.run_values import RunValues, unusual
 from lessonbank.guard.quote import quoted
 from lessonbank.search import AROUND, by_words
 from lessonbank.text.bm25 import words
@@ -238,7 +238,8 @@ def _private(task: str) -> frozenset[str]:
     plain = _SLOT.sub(" , ", RunValues.of([Trajectory(task=task)]).mask(task))
     found = set(words(task)) - set(words(plain))
     told = [(said[0], said[0].lower(), said.start(), said.end()) for said in _LETTERS.finditer(plain)]
-    odd = [not is_ordinary(low) or (len(low) < 3 and not said.islower()) for said, low, _, _ in told]
+    rare = unusual([low for _, low, _, _ in told])
+    odd = [low in rare or (len(low) < 3 and not said.islower()) for said, low, _, _ in told]
     if 2 * sum(odd) < len(odd):
         for place, (said, low, start, end) in enumerate(told):
             beside = (place > 0 and odd[place - 1] and plain[told[place - 1][3] : start] == " ") or (

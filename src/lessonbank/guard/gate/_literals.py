@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ._empty import STOP, stem
-from ._lookalikes import is_ordinary, look_alikes, people
+from ._lookalikes import look_alikes, people, unusual
 
 _READ = 40_000
 _LONGEST_NAME = 200
@@ -110,7 +110,8 @@ def _people(task: str) -> Iterator[str]:
     for found in people(task):
         name = task[found.start : found.end]
         yield name
-        yield from (part for part in name.split() if len(part) > 3 and not is_ordinary(part.lower()))
+        odd = unusual(name.lower().split())
+        yield from (part for part in name.split() if len(part) > 3 and part.lower() in odd)
 
 
 def _answer_in(text: str, answer: str) -> str | None:

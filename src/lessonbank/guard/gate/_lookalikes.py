@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from lessonbank.guard.redact import phones_in
+from lessonbank.guard.redact import personal_in
 
-Kind = Literal["name", "address", "e-mail", "phone", "amount", "version", "date", "number", "id"]
+Kind = Literal["name", "address", "amount", "version", "date", "number", "id"]
 
 
 class LookAlike(NamedTuple):
@@ -19,7 +19,8 @@ class LookAlike(NamedTuple):
 
     start: int
     end: int
-    kind: Kind
+    kind: str
+    """A `Kind`, or what the redactor calls it: `e-mail`, `phone`."""
 
 
 _WORDS: Final = "ordinary_words.txt"
@@ -121,7 +122,6 @@ _ADDRESSES = tuple(
         ),
     )
 )
-_MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
 _MONTH = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
     "|nov(?:ember)?|dec(?:ember)?|januar|februar|märz|mai|juni|juli|oktober|dezember|enero|marzo|abril|mayo|junio|julio"
@@ -205,9 +205,15 @@ def ordinary_words() -> frozenset[str]:
     return frozenset(Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").split())
 
 
+def unusual(words: Iterable[str], /) -> set[str]:
+    """Those of `words` (in small letters) that are no ordinary ones."""
+    known = ordinary_words()
+    return {w for w in words if not (len(w) < 3 or w in known or (w[-1] == "s" and w[:-1] in known))}
+
+
 def is_ordinary(word: str, /) -> bool:
     """Whether `word` (in small letters) or its singular is an ordinary word."""
-    return len(word) < 3 or word in ordinary_words() or (word.endswith("s") and word[:-1] in ordinary_words())
+    return not unusual((word,))
 
 
 @lru_cache(maxsize=64)
@@ -220,14 +226,13 @@ def look_alikes(text: str, /, *, names: bool = True) -> Sequence[LookAlike]:
 
 
 def _not_names(text: str) -> list[LookAlike]:
-    alike = [LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text)] if "@" in text else []
+    alike = [LookAlike(found.start, found.end, found.kind) for found in personal_in(text)]
     if not _HAS_DIGIT.search(text):
         return alike
     low = text.lower()
     for hints, pattern in _ADDRESSES:
         if hints.search(low):
             alike += [LookAlike(*found.span(), "address") for found in pattern.finditer(text)]
-    alike += [LookAlike(found.start, found.end, "phone") for found in phones_in(text)]
     for kind, pattern in _AMOUNTS_AND_DATES:
         alike += [LookAlike(*found.span(), kind) for found in pattern.finditer(text)]
     for found in _NUMBERED.finditer(text):

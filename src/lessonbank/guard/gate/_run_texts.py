@@ -45,7 +45,7 @@ def parsed(text: str, /) -> Json | None:
 
 
 def leaves(data: Json) -> list[tuple[str, str, Json]]:
-    """(field, the field that it stands in, value) of all data; keys that are values themselves, too."""
+    """(field, the field that it stands in, value) of all data that says something; keys that are values, too."""
     found: list[tuple[str, str, Json]] = []
     waiting: list[tuple[str, str, Json, int]] = [("", "", data, 0)]
     for _ in range(LEAVES):
@@ -62,7 +62,7 @@ def leaves(data: Json) -> list[tuple[str, str, Json]]:
                 waiting.append((name if named else key, key, inner, depth + 1))
         elif isinstance(value, list):
             waiting += [(key, parent, inner, depth + 1) for inner in value]
-        else:
+        elif value is not None and not isinstance(value, bool):
             found.append((key, parent, value))
     return found
 
@@ -91,13 +91,13 @@ def parts_of(run: Trajectory, /) -> list[Part]:
             parts.append(Part(step, "", text, data))
         names = {call.id: call.name for call in calls if call.id}
         returned = [seen for seen in taken.observations if seen.source != "user"]
-        of_command = bool(returned) and any(map(is_command, calls))
         for number, seen in enumerate(returned):
             called = calls[number] if number < len(calls) else (calls[0] if len(calls) == 1 else None)
             tool = seen.name or names.get(seen.call_id or "", "") or (called.name if called else "")
             source = f"{_NOT_IN_A_SLOT.sub(' ', tool[:_TOOL])}'s result" if tool else "an earlier result"
-            parts.append(Part(step, source, seen.text, parsed(seen.text), of_command))
-    return [*parts, Part(len(run.steps), "", run.answer or "")]
+            data = parsed(seen.text)
+            parts.append(Part(step, source, seen.text, data, data is None and any(map(is_command, calls))))
+    return [*parts, Part(len(run.steps), "", run.answer)] if run.answer else parts
 
 
 def is_command(call: ToolCall, /) -> bool:

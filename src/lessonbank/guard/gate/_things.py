@@ -10,7 +10,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Json, Lesson, Trajectory
 
-from ._lookalikes import is_ordinary, named, people
+from ._lookalikes import named, people, unusual
 from ._run_texts import asked, ends, leaves, nfc, pairs_in, parts_of, texts_of
 from .run_values import is_personal, tokens, words
 
@@ -101,12 +101,12 @@ class Things:
             for found in people(text):
                 if not self._is_thing(text[found.start : found.end]):
                     theirs[found.start : found.end] = b"\1" * (found.end - found.start)
-            read = [(word, a, b) for word, a, b in tokens(text) if word in self.words and not theirs[a]]
-            spans += [(a, b) for word, a, b in read if not is_ordinary(word)]
+            named = unusual(self.words)
+            spans += [(a, b) for word, a, b in tokens(text) if word in named and not theirs[a]]
         return sorted(spans)[: len(_STAND_INS)]
 
     def _is_thing(self, name: str) -> bool:
-        return all(word in self.words or is_ordinary(word) for word in words(name))
+        return unusual(words(name)) <= self.words
 
 
 def _stand_ins() -> Iterator[str]:
@@ -142,7 +142,7 @@ def _of_people(run: Trajectory, things: frozenset[str]) -> Iterator[str]:
     for text in asked(run):
         for found in people(text):
             name = text[found.start : found.end]
-            if name.endswith(("'s", "’s")) or not all(word in things or is_ordinary(word) for word in words(name)):
+            if name.endswith(("'s", "’s")) or not unusual(words(name)) <= things:
                 yield from words(name)
     for text in chain(map(ends, texts_of(run)), [run.instructions]):
         yield from (word for found in named(ends(text)) for word in words(text[found.start : found.end]))

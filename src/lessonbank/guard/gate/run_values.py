@@ -20,6 +20,7 @@ from ._empty import DENSE
 from ._literals import COMMON
 from ._lookalikes import LookAlike, is_thing, look_alikes, people
 from ._lookalikes import is_ordinary as is_ordinary
+from ._lookalikes import unusual as unusual
 from ._run_texts import FIELD, Part, Source, asked, ends, keys_of, leaves, listed, nfc, pairs_in, parts_of, texts_of
 from ._run_texts import is_command as is_command
 from ._run_texts import is_command_field as is_command_field
@@ -185,15 +186,13 @@ class RunValues:
             return False
         if value in self.listed:
             return True
-        usual = (key, value) in self.repeated and all(map(is_ordinary, words(value)))
+        usual = (key, value) in self.repeated and not unusual(words(value))
         return usual and not is_personal(key) and not self.in_request(value)
 
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
-        if not _may_be_field(name):
-            return False
-        known = self.known.get(" ".join(words(name)))
-        return known is None or not known.private
+        told = words_of_field(name)
+        return told is not None and not ((known := self.known.get(told)) and known.private)
 
     def in_request(self, value: str, /) -> bool:
         """Whether the words of `value` stand in the request."""
@@ -219,7 +218,7 @@ class RunValues:
     def _learn_names(self, read: Sequence[Sequence[Part]]) -> None:
         fields = keys_of([part.data for parts in read for part in parts if not part.source])
         names = {call.name for run in self.runs for step in run.steps for call in step.action.calls}
-        parts = chain.from_iterable(map(_PARTS_OF_NAME.findall, names.union(filter(_may_be_field, fields))))
+        parts = chain.from_iterable(map(_PARTS_OF_NAME.findall, names.union(filter(words_of_field, fields))))
         self.vocabulary |= {part.lower() for part in parts if len(part) > 1}
         if any(run.tools for run in self.runs):
             self.listed = {one for run in self.runs for one in listed(run.tools)}
@@ -286,12 +285,11 @@ class RunValues:
         if personal and len(read) > 1:
             return False
         others = [token for token in read if token not in self.vocabulary]
-        return not others or (text.islower() and all(map(is_ordinary, others)))
+        return not others or (text.islower() and not unusual(others))
 
     def _keep_parts(self, read: Sequence[str], value: Value) -> None:
-        for token in read:
-            telling = len(token) > 2 and token.isalpha() and not is_ordinary(token) and token not in self.vocabulary
-            if telling and not is_thing(token):
+        for token in unusual(read) - self.vocabulary:
+            if token.isalpha() and not is_thing(token):
                 self._keep([token], value)
 
     def _keep(self, read: Sequence[str], value: Value) -> None:
@@ -304,10 +302,12 @@ class RunValues:
             self.known[joined] = Value(old.noun, old.source, old.step, private=True)
 
 
-def _may_be_field(name: str) -> bool:
-    """Whether a key of some data is spelled as fields are."""
+@lru_cache(maxsize=1024)
+def words_of_field(name: str, /) -> str | None:
+    """The words of a key of some data if it is spelled as fields are; else it is a value itself."""
     parts = _PARTS_OF_NAME.findall(name) if _PLAIN_NAME.fullmatch(name) else []
-    return bool(parts) and (name[:1].islower() or all(map(is_ordinary, map(str.lower, parts))))
+    is_field = bool(parts) and (name[:1].islower() or not unusual(map(str.lower, parts)))
+    return " ".join(words(name)) if is_field else None
 
 
 def _repeated(read: Sequence[Sequence[Part]]) -> set[tuple[str, str]]:

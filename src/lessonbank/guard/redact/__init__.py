@@ -1,6 +1,6 @@
 """Redaction: replaces secrets and personal data with placeholders before anything else reads a text."""
 
-from ._phones import phones_in as phones_in
+from ._personal import personal_in as personal_in
 from ._records import redacted as redacted
 from ._records import redacted_together as redacted_together
 from ._records import through as through

@@ -7,16 +7,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 
-from ._keys import cut_off, private_keys
-from ._named import named
-from ._personal import personal
+from ._keys import PRIVATE_KEYS, cut_off
+from ._named import NAMED
+from ._personal import PERSONAL
 from ._portions import portions
 from ._rules import ruled
-from ._spans import PLACEHOLDER, Detector, Page, Span, merged
-from ._views import VIEWS, VIEWS_OF_ASCII, View, decoded, unbroken
+from ._spans import PLACEHOLDER, Detector, Page, Span, found_on, merged
+from ._views import BREAK, JOINT, VIEWS, View, decoded, joined, unbroken
 from ._words import random_looking
 
-DETECTORS: tuple[Detector, ...] = (private_keys, ruled, named, personal)
+_OF_A_WORD = (Detector(ruled), NAMED)
+DETECTORS: tuple[Detector, ...] = (PRIVATE_KEYS, *_OF_A_WORD, *PERSONAL)
 _DEEP = 2
 """How many times a secret may be encoded, one inside the other."""
 _COMMON = frozenset(
@@ -101,21 +102,20 @@ def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
 
 def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span]:
     page = Page(text)
-    plain = _directly(page, detectors)
+    plain = found_on(page, detectors)
     yield from plain
-    for look in VIEWS_OF_ASCII if text.isascii() else VIEWS:
-        if view := look(text):
-            for span in _seen(view, detectors):
-                start, end = view.back(span.start, span.end)
-                yield span._replace(start=start, end=end)
-    yield from _across_lines(text, plain, detectors)
+    looks = [look for sign, look in VIEWS if sign.search(text)]
+    for view in [view for look in looks if (view := look(text))]:
+        for span in _seen(view, detectors):
+            start, end = view.back(span.start, span.end)
+            yield span._replace(start=start, end=end)
+    if BREAK.search(text):
+        yield from _across_seams(unbroken(text), text, plain, detectors)
+    if JOINT.search(text):  # a number that several cells make is nobody's; a key has a form or a name
+        yield from _across_seams(joined(text), text, plain, _OF_A_WORD)
     for start, end, said in decoded(page) if deep else ():
         if inside := merged(chain(_in_portions(said, 0, len(said), detectors, deep - 1), cut_off(said))):
             yield _encoded(start, end, said, inside)
-
-
-def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
-    return [span for detect in detectors for span in detect(page)]
 
 
 def found_near(view: View, /, *, detectors: Sequence[Detector] = DETECTORS) -> Iterator[Span]:
@@ -126,7 +126,7 @@ def found_near(view: View, /, *, detectors: Sequence[Detector] = DETECTORS) -> I
 
 
 def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:
-    return _near_changes(view, lambda text: _directly(Page(text), detectors))
+    return _near_changes(view, lambda text: found_on(Page(text), detectors))
 
 
 def _near_changes(view: View, read: Callable[[str], Iterable[Span]]) -> Iterator[Span]:
@@ -150,25 +150,25 @@ def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
     return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else said)
 
 
-def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
-    """Secrets that go on in the next line. One that is whole in its line ends there, unless the rest looks random."""
-    view = unbroken(text)
+def _across_seams(view: View | None, text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
+    """Secrets that go on behind a seam. One that is whole before it ends there, unless the rest looks random."""
     if view is None:
         return
     ends = [span.end for span in merged(plain)]
     for span in _seen(view, detectors):
         start, end = view.back(span.start, span.end)
         before = _BEFORE if span.typed else 0
-        if view.seams(max(0, span.start - before), span.end) and _goes_on(text, span, start, end, ends):
-            yield span._replace(start=start, end=end)
+        if view.seams(max(0, span.start - before), span.end):
+            rest = view.last_piece(span.start, span.end)
+            if _goes_on(text, span, start, end, ends, rest):
+                yield span._replace(start=start, end=end)
 
 
-def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int]) -> bool:
+def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int], rest: str) -> bool:
     if span.kind == "e-mail":
         return span.value.rpartition(".")[2] in _COMMON and text[start - 1 : start] != "@"
     if span.kind in ("phone", "cookie"):
         return False
-    rest = text[start:end].rpartition("\n")[2].lstrip(" \t>|#*+\"'")
     stop = bisect_right(ends, start)
     if stop < len(ends) and ends[stop] < end:
         return random_looking(rest) and bool(_ONE_WORD.fullmatch(rest))

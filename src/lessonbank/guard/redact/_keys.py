@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from ._rules import cut_off_secret
-from ._spans import Page, Span, compiled
+from ._spans import Detector, Page, Span, compiled
 
 _WINDOW = 400
 """Characters at the end of a text that are looked at, so that hostile text costs no more."""
@@ -31,9 +31,6 @@ otherwise: they have no version of their own, or stand one level deeper."""
 def private_keys(page: Page, /) -> Iterator[Span]:
     """Private keys in PEM, of PuTTY, and as bare base64. Without an end, a key goes as far as its lines do."""
     text = page.text
-    putty = "private-lines:" in page.said and compiled(r"\S{15}").search(page.words)
-    if not putty and "-----begin" not in page.said and not compiled(_OPENING).search(page.keys):
-        return
     opened = [found for found in compiled(_OPENING).finditer(text) if not found["bare"] or _is_der(found[0])]
     done = 0
     for number, opening in enumerate(opened):
@@ -45,6 +42,13 @@ def private_keys(page: Page, /) -> Iterator[Span]:
         if bare or done > opening.end():
             body = text[opening.start() if bare else opening.end() : done]
             yield Span(opening.start(), done, "private key", re.sub(r"\\[nr]|[^A-Za-z0-9+/]", "", body))
+
+
+PRIVATE_KEYS = Detector(
+    private_keys,
+    signs=("-----BEGIN", "Private-Lines:", "b3BlbnNzaC1rZXktdjE", *(f"M{length}" for length in "ABCDEFGHI")),
+)
+"""In base64, what DER begins with is an `M`, and the length that follows makes the next letter."""
 
 
 def _is_der(bare: str) -> bool:

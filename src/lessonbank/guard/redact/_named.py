@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ._spans import Page, Span, places
+from ._spans import Detector, Page, Span, places
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
@@ -93,6 +93,9 @@ def named(page: Page, /) -> Iterator[Span]:
         if kind and _is_secret(page.text, name, sign, kind, value):
             done = value.end
             yield Span(value.start, value.end, kind, page.text[value.start : value.end], typed=False)
+
+
+NAMED = Detector(named, "said", PARTS)
 
 
 def _cores(page: Page) -> list[int]:

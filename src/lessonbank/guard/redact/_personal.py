@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ._phones import phones
 from ._rules import iban_lengths
-from ._spans import Page, Span, compiled
+from ._spans import Detector, Page, Span, compiled, found_on
 
 _CARD = (
     r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"
@@ -24,6 +24,8 @@ _BRANDS = re.compile(
 _COUNTRY = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z](?=\d{2})"
 _IBAN = rf"{_COUNTRY}\d{{2}}[ \t-]?(?=[A-Z0-9]{{4}})"
 _LETTER = re.compile(r"[^\W\d]")
+_SEVEN_DIGITS = re.compile(r"(?:\d\D*+){7}")
+"""As many as the shortest number of anybody has."""
 _AT = re.compile(r"@(?<=[\w.%+'-]@)(?=[^\W_])")
 _LOCAL = re.compile(r"[\w.%+'-]+")
 _HOST = re.compile(r"(?:[^\W_][\w-]{0,62}\.){1,8}(?P<top>[^\W\d_]{2,24})(?![\w-])")
@@ -61,8 +63,6 @@ _INSURED = re.compile(r"(?i)\bssn|social[ _-]?security|(?<![a-z])ssn")
 
 def cards(page: Page, /) -> Iterator[Span]:
     """Payment cards: a brand's first digits and length, and the Luhn sum (ISO/IEC 7812)."""
-    if not any(map(page.shape.__contains__, _CARDS)):
-        return
     for found in compiled(_CARD).finditer(page.text):
         digits = re.sub(r"\D", "", found[0])
         if _BRANDS.fullmatch(digits) and _luhn(digits):
@@ -76,7 +76,7 @@ def _luhn(digits: str) -> bool:
 
 def accounts(page: Page, /) -> Iterator[Span]:
     """Bank accounts: a country's length, and the remainder modulo 97 (ISO 13616)."""
-    if not any(found[0] in iban_lengths() for found in compiled(_COUNTRY).finditer(page.words)):
+    if iban_lengths().keys().isdisjoint(compiled(_COUNTRY).findall(page.words)):
         return
     for found in compiled(_IBAN).finditer(page.text):
         length = iban_lengths().get(found[0][:2])
@@ -99,8 +99,6 @@ def _is_account(number: str) -> bool:
 def addresses(page: Page, /) -> Iterator[Span]:
     """E-mail addresses. Files, services and packages are written with the sign, too."""
     text = page.text
-    if "@" not in text:
-        return
     works_elsewhere = any(word in page.said for word in (*_LOGINS, "scp", "rsync", "git"))
     for sign in _AT.finditer(text):
         host = _HOST.match(text, sign.end())
@@ -143,14 +141,23 @@ def _is_mail(local: str, host: re.Match[str]) -> bool:
 
 def social_numbers(page: Page, /) -> Iterator[Span]:
     """US social security numbers that may have been issued, near a word that says so."""
-    if ("ssn" not in page.said and "social" not in page.said) or not any(map(page.shape.__contains__, _SOCIALS)):
+    if not any(map(page.shape.__contains__, _SOCIALS)):
         return
     for found in compiled(_SOCIAL).finditer(page.text):
         if _INSURED.search(page.text, max(0, found.start() - 48), found.end() + 24):
             yield Span(*found.span(), "ssn", re.sub(r"\D", "", found[0]))
 
 
-def personal(page: Page, /) -> Iterator[Span]:
-    """Find everything above."""
-    for detect in (cards, accounts, addresses, phones, social_numbers):
-        yield from detect(page)
+PERSONAL = (
+    Detector(cards, "shape", _CARDS),
+    Detector(accounts, "shape", (b"00",)),
+    Detector(addresses, signs=("@",)),
+    Detector(phones, "shape", (b"0",)),
+    Detector(social_numbers, "said", ("ssn", "social")),
+)
+"""Everything above, and telephone numbers."""
+
+
+def personal_in(text: str, /) -> list[Span]:
+    """The personal data in a text that has a form: for lessons, which say more of a person than these."""
+    return found_on(Page(text), PERSONAL) if "@" in text or _SEVEN_DIGITS.search(text) else []

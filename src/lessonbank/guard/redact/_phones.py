@@ -26,7 +26,6 @@ _OUTGOING = re.compile(r"[ ./-]?")
 _LAST_GROUP = re.compile(rf"{_GAP}?\(?\d+\)?\Z")
 _TRIES = 6
 """Groups at its end without which a number is tried again: they may be the next number, or a date."""
-_DIGIT = re.compile(r"\d")
 _LEAST = 7
 """Digits of the shortest number."""
 _ASKED = 40
@@ -59,14 +58,9 @@ def phones(page: Page, /) -> Iterator[Span]:
             for sign in compiled(begins).finditer(text):
                 if end := _end_abroad(text, sign.start(), sign.end(), asks):
                     yield _span(text, sign.start(), end)
-    for at in positions(page, _WORDS):
+    for at in positions(page, _WORDS) if any(map(page.said.__contains__, _WORDS)) else ():
         if (named := compiled(_BESIDE).match(page.low, at)) and _LEAST <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _span(text, *named.span("it"))
-
-
-def phones_in(text: str, /) -> list[Span]:
-    """The same of a text."""
-    return list(phones(Page(text))) if len(_DIGIT.findall(text)) >= _LEAST else []
 
 
 def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int | None:

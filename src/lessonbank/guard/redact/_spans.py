@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 PLACEHOLDER = re.compile(r"\[([a-z](?:[a-z-]| (?=[a-z])){1,23}) (\d{1,6})\]")
 """What stands where something was: what it was, and which one."""
@@ -61,7 +61,23 @@ def _lower(text: str) -> str:
     return text.replace("\u0130", "I").lower()
 
 
-Detector: TypeAlias = Callable[[Page], Iterable[Span]]
+class Detector(NamedTuple):
+    """What finds one kind of secret or of personal data, and what a page must hold for it to find anything."""
+
+    find: Callable[[Page], Iterable[Span]]
+    read: Literal["words", "said", "shape"] = "words"
+    """The reading of the page in which one of the signs stands then."""
+    signs: Sequence[str] | Sequence[bytes] = ("",)
+
+
+def found_on(page: Page, detectors: Iterable[Detector], /) -> list[Span]:
+    """What detectors find. Most pages lack the signs of most kinds, and those are not looked for."""
+    return [
+        span
+        for find, read, signs in detectors
+        if any(map(getattr(page, read).__contains__, signs))
+        for span in find(page)
+    ]
 
 
 @cache

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from html import unescape
 from operator import itemgetter
 from typing import TypeAlias, cast
 
@@ -20,17 +21,28 @@ from ._spans import Page
 
 _HYPHENS = re.compile("[\u2010-\u2012\u2212]")
 _CODED = re.compile(
-    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|(?:(?:u00|x)(?:1[bB]\[|9[bB])|(?:033|e)\[)[0-?]{0,40}+[ -/]{0,8}+[@-~]"
+    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/_-])|(?:(?:u00|x)(?:1[bB]\[|9[bB])|(?:033|e)\[)[0-?]{0,40}+[ -/]{0,8}+[@-~]"
     r"|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
-    r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
+    r"|&(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,20});|%([0-9A-Fa-f]{2})"
 )
-_ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
-_BREAK = re.compile(r"\n(?<=[\w+/=.@: \t\r\\\"'-]\n)[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
+_BREAKS = {"n": "\n", "r": "\r", "t": "\t"}
+BREAK = re.compile(r"\n(?<=[\w+/=.@: \t\r\\\"'-]\n)[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
 _BACKWARDS = re.compile(r"[ \t\r\\+\"']*+([\w+/=.@:-]{3,})")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
 _NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
 """What a secret has and words of prose have not."""
+
+JOINT = re.compile(
+    r"[\"'`\\|\t<*~\]$\n](?:"  # one class first: the text is passed over several times as fast
+    r"(?<=[\w+/=.-][\"'`\\])(?<!\\\\)(?:(?<=\\)\\{0,2}[\"'`])?"  # strings side by side, in a sum or a list
+    r"(?:\s{0,8}(?:,|\+|\.|&|\|\|)\s{0,24}|[ ]?)[rbfu]?\\{0,3}[\"'`]"
+    r"|(?<=\|)[ \t]{0,2}|(?<=\t)|(?<=<)/?[A-Za-z][^<>\n]{0,80}>\s{0,8}(?:</?[A-Za-z][^<>\n]{0,80}>\s{0,8}){0,3}"
+    r"|(?<=\n)[ ]{0,8}(?:[-*+]|\d{1,2}[.)])[ ]|(?<=\*)\*?|(?<=~)~|(?<=\])\(|(?<=\$)\{[\"']{2}\})"
+    r"(?=(?=[\w+/=-]{0,16}?(?:\d|[a-z][A-Z]))([\w+/=.-]{2,64}))"
+)
+"""What stands between two pieces of a word, where the second is no word of its own: of code, tables, Markdown."""
+_PIECE_BEFORE = re.compile(r"[ \t]{0,2}([\w+/=.-]{3,})")
 
 _LETTERS = "A-Za-z0-9+/_-"
 RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
@@ -97,6 +109,10 @@ class View:
         """Whether something between `start` and `end` was taken out or put in another form."""
         return self._piece(start) != self._piece(end - 1)
 
+    def last_piece(self, start: int, end: int, /) -> str:
+        """What of the characters from `start` to `end` stands behind the last seam."""
+        return self.text[max(start, self._piece(end - 1)[0]) : end]
+
     def _piece(self, at: int) -> tuple[int, int, int]:
         return self.pieces[bisect_right(self.pieces, at, key=itemgetter(0)) - 1]
 
@@ -149,8 +165,6 @@ def _plain(text: str) -> str:
 
 def decoded_signs(text: str, /) -> View | None:
     """As JSON and code, a page of HTML or an address mean it, however often it was escaped."""
-    if not any(map(text.__contains__, "\\&%")):
-        return None
     return changed(text, ((*found.span(), _meaning(found)) for found in _CODED.finditer(text)))
 
 
@@ -158,7 +172,9 @@ def _meaning(found: re.Match[str]) -> str:
     if found.lastindex is None:  # a sequence that drives a terminal
         return ""
     code = found[found.lastindex]
-    return _ESCAPED.get(code, code) if found.lastindex in (1, 4) else _sign(code)
+    if found.lastindex == 1:
+        return _BREAKS.get(code, code)
+    return _entity(code) if found.lastindex == 4 else _sign(code)
 
 
 @lru_cache(maxsize=4096)
@@ -166,18 +182,33 @@ def _sign(code: str) -> str:
     return plain(chr(int(code, 16)))
 
 
+@lru_cache(maxsize=4096)
+def _entity(code: str) -> str:
+    return _HYPHENS.sub("-", plain(unescape(f"&{code};")))
+
+
 def unbroken(text: str, /) -> View | None:
     """Lines joined where a word may go on: without the break, the margin, and the quotes of strings put together."""
-    if "\n" not in text:
-        return None
     return changed(text, _breaks(text))
 
 
 def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
-    for found in _BREAK.finditer(text):
+    for found in BREAK.finditer(text):
         half = _BACKWARDS.match(text[max(0, found.start() - 40) : found.start()][::-1])
         if half and len(half[1]) + len(found[1]) >= _LEAST and _NO_WORD.search(half[1][::-1] + found[1]):
             yield found.start() - half.start(1), found.end(), ""
+
+
+def joined(text: str, /) -> View | None:
+    """Pieces of a word put together that code, a list, a table, HTML or Markdown keeps apart."""
+    return changed(text, _joints(text))
+
+
+def _joints(text: str) -> Iterator[tuple[int, int, str]]:
+    for found in JOINT.finditer(text):
+        before = _PIECE_BEFORE.match(text[max(0, found.start() - 40) : found.start()][::-1])
+        if before and len(before[1]) + len(found[1]) >= _LEAST:
+            yield found.start() - before.start(1), found.end(), ""
 
 
 def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
@@ -236,6 +267,10 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (in_ascii, spelled_out, decoded_signs)
-VIEWS_OF_ASCII: tuple[Look, ...] = (decoded_signs,)
-"""Those that may show something else of a text that is ASCII already."""
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+VIEWS: tuple[tuple[re.Pattern[str], Look], ...] = (
+    (_NOT_ASCII, in_ascii),
+    (_NOT_ASCII, spelled_out),
+    (_CODED, decoded_signs),
+)
+"""Other readings of a text, each with what a text must hold for it to show something else."""

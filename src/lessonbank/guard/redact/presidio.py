@@ -11,7 +11,7 @@ from lessonbank.errors import MissingExtra
 
 from ._detect import DETECTORS
 from ._redactor import Redaction
-from ._spans import Page, Span
+from ._spans import Detector, Page, Span
 
 PERSONAL = ("PERSON", "LOCATION", "NRP", "US_DRIVER_LICENSE", "US_PASSPORT", "UK_NHS", "MEDICAL_LICENSE")
 """What the built-in detectors leave to it. Dates, addresses of pages and numbers of any kind would go with the rest."""
@@ -54,7 +54,7 @@ class PresidioRedacting:
 
     def for_run(self) -> Redaction:
         """A redactor for one run, which gives the same value the same placeholder everywhere."""
-        return Redaction(detectors=(*DETECTORS, self._recognised))
+        return Redaction(detectors=(*DETECTORS, Detector(self._recognised)))
 
     def _recognised(self, page: Page, /) -> list[Span]:
         text, entities = page.text, list(self.entities)

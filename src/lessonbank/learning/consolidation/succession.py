@@ -10,7 +10,7 @@ from typing import Final
 from lessonbank.contracts.records import Change, Duplicate, Experience, Lesson, Replace, Topic, Trajectory, Trust
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.repeats import lesson_again, repeats_in
-from lessonbank.guard.gate import is_ordinary
+from lessonbank.guard.gate import unusual
 from lessonbank.guard.trust import independent
 from lessonbank.text.bm25 import words
 
@@ -58,7 +58,7 @@ class Heir:
 
 
 def _strange(lesson: Lesson) -> set[str]:
-    return {word for word in words(lesson.text) if not is_ordinary(word)}
+    return unusual(words(lesson.text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lessonbank.guard.gate import is_ordinary
+from lessonbank.guard.gate import unusual
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PART = re.compile(r"&&|\|\||[;|\n]")
@@ -46,7 +46,7 @@ def tries_again(line: str, then: str, /) -> bool:
 def is_about(line: str, message: str, /) -> bool:
     """Whether a line acts on what a message names, as `pip install numpy` does on `No module named 'numpy'`."""
     quoted = {word for name in _NAMED.findall(message) for word in _words(name)}
-    rare = {word for word in _words(message) if len(word) >= _LONG and not is_ordinary(word)}
+    rare = unusual(word for word in _words(message) if len(word) >= _LONG)
     return not _operands(line).isdisjoint(quoted | rare)
 
 

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from lessonbank.contracts.records import Json, ToolCall
 from lessonbank.guard import plain
-from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, words
+from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, unusual, words
 
 _READ: Final = 20_000
 _TEXT: Final = f"<text from {REQUEST}>"
@@ -178,10 +178,9 @@ class Shown:
         """The same without the telling words of the task, but in the names of programs, options and paths."""
         paths = [(m, m[0].lower() in self.task) for m in _PATH_LIKE.finditer(text)]
         free = [m for m, is_asked in paths if is_asked and "/" in m[0][1:]]
+        odd = unusual(map(str.lower, _WORD.findall(text)))
         telling = [
-            m
-            for m in _WORD.finditer(text)
-            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self.values().in_request(m[0])
+            m for m in _WORD.finditer(text) if len(m[0]) > 3 and m[0].lower() in odd and self.values().in_request(m[0])
         ]
         if not telling and not free:
             return text
@@ -332,12 +331,11 @@ def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
 
 def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
     """`text` with a slot for every word that is none of `own`, nor an ordinary one, nor of the agent's tools."""
-    vocabulary = shown.values().vocabulary
+    odd = unusual({word.lower() for word in _SLOT_OR_WORD.findall(text)}) - own - shown.values().vocabulary
 
     def told(match: re.Match[str]) -> str:
         low = match[0].lower()
-        is_usual = low[0] == "<" or low in own or is_ordinary(low) or low in vocabulary or low in shown.said
-        return match[0] if is_usual else "<…>"
+        return "<…>" if low[0] != "<" and low in odd and low not in shown.said else match[0]
 
     return _SEVERAL_LEFT_OUT.sub("<…> ", _SLOT_OR_WORD.sub(told, text)).strip()
 
@@ -347,11 +345,10 @@ def uncommon_pairs(text: str, /) -> str:
 
     def without(match: re.Match[str]) -> str:
         words = match[0].split(" ")
-        odd = [not is_ordinary(word) for word in words]
+        odd = unusual(words)
         told: list[str] = []
         for at, word in enumerate(words):
-            beside = (at > 0 and odd[at - 1]) or (at + 1 < len(words) and odd[at + 1])
-            if odd[at] and beside:
+            if word in odd and not odd.isdisjoint((*words[at - 1 : at], *words[at + 1 : at + 2])):
                 told += [] if told and told[-1] == "<name>" else ["<name>"]
             else:
                 told.append(word)
