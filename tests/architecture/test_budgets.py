@@ -10,6 +10,11 @@ def test_source_files_stay_within_their_length() -> None:
     assert not problems, "\n".join(problems)
 
 
+def test_no_room_outgrows_its_lines_without_a_decision() -> None:
+    problems = gates.room_lines(gates.ROOT)
+    assert not problems, "\n".join(problems)
+
+
 def test_no_file_holds_a_mock_a_machine_path_a_package_index_or_a_secret() -> None:
     problems = gates.text(gates.ROOT)
     assert not problems, "\n".join(problems)

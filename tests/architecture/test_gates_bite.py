@@ -165,6 +165,18 @@ def test_a_file_of_601_lines_is_caught(copy: Path) -> None:
     check(gates.sizes, copy, "lessonbank/long.py", "601 lines, more than 600")
 
 
+def test_a_room_that_outgrows_its_lines_or_has_none_is_caught(tmp_path: Path) -> None:
+    table = "## Lines by room\n\n| room | lines |\n|---|---|\n| `search/` | 1,000 |\n| `gone/` | 5 |\n"
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/architecture.md").write_text(table)
+    for room, lines in (("search", 1100), ("new", 1)):
+        plant(tmp_path, f"{room}/_one.py", "\n" * lines)
+    problems = gates.room_lines(tmp_path)
+    assert [problem.partition(":")[0] for problem in problems] == ["new/", "gone/"]
+    plant(tmp_path, "search/_two.py", "\n")
+    check(gates.room_lines, tmp_path, "search/: 1101 lines, a tenth more than 1000")
+
+
 def test_a_reason_for_a_file_that_is_not_long_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(gates.LONG_FILES, "src/lessonbank/gone.py", "one idea")
     check(gates.sizes, tmp_path, "lessonbank/gone.py", "leave it out")
