@@ -19,6 +19,7 @@ from lessonbank.testing import ScriptedModel
 from lessonbank.text.rendering import estimate_tokens
 from lessonbank_bench import ARMS, Task, play, stream, world
 from lessonbank_bench.arms import Memory, Setting, arm_from
+from lessonbank_bench.arms.bank import BankMemory
 
 SEED = 3
 BUDGET = 1500
@@ -193,3 +194,24 @@ def test_without_a_model_the_judge_is_silent_and_a_baseline_keeps_nothing() -> N
         with opened(name) as memory:
             memory.learn(run_of(TASK.goal, "Open B-613", "Stamp"), success=None)
             assert memory.recall(TASK.goal) == ""
+
+
+def _saved(task: str, action: str) -> Trajectory:
+    failed = Step(action="save", observation=f"error: {action} first")
+    steps = (failed, Step(action=action, observation="done"), Step(action="save", observation="saved"))
+    return Trajectory(task=task, steps=steps)
+
+
+@pytest.mark.parametrize(("like", "left"), [("task", {"save receipt 2"}), ("template", set[str]())])
+def test_an_arm_leaves_out_its_own_like_and_still_finds_duplicates(like: str, left: set[str]) -> None:
+    with opened(f"lessonbank:exclude={like},consolidation=recognise,retrieval=lexical") as memory:
+        assert isinstance(memory, BankMemory)
+        runs = [_saved("save receipt 1", "press the green button"), _saved("save receipt 2", "choose a folder")]
+        for run in runs:
+            memory.learn(run, success=True)
+        recall = memory.bank.retrieve("Save  receipt 1")
+        assert recall.retriever.endswith(f"+leave-out(same {like})")
+        assert {memory.bank.lessons.experience(c.lesson_id).task for c in recall.candidates} == left
+        again = memory.learn(runs[0].model_copy(update={"id": "again"}), success=True)
+        assert again is not None
+        assert again.lessons == ()

@@ -97,3 +97,9 @@ def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], mess
 def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="got"):
         Retrieval(**settings)
+
+
+@pytest.mark.parametrize("gone", ["diversity", "exclude"])
+def test_a_setting_that_was_cut_is_refused_by_its_name(gone: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{gone}'"):
+        Retrieval(**{gone: None})  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from lessonbank.contracts.records import (
 from lessonbank.errors import LessonbankError, UsageError
 
 _TASKS = ("cancel the order", "exchange the boots", "book oslo", "cancel the flight to oslo")
-_TRIED: Sequence[dict[str, Any]] = ({}, {"limit": 2, "by": "lexical", "floor": 0}, {"kind": "strategy", "budget": 200})
+_TRIED: Sequence[dict[str, Any]] = ({}, {"limit": 2, "by": "lexical", "floor": 0}, {"trust": "open", "budget": 200})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?|datetime\.datetime\([^)]*\)")
 _SECONDS = re.compile(r"(['\"]?seconds['\"]?[:=] ?)\d[\d.e-]*")
 _DRAWN = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])")
