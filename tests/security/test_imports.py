@@ -168,7 +168,6 @@ def test_imported_recalls_carry_their_mark_and_keep_it_in_a_further_export(tmp_p
 
 
 @pytest.mark.anyio
-@pytest.mark.filterwarnings("ignore:ReasoningBank:UserWarning")  # which is the advice to await
 async def test_an_imported_recall_that_is_forgotten_for_its_age_stays_no_evidence(tmp_path: Path) -> None:
     with opened() as bank:
         bank.admin.import_(a_gift(tmp_path / "gift.jsonl", Lesson(title=TITLE, content=CONTENT), helps=True, count=3))

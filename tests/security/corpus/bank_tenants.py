@@ -116,6 +116,11 @@ async def _learn(t: BankTenant, chance: random.Random) -> Any:
     return await t.handle.learn(t.run(chance), outcome=outcome, recall=recall)  # type: ignore[arg-type]
 
 
+async def _tell(t: BankTenant, chance: random.Random) -> Any:
+    of = chance.choice((t.run(chance).id, await t.receipt(chance)))
+    return await t.handle.tell(of, outcome=chance.choice(("success", "failure")))  # type: ignore[arg-type]
+
+
 async def _consolidate(t: BankTenant, chance: random.Random) -> Any:
     run = t.run(chance)
     ref = RunRef(trajectory_id=run.id, verdict=Verdict(outcome="success"))
@@ -251,6 +256,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "retrieve": lambda t, c: t.handle.retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
     "learn": _learn,
     "submit": _submit,
+    "tell": _tell,
     "keep_unfinished": lambda t, c: t.handle.keep_unfinished(t.run(c)),
     "in_background": _in_background,
     "drain": lambda t, c: t.handle.drain(),
