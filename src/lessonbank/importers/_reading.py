@@ -191,9 +191,13 @@ def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:
     return {"id": words(id), "type": "function", "function": {"name": words(name), "arguments": text}}
 
 
-def tool_result(id: Json, content: str, /, *, failed: bool) -> Data:
-    """What came back from a call, as messages of a conversation write it."""
-    return {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
+def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False) -> Data:
+    """What came back from a call, as messages of a conversation write it.
+
+    `stated`: the program says itself whether it failed, by a flag or an exit code, so that words do not decide.
+    """
+    told: Data = {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
+    return {**told, "is_success": True} if stated and not failed else told
 
 
 def shell_exit_code(text: str, /) -> int | None:

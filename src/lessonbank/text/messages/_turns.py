@@ -46,6 +46,8 @@ class Turn:
     name: str | None = None
     call_id: str | None = None
     is_error: bool = False
+    is_success: bool = False
+    """Whether the result says itself that it is no error."""
     fragment: bool = False
     """Part of a turn that its shape spreads over several items (OpenAI Responses)."""
 
@@ -184,7 +186,14 @@ def result_of(value: Data, /) -> Turn:
         name=first_string(inner, "name", "tool_name", "toolName"),
         call_id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS),
         is_error=_failed(value) or _failed(inner) or "error_code" in _data_of(raw) or _says_error(inner),
+        is_success=_succeeded(value) or _succeeded(inner),
     )
+
+
+def _succeeded(value: Data) -> bool:
+    """Whether a result has a flag of its own that is down. A message of a role `tool` may have it for all results."""
+    flag = "is_error" if is_result(kind_of(value)) else "isError"
+    return value.get("is_success") is True or value.get(flag) is False
 
 
 def _result_text(raw: Json) -> str:
@@ -195,7 +204,12 @@ def _result_text(raw: Json) -> str:
 
 
 def _failed(value: Data) -> bool:
-    if value.get("is_error") is True or value.get("status") == "error" or kind_of(value) == "retry_prompt":
+    if (
+        value.get("is_error") is True
+        or value.get("isError") is True
+        or value.get("status") == "error"
+        or kind_of(value) == "retry_prompt"
+    ):
         return True
     return bool(value.get("error")) or value.get("outcome") in ("failed", "denied", "interrupted", "retried")
 
