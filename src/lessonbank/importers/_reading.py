@@ -353,6 +353,16 @@ def at(value: Json, /, *keys: str) -> Json:
     return value
 
 
+def first_of(row: Data, /, *names: str) -> Json:
+    """The first of some fields that is there."""
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def name_in(row: Data, /, *names: str) -> str:
+    """The same, as a text."""
+    return words(first_of(row, *names))
+
+
 def each_with(key: str, value: Json, /) -> list[Json]:
     """The entries in a list of objects that have a list under `key`; anything else is one entry."""
     several = listing(value)

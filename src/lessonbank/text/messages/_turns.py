@@ -26,11 +26,11 @@ _ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId",
 
 
 _IMPLIED = {
-    **dict.fromkeys(("functionCall", "function_call", "toolUse"), "function_call"),
+    **dict.fromkeys(("functionCall", "function_call", "toolUse", "tool_kwargs"), "function_call"),
     **dict.fromkeys(("functionResponse", "function_response", "toolResult"), "function_response"),
     **dict.fromkeys(("image_url", "inlineData", "inline_data"), "image"),
 }
-"""What a part that does not say its kind is, by its one field (Gemini, Bedrock)."""
+"""What a part that does not say its kind is, by its one field (Gemini, Bedrock, LlamaIndex)."""
 _CALLS = ("function", "custom", "functionCall", "function_call", "toolUse")
 _RESULTS = ("functionResponse", "function_response", "toolResult")
 
@@ -155,7 +155,7 @@ def call_of(value: Json, /) -> ToolCall:
     name = first_string(inner, "name", "tool_name", "toolName")
     if not name:
         raise FormatError("has a tool call without a name")
-    raw = next((inner[key] for key in ("arguments", "args", "input") if key in inner), None)
+    raw = next((inner[key] for key in ("arguments", "args", "input", "tool_kwargs") if key in inner), None)
     return ToolCall(
         name=name, arguments=arguments_of(raw), id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS)
     )
