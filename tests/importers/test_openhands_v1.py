@@ -122,6 +122,16 @@ def test_an_error_a_refusal_and_a_rule_of_the_program_are_told_apart(tmp_path: P
     assert run.account.left == ("`NewThingEvent` is not known here and was left out",)
 
 
+def test_an_exit_code_of_zero_is_no_error_whatever_the_words(tmp_path: Path) -> None:
+    last = (called("c2", "x"), saw("c2", "ok", exit_code=3))
+    events = [ASKED, called("c1", "cat log"), saw("c1", "Error: failed", exit_code=0), *last]
+    path = tmp_path / "events.json"
+    path.write_text(json.dumps(events), encoding="utf-8")
+    (run,) = runs(path)
+    seen = [one for step in run.trajectory.steps for one in step.observations if one.source == "tool"]
+    assert [(one.is_error, one.is_success) for one in seen] == [(False, True), (True, False)]
+
+
 def test_a_call_behind_the_agent_client_protocol_is_told_once_as_it_ended(tmp_path: Path) -> None:
     acp: dict[str, Any] = {
         "tool_call_id": "c1",

@@ -20,6 +20,7 @@ from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
 from . import (
+    adk,
     atif,
     browsergym,
     claude_code,
@@ -34,6 +35,7 @@ from . import (
     messages,
     mini_swe_agent,
     neutral,
+    openai_agents,
     opencode,
     openhands,
     otel,
@@ -66,6 +68,8 @@ __all__ = [
 # The first that matches wins, so the particular come before the general.
 _ORDER: tuple[Format, ...] = (
     atif.FORMAT,
+    adk.FORMAT,
+    openai_agents.FORMAT,
     tau2.FORMAT,
     tau_bench.FORMAT,
     mini_swe_agent.FORMAT,

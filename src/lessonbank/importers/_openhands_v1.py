@@ -100,7 +100,7 @@ def _observation(talk: Talk, event: Data) -> None:
         talk.exit_codes[words(event.get("tool_call_id"))] = code
         failed = failed or code != 0
     text = _text(seen.get("content")) or words(seen.get("output")) or words(seen.get("error"))
-    talk.messages.append(tool_result(event.get("tool_call_id"), text, failed=failed))
+    talk.messages.append(tool_result(event.get("tool_call_id"), text, failed=failed, stated=True))
     _add_context(talk, event)
 
 
@@ -126,7 +126,7 @@ def _acp_call(talk: Talk, event: Data) -> None:
         talk.acp[id] = ({"role": "assistant", "content": None}, tool_result(id, "", failed=False))
         talk.messages += talk.acp[id]
     talk.acp[id][0].update({"tool_calls": [made]})
-    talk.acp[id][1].update(tool_result(id, text, failed=failed))
+    talk.acp[id][1].update(tool_result(id, text, failed=failed, stated=True))
 
 
 def _conversation_error(talk: Talk, event: Data) -> None:

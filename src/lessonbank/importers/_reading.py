@@ -191,9 +191,13 @@ def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:
     return {"id": words(id), "type": "function", "function": {"name": words(name), "arguments": text}}
 
 
-def tool_result(id: Json, content: str, /, *, failed: bool) -> Data:
-    """What came back from a call, as messages of a conversation write it."""
-    return {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
+def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False) -> Data:
+    """What came back from a call, as messages of a conversation write it.
+
+    `stated`: the program says itself whether it failed, by a flag or an exit code, so that words do not decide.
+    """
+    told: Data = {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
+    return {**told, "is_success": True} if stated and not failed else told
 
 
 def shell_exit_code(text: str, /) -> int | None:
@@ -347,6 +351,16 @@ def at(value: Json, /, *keys: str) -> Json:
     for key in keys:
         value = mapping(value).get(key)
     return value
+
+
+def first_of(row: Data, /, *names: str) -> Json:
+    """The first of some fields that is there."""
+    return next((row[name] for name in names if row.get(name) is not None), None)
+
+
+def name_in(row: Data, /, *names: str) -> str:
+    """The same, as a text."""
+    return words(first_of(row, *names))
 
 
 def each_with(key: str, value: Json, /) -> list[Json]:

@@ -17,7 +17,7 @@ from ._account import unread
 from ._conversation import Conversation, mark_errors
 from ._files import Skipped, Source
 from ._payloads import Payloads, Waiting, decoded, is_nothing, labelled, shown
-from ._reading import Data, Entry, Format, Run, at, attempt, mapping, tool_result, words
+from ._reading import Entry, Format, Run, at, attempt, mapping, tool_result, words
 
 
 class Record(Protocol):
@@ -209,13 +209,3 @@ def _with_ends(messages: list[Json], asked: list[Json], root: Step | None) -> li
     last = decoded(root.back) if root and not spoken and "type" not in mapping(messages[-1]) else None
     after: list[Json] = [{"role": "assistant", "content": last}] if isinstance(last, str) and last.strip() else []
     return [*before, *messages, *after]
-
-
-def first_of(row: Data, /, *names: str) -> Json:
-    """The first of some fields that is there."""
-    return next((row[name] for name in names if row.get(name) is not None), None)
-
-
-def name_in(row: Data, /, *names: str) -> str:
-    """The same, as a text."""
-    return words(first_of(row, *names))

@@ -166,7 +166,8 @@ def _results(step: Data) -> list[Json]:
             continue
         code = extra.get("exit_code")
         failed = extra.get("is_error") is True or (isinstance(code, int) and code != 0)
-        told.append({**tool_result(call_id, "", failed=failed), "content": content, "exit_code": code})
+        stated = isinstance(extra.get("is_error"), bool) or isinstance(code, int)
+        told.append({**tool_result(call_id, "", failed=failed, stated=stated), "content": content, "exit_code": code})
     return told
 
 

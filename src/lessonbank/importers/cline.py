@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 from lessonbank.contracts.records import Json
 
-from ._files import Source
-from ._reading import Data, Run, at, entries, listing, mapping, spent_on, words
+from ._files import Row, Skipped, Source
+from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
 
+NAME = "cline"
+_COMPACTED = ".compaction"
+_MOST_BESIDE = 20
+"""Sessions of a folder that are looked at for the one that was compacted."""
 _INPUT = re.compile(r"\A\s*<user_input[^>]*>(.*)</user_input>\s*\Z", re.DOTALL)
 
 
@@ -58,4 +65,32 @@ def _run(value: Json, source: Source, line: int) -> Run:
     )
 
 
-FORMAT = entries("cline", "Cline sessions (`*.messages.json`)", _matches, _run)
+def _read(source: Source) -> Iterator[Entry]:
+    """A session; what Cline keeps of it once more when it is compacted is none, where the session lies beside it."""
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        elif source.stem.endswith(_COMPACTED) and _has_session(mapping(row.value), source):
+            yield Skipped(
+                source.path, row.line, "holds a session that is compacted, and lies whole beside it", unknown=True
+            )
+        else:
+            yield attempt(source, row.line, NAME, partial(_run, row.value, source, row.line))
+
+
+def _has_session(compacted: Data, source: Source) -> bool:
+    """Whether the whole session lies in the same folder, under its id or under another name."""
+    id = words(compacted.get("sessionId"))
+    own = source.path.with_name(f"{id}.messages.json")
+    return own.is_file() if id == Path(id).name and own.is_file() else _beside(id, source)
+
+
+def _beside(id: str, source: Source) -> bool:
+    for path in sorted(source.path.parent.glob("*.messages.json"))[:_MOST_BESIDE]:
+        row = next(source.beside(path).rows(), None)
+        if isinstance(row, Row) and words(at(row.value, "sessionId")) == id:
+            return True
+    return False
+
+
+FORMAT = Format(NAME, "Cline sessions (`*.messages.json`)", _matches, _read)

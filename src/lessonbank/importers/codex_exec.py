@@ -90,7 +90,9 @@ class _Thread:
         failed = code != 0 if isinstance(code, int) else status == "failed" or bool(item.get("error"))
         self._say({"content": "", "tool_calls": [tool_call(id, name, arguments)]})
         told = text or (f"[{status}]" if status not in ("", "completed") else "")
-        self.messages.append(tool_result(id, told, failed=failed and status != "declined"))
+        self.messages.append(
+            tool_result(id, told, failed=failed and status != "declined", stated=bool(status) or code is not None)
+        )
 
     def _say(self, message: Data) -> None:
         thought, self.thought = "\n".join(filter(None, self.thought)), []

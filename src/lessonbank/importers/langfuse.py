@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from lessonbank.contracts.records import Json, Usage
 
 from ._payloads import decoded
-from ._reading import Data, count, listing, mapping
-from ._traces import Step, first_of, name_in, traces
+from ._reading import Data, count, first_of, listing, mapping, name_in
+from ._traces import Step, traces
 
 _CALLS = ("GENERATION",)
 _KINDS = {

@@ -50,6 +50,8 @@ class Observation(Record):
     """The tool (or participant) that answered."""
     call_id: str | None = None
     is_error: bool = False
+    is_success: bool = False
+    """Whether the tool says itself that it did not fail; then its words do not decide."""
 
 
 class Step(Record):

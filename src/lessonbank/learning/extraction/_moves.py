@@ -14,6 +14,7 @@ from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Tr
 from lessonbank.guard import one_line
 from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
 
+from ._answers import failed
 from ._commands import only_looks
 from ._slots import Shown, action_line, called, message
 
@@ -159,7 +160,7 @@ def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[M
             continue
         command = _command(step.action, raw)
         looks = bool(command) and only_looks(command)
-        effect = _effect(seen, last, is_error=any(map(_FAILED, step.observations)), looks=looks)
+        effect = _effect(seen, last, failed=_failed(step.observations), looks=looks)
         key = raw, hash(seen)
         if effect == "moved" and key in done:
             effect = "repeat"
@@ -191,21 +192,33 @@ def _command(action: Action, line: str) -> str:
     return ""
 
 
-def _effect(text: str, last: str, *, is_error: bool, looks: bool = False) -> Effect:
-    if looks and not is_error:  # a file that speaks of errors is none
-        return "error" if any(map(_RETURNED.search, {text[:_SHORT], text[-_SHORT:]})) else "moved"
-    ends = text if len(text) <= _SHORT else f"{text[:_SHORT]}\0\n{text[-2 * _SHORT :]}"
-    says_exit = any(map(ends.__contains__, _SAYS_EXIT)) and _EXIT.search(ends)
-    if is_error or says_exit or _OPENS_WITH_ERROR.match(text):
+def _failed(seen: Sequence[Observation]) -> bool | None:
+    """Whether the results say themselves that one is an error; `None` where words must decide."""
+    results = [one for one in seen if one.source == "tool"]
+    if any(map(_FAILED, seen)):
+        return True
+    told = [False if one.is_success else failed(one.text) for one in results]
+    return None if not told or None in told else any(told)
+
+
+def _effect(text: str, last: str, *, failed: bool | None, looks: bool = False) -> Effect:
+    if looks and not failed:  # a file that speaks of errors is none
+        ends = () if failed is False else {text[:_SHORT], text[-_SHORT:]}
+        return "error" if any(map(_RETURNED.search, ends)) else "moved"
+    if failed or (failed is None and _speaks_of_error(text)):
         return "error"
-    if len(text) <= _SHORT:
-        if _ERROR.search(text):
-            return "error"
-        if _INERT.search(text):
-            return "inert"
+    if len(text) <= _SHORT and _INERT.search(text):
+        return "inert"
     if text != last or _ACKNOWLEDGED.match(text):
         return "moved"
     return "inert" if len(_TAG.sub("", text).strip()) > 2 else "moved"
+
+
+def _speaks_of_error(text: str) -> bool:
+    ends = text if len(text) <= _SHORT else f"{text[:_SHORT]}\0\n{text[-2 * _SHORT :]}"
+    if (any(map(ends.__contains__, _SAYS_EXIT)) and _EXIT.search(ends)) or _OPENS_WITH_ERROR.match(text):
+        return True
+    return len(text) <= _SHORT and _ERROR.search(text) is not None
 
 
 def _line_of_error(text: str) -> str:

@@ -106,6 +106,7 @@ def _observation(turn: Turn, names: dict[str, str]) -> Observation:
         name=turn.name or names.get(turn.call_id or ""),
         call_id=turn.call_id,
         is_error=turn.is_error,
+        is_success=turn.is_success,
     )
 
 

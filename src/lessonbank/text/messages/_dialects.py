@@ -9,6 +9,7 @@ from dataclasses import replace
 from lessonbank.contracts.records import Json, ToolCall
 from lessonbank.errors import FormatError
 
+from ._own_types import as_messages
 from ._turns import (
     Data,
     Role,
@@ -62,6 +63,10 @@ def turns_of(message: Json, /) -> list[Turn]:
     """
     if not isinstance(message, dict):
         raise FormatError(f"is {_named(message)}, not a message: each needs a role and content")
+    return [turn for one in as_messages(message) for turn in _turns_of(one)]
+
+
+def _turns_of(message: Data) -> list[Turn]:
     role, kind, parts = message.get("role"), message.get("type"), message.get("parts")
     if isinstance(role, str):
         return _chat(message, role)

@@ -26,11 +26,11 @@ _ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId",
 
 
 _IMPLIED = {
-    **dict.fromkeys(("functionCall", "function_call", "toolUse"), "function_call"),
+    **dict.fromkeys(("functionCall", "function_call", "toolUse", "tool_kwargs"), "function_call"),
     **dict.fromkeys(("functionResponse", "function_response", "toolResult"), "function_response"),
     **dict.fromkeys(("image_url", "inlineData", "inline_data"), "image"),
 }
-"""What a part that does not say its kind is, by its one field (Gemini, Bedrock)."""
+"""What a part that does not say its kind is, by its one field (Gemini, Bedrock, LlamaIndex)."""
 _CALLS = ("function", "custom", "functionCall", "function_call", "toolUse")
 _RESULTS = ("functionResponse", "function_response", "toolResult")
 
@@ -46,6 +46,8 @@ class Turn:
     name: str | None = None
     call_id: str | None = None
     is_error: bool = False
+    is_success: bool = False
+    """Whether the result says itself that it is no error."""
     fragment: bool = False
     """Part of a turn that its shape spreads over several items (OpenAI Responses)."""
 
@@ -153,7 +155,7 @@ def call_of(value: Json, /) -> ToolCall:
     name = first_string(inner, "name", "tool_name", "toolName")
     if not name:
         raise FormatError("has a tool call without a name")
-    raw = next((inner[key] for key in ("arguments", "args", "input") if key in inner), None)
+    raw = next((inner[key] for key in ("arguments", "args", "input", "tool_kwargs") if key in inner), None)
     return ToolCall(
         name=name, arguments=arguments_of(raw), id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS)
     )
@@ -184,7 +186,14 @@ def result_of(value: Data, /) -> Turn:
         name=first_string(inner, "name", "tool_name", "toolName"),
         call_id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS),
         is_error=_failed(value) or _failed(inner) or "error_code" in _data_of(raw) or _says_error(inner),
+        is_success=_succeeded(value) or _succeeded(inner),
     )
+
+
+def _succeeded(value: Data) -> bool:
+    """Whether a result has a flag of its own that is down. A message of a role `tool` may have it for all results."""
+    flag = "is_error" if is_result(kind_of(value)) else "isError"
+    return value.get("is_success") is True or value.get(flag) is False
 
 
 def _result_text(raw: Json) -> str:
@@ -195,7 +204,12 @@ def _result_text(raw: Json) -> str:
 
 
 def _failed(value: Data) -> bool:
-    if value.get("is_error") is True or value.get("status") == "error" or kind_of(value) == "retry_prompt":
+    if (
+        value.get("is_error") is True
+        or value.get("isError") is True
+        or value.get("status") == "error"
+        or kind_of(value) == "retry_prompt"
+    ):
         return True
     return bool(value.get("error")) or value.get("outcome") in ("failed", "denied", "interrupted", "retried")
 

@@ -1,0 +1,118 @@
+"""Rewrites messages of programs with types of their own in the shape that others share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lessonbank.contracts.records import Json
+
+from ._turns import Data
+
+_META: Final = ("tool_calls", "tool_results", "name", "tool_call_id", "is_error")
+_IDS: Final = ("tool_call_id", "call_id", "tool_use_id", "id")
+_EVENT: Final = {"invocation_id", "invocationId", "actions", "turn_complete", "turnComplete", "partial"}
+
+
+def as_messages(message: Data, /) -> list[Data]:
+    """The messages that one message of a program's own type is; any other as it is."""
+    if "author" in message and "role" not in message and ("content" in message or _EVENT & message.keys()):
+        return _of_event(message)
+    if isinstance(message.get("blocks"), list) and "content" not in message:
+        message = _of_blocks(message)
+    parts = message.get("parts")
+    if isinstance(parts, list) and any(_is_tool_part(part) or _is_mark(part) for part in parts):
+        message = {**message, "parts": _of_parts(parts)}
+    meta = message.get("meta")
+    if isinstance(meta, dict) and {"tool_calls", "tool_results"} & meta.keys():
+        message = {name: meta[name] for name in _META if name in meta} | message
+    return _with_results(message)
+
+
+def _with_results(message: Data) -> list[Data]:
+    """A message that has the results of tools beside its content (`reasoning-bank` of PyPI, flat mappings)."""
+    results = message.get("tool_results")
+    if not isinstance(results, list) or not results or not isinstance(message.get("role"), str):
+        return [message]
+    own = {name: value for name, value in message.items() if name != "tool_results"}
+    told = [_result(result) for result in results]
+    return [own, *told] if own.get("content") or own.get("tool_calls") else told
+
+
+def _result(result: Json) -> Data:
+    row: Data = result if isinstance(result, dict) else {"content": result}
+    call_id = next((row[name] for name in _IDS if row.get(name)), None)
+    content = next((row[name] for name in ("content", "output", "result") if row.get(name) is not None), None)
+    told: Data = {"role": "tool", "tool_call_id": call_id, "name": row.get("name"), "content": content}
+    return {**told, "is_error": row.get("is_error") is True, "is_success": row.get("is_error") is False}
+
+
+def _of_event(event: Data) -> list[Data]:
+    """An event of Google ADK. What is told again when it is whole is left out."""
+    if event.get("partial") is True:
+        return []
+    held = event.get("content")
+    content: Data = held if isinstance(held, dict) else {}
+    parts = content.get("parts")
+    told: list[Data] = []
+    if isinstance(parts, list) and parts:
+        answers = all(isinstance(one, dict) and {"function_response", "functionResponse"} & one.keys() for one in parts)
+        role = "user" if event.get("author") == "user" or answers else "model"
+        told.append({"role": role, "parts": parts})
+    elif isinstance(held, str):
+        told.append({"role": "user" if event.get("author") == "user" else "model", "content": held})
+    error = event.get("error_message", event.get("errorMessage")) or event.get("error_code", event.get("errorCode"))
+    return [*told, {"role": "environment", "name": "error", "content": error}] if error else told
+
+
+def _of_blocks(message: Data) -> Data:
+    """A `ChatMessage` of LlamaIndex: blocks that may have lost their kind, ids among the extra arguments."""
+    blocks = message["blocks"]
+    listed: list[Json] = blocks if isinstance(blocks, list) else []
+    content = [{"type": one.get("block_type"), **one} if isinstance(one, dict) else one for one in listed]
+    extra = message.get("additional_kwargs")
+    ids: Data = {"tool_call_id": extra.get("tool_call_id")} if isinstance(extra, dict) else {}
+    return {**ids, **message, "content": content}
+
+
+def _is_mark(part: Json) -> bool:
+    """Whether a part only says that a step begins."""
+    return isinstance(part, dict) and part.get("type") == "step-start"
+
+
+def _is_tool_part(part: Json) -> bool:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(part, dict) or not isinstance(kind, str):
+        return False
+    return "toolCallId" in part and "state" in part and (kind.startswith("tool-") or kind == "dynamic-tool")
+
+
+def _of_parts(parts: list[Json]) -> list[Json]:
+    """The parts of a `UIMessage` of the AI SDK, of which one is a call and its result."""
+    told: list[Json] = []
+    for part in parts:
+        if isinstance(part, dict) and _is_tool_part(part):
+            told += _of_tool_part(part)
+        elif not _is_mark(part):
+            told.append(part)
+    return told
+
+
+def _of_tool_part(part: Data) -> list[Json]:
+    id, state = part.get("toolCallId"), part.get("state")
+    name = part.get("toolName") or str(part.get("type")).removeprefix("tool-")
+    call: Data = {
+        "type": "tool_call",
+        "toolCallId": id,
+        "toolName": name,
+        "input": part.get("input", part.get("rawInput")),
+    }
+    result: Data = {"type": "tool_result", "toolCallId": id, "toolName": name}
+    if state == "output-available":
+        return [call, {**result, "output": part.get("output"), "is_error": False}]
+    if state == "output-error":
+        return [call, {**result, "output": part.get("errorText"), "is_error": True}]
+    if state == "output-denied":
+        approval = part.get("approval")
+        reason = approval.get("reason") if isinstance(approval, dict) else None
+        return [call, {**result, "output": f"[denied] {reason or ''}".strip(), "is_error": False}]
+    return [call]
