@@ -41,6 +41,19 @@ def test_the_history_names_who_corrected_which_verdict_and_why(site: Site, bank_
         assert bank.recalls.explain(run.recall_id or "").outcome == "success"
 
 
+def test_a_thumb_says_how_a_run_ended(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        run = next(one for one in bank.runs.list() if one.verdict.outcome == "success")
+    at = f"/runs/{run.trajectory.id}"
+    page = site.enter().get(at)
+    thumbs = re.findall(r'<button class="secondary small" name="outcome" value="(\w+)">', page.text)
+    assert thumbs == ["failure"], "what it says already needs no thumb"
+    assert site.post(f"{at}/correct", {"csrf": page.csrf, "outcome": "failure", "back": at}).status == 303
+    assert 'name="outcome" value="success"' in site.get(at).text
+    with opened(bank_file) as bank:
+        assert (bank.runs.get(run.trajectory.id).verdict.outcome) == "failure"
+
+
 @on_every_store
 def test_a_run_that_is_learned_by_a_person_s_word_names_the_person(site: Site, bank_file: Path | str) -> None:
     with opened(bank_file) as bank:

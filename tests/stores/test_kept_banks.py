@@ -53,6 +53,8 @@ UNSAID: Final = frozenset({"lessonbank_submitted"})
 """What runs no longer say of themselves: it is the bank's own note of what was said when they were submitted."""
 ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
+COMPUTED: Final = frozenset({"series", "success_with", "success_without", "cost", "steps"})
+"""Of a lift: its shares are weighted now, and what is the same in all runs is not compared any more."""
 GONE: Final = frozenset({"trust_names"})
 """Settings that a bank no longer has."""
 BOTH: Final = re.compile(r"\.scopes\.acme/sheets\.(?:found\.[^.]+|proposals)(?:\[\d\])+: 'nothing' is now ")
@@ -92,7 +94,7 @@ def _unlike_records(then: Json, now: Json, where: str) -> Iterator[str]:
     for key, value in then.items():
         if key == "metadata":
             yield from _unlike_metadata(value, now, where)
-        elif not (key in ADDED and value == [] and "candidates" in then):
+        elif not (key in ADDED and value == [] and "candidates" in then) and not (key in COMPUTED and "judges" in then):
             yield from _unlike(value, now.get(key, "nothing"), f"{where}.{key}")
 
 

@@ -9,6 +9,7 @@ from typing import Self
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
+from lessonbank._base.ids import short
 from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
@@ -75,8 +76,9 @@ class RunKeeper:
         requests = [(run, request) for run in report.runs if (request := request_of(run))]
         mistaken_for = partial(self.bank.state.receipts.mistaken_for, receipt)
         return tuple(
-            f"another task: run {shown(run.id)} begins with {shown(request)}, for which the recall {shown(id)} was "
-            f"made, and it settles that of {shown(receipt.task)}: hand each run to learn with the recall that it used"
+            f"another task: run {shown(short(run.id))} begins with {shown(request)}, for which the recall "
+            f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with the "
+            "recall that it used"
             for run, request in requests
             if (id := mistaken_for(request))
         )

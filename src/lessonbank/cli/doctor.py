@@ -118,7 +118,11 @@ def _receiver(model: str, base_url: str | None) -> str:
 
 
 def _show(report: dict[str, Any]) -> None:
-    show_table("Active", ("part", "what"), report["settings"].items())
+    show_table(
+        "Active in this command (an agent brings its own model and limits)",
+        ("part", "what"),
+        report["settings"].items(),
+    )
     show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
     show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in report["scopes"].items()])
     if report["queue"] != QueueStatus():

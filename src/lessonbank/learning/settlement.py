@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Final
 
 from lessonbank._base.checks import shown
+from lessonbank._base.ids import short
 from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import (
     MODEL,
@@ -68,7 +69,7 @@ def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tup
         return ()
     others = [run for run in others if (done := plain_task(run.task)) not in asked and asked not in done]
     return tuple(
-        f"another task: run {shown(run.id)} did {shown(run.task)}, and the recall that it settles was made for "
+        f"another task: run {shown(short(run.id))} did {shown(run.task)}, and the recall that it settles was made for "
         f"{shown(recall.task)}: hand each run to learn with the recall that it used"
         for run in others
     )
@@ -81,8 +82,9 @@ def settled_otherwise(earlier: Settlement | None, attempts: Iterable[Run], /) ->
     new = [one for one in attempts if one.trajectory.id not in earlier.trajectory_ids]
     others = [one for one in new if one.verdict.outcome not in ("unknown", earlier.outcome)]
     return tuple(
-        f"settled again: another run settled the recall {shown(earlier.recall_id)} as a {earlier.outcome}, and run "
-        f"{shown(one.trajectory.id)} as a {one.verdict.outcome}: both count as tries at one task; "
+        f"settled again: another run settled the recall {shown(short(earlier.recall_id))} as a {earlier.outcome}, and "
+        "run "
+        f"{shown(short(one.trajectory.id))} as a {one.verdict.outcome}: both count as tries at one task; "
         "hand each run to learn with the recall that it used"
         for one in others
     )

@@ -240,7 +240,7 @@ async def effect(visit: Visit) -> Response:
         "found": found,
         "look": LOOKS[found.standing],
         "sentence": f"{SIGN[found.standing]} {said_of(found)}{effect}",
-        "strip": Markup(Forest([drawn]).strip(drawn) + Forest([drawn]).ruler()),
+        "strip": Markup(Forest([drawn]).strip(drawn) + Forest([drawn]).ruler()) if effect else "",
         "facts": list(numbers(found)),
     }
     return visit.page(template, told)
