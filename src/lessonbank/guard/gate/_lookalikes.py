@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -52,17 +51,19 @@ class Sought:
     """A pattern in two forms: for any text, and, several times as fast, for a text whose letters are ASCII."""
 
     def __init__(self, source: str, /, *, any_case: bool = False) -> None:
-        self._any_case = any_case
+        self.any_case = any_case
         self.general = re.compile(source, re.IGNORECASE if any_case else 0)
         for general, plain in _PLAIN:
             source = source.replace(general, plain)
-        self._ascii = re.compile(source, re.ASCII)
+        self.ascii = re.compile(source, re.ASCII)
 
-    def finditer(self, text: str, start: int = 0, end: int = sys.maxsize) -> Iterator[re.Match[str]]:
-        """Every match in `text`. Where the case does not matter, those in ASCII are in small letters."""
-        if not is_ascii(text):
-            return self.general.finditer(text, start, end)
-        return self._ascii.finditer(text.lower() if self._any_case else text, start, end)
+
+def sought_in(text: str, /, *patterns: Sought) -> list[Iterator[re.Match[str]]]:
+    """The matches of each pattern in `text`. Where the case does not matter, those in ASCII are in small letters."""
+    if not is_ascii(text):
+        return [sought.general.finditer(text) for sought in patterns]
+    low = text.lower()
+    return [sought.ascii.finditer(low if sought.any_case else text) for sought in patterns]
 
 
 _PLAIN: Final = (
@@ -142,17 +143,12 @@ _NUMBERED = Sought(r"(?:#|(?<!\w))[^\W\d]*+(?:\d\w*+(?:[-.,:+@'’]\w++)*+|(?<=[
 _DIGITS = re.compile(r"\d[\d.,'’]*")
 _CENTS = re.compile(r"[.,]\d{1,2}$")
 _VERSION_AFTER = re.compile(r"(?i)\b(?:release|version|v\.?|ver\.)\s$")
-_DATE_SLASHED = re.compile(r"\d(?<![\w/.].)(?:\d?/\d{1,2}/\d{2,4}|\d{3}/\d\d/\d\d)(?![\w/])")
+_DATE_SLASHED = Sought(r"\d(?<![\w/.].)(?:\d?/\d{1,2}/\d{2,4}|\d{3}/\d\d/\d\d)(?![\w/])")
 _COMMON_FORMS = re.compile(
     r"(?i)(?:utf|iso|rfc|sha|http|tls|pep|python|x)[-/ ]?\d[\d.-]*"
     r"|[a-z]{3,}_?\d|\d(?:st|nd|rd|th|x|k|d|h|m|s|gb|mb|%)|v\d(?:\.\d)*"
 )
 
-_AMOUNTS_AND_DATES: Final[tuple[tuple[Kind, re.Pattern[str] | Sought], ...]] = (
-    ("amount", _AMOUNT),
-    ("date", _MONTH_DATE),
-    ("date", _DATE_SLASHED),
-)
 _NAMED_AFTER = Sought(
     r"\b(?=[cdeghimnpstuм])"  # what one of the words begins with: most words are passed over at once
     r"(?:(?P<sure>name is|name['’]s|name:|named|call me|signed|sincerely|heiße|m['’]appelle|me llamo|nombre es"
@@ -233,9 +229,10 @@ def _not_names(text: str) -> list[LookAlike]:
     for hints, pattern in _ADDRESSES:
         if hints.search(low):
             alike += [LookAlike(*found.span(), "address") for found in pattern.finditer(text)]
-    for kind, pattern in _AMOUNTS_AND_DATES:
-        alike += [LookAlike(*found.span(), kind) for found in pattern.finditer(text)]
-    for found in _NUMBERED.finditer(text):
+    *known, numbers = sought_in(text, _AMOUNT, _MONTH_DATE, _DATE_SLASHED, _NUMBERED)
+    for kind, matches in zip(("amount", "date", "date"), known, strict=True):
+        alike += [LookAlike(*found.span(), kind) for found in matches]
+    for found in numbers:
         if (kind := _kind_of_number(found[0])) is not None:
             is_version = kind == "amount" and _VERSION_AFTER.search(text, max(0, found.start() - 12), found.start())
             alike.append(LookAlike(*found.span(), "version" if is_version else kind))
@@ -256,11 +253,11 @@ def _kind_of_number(word: str) -> Kind | None:
 def people(text: str, /) -> list[LookAlike]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
     found: list[LookAlike] = []
-    if text != text.lower():
-        for row in _CAPITALISED_ROW.finditer(text):
-            at = row.start()
-            found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
-    found += named(text)
+    rows, cues = sought_in(text, _CAPITALISED_ROW, _NAMED_AFTER)
+    for row in rows:
+        at = row.start()
+        found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
+    found += [name for cue in cues if (name := _told(text, cue))]
     if is_ascii(text):
         return found
     for pattern in _NAMED_DENSE:
@@ -273,14 +270,14 @@ def people(text: str, /) -> list[LookAlike]:
 
 def named(text: str, /) -> list[LookAlike]:
     """What stands where a name is told: `my name is`, `customer`, `Mr`."""
-    return [found for cue in _NAMED_AFTER.finditer(text) if (found := _told(text, cue))]
+    return [name for cue in sought_in(text, _NAMED_AFTER)[0] if (name := _told(text, cue))]
 
 
 @lru_cache(maxsize=256)  # pages say the same again and again
 def _names_in(text: str) -> Sequence[tuple[int, int]]:
     """Where names stand in a row of capitalised words."""
     rows: list[list[re.Match[str]]] = [[]]
-    for found in _CAPITALISED.finditer(text):
+    for found in sought_in(text, _CAPITALISED)[0]:
         is_body = found[0] in _BODIES
         if not is_body and not _is_capitalised(found[0]):
             continue

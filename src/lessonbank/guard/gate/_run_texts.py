@@ -6,11 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
 from lessonbank.contracts.records import Json, ToolCall, Trajectory
 
-from ._lookalikes import Sought
+from ._lookalikes import Sought, sought_in
 
 Source = str
 """Where a value came from: `the request`, `find_customer's result`, or an empty text where the agent chose it."""
@@ -103,9 +104,10 @@ def parts_of(run: Trajectory, /) -> list[Part]:
 def is_command(call: ToolCall, /) -> bool:
     """Whether a call runs a line of a shell or a program."""
     given = call.arguments
-    return isinstance(given, dict) and len(given) < 4 and any(map(_COMMAND.fullmatch, map(str.lower, given)))
+    return isinstance(given, dict) and len(given) < 4 and any(map(is_command_field, given))
 
 
+@lru_cache(maxsize=1024)
 def is_command_field(name: str, /) -> bool:
     """Whether a field of this name holds a line of a shell or a program."""
     return _COMMAND.fullmatch(name.lower()) is not None
@@ -119,7 +121,7 @@ def asked(run: Trajectory, /) -> list[str]:
 
 def pairs_in(text: str, /) -> list[tuple[str, str]]:
     """The fields and values that `text` tells as `"field": "value"` or `field=value`."""
-    found = [pair.groups() for pair in PAIR_OR_WORDS.finditer(text) if pair.lastindex is not None]
+    found = [pair.groups() for pair in sought_in(text, PAIR_OR_WORDS)[0] if pair.lastindex is not None]
     return [cast("tuple[str, str]", tuple(part for part in pair if part is not None)) for pair in found]
 
 

@@ -89,6 +89,7 @@ class RunValues:
     """Fields with values that stand in several of the runs."""
     listed: set[str] = field(default_factory=set[str])
     """Values that a tool's own schema lists."""
+    _taken: set[tuple[bool, str, str, str]] = field(default_factory=set[tuple[bool, str, str, str]])
 
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
@@ -229,6 +230,10 @@ class RunValues:
             self._take_text(part.text, part, parts=bool(part.source) and not part.of_command)
             return
         for key, parent, value in leaves(part.data):
+            told = (bool(part.source), key, parent, str(value))
+            if told in self._taken:  # calls give the same again and again
+                continue
+            self._taken.add(told)
             if isinstance(value, str) and is_command_field(key):
                 self._take_text(value, part, parts=False)
             else:
