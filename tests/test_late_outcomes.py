@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Step, Trajectory
+from lessonbank import AsyncReasoningBank, Evidence, Learning, Parts, Step, Trajectory, Verdict
 from lessonbank.contracts.store_calls import settlement_of
-from lessonbank.errors import NotFound, UsageError
+from lessonbank.errors import ModelUnavailable, NotFound, UsageError
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +87,99 @@ async def test_what_names_no_run_or_several_is_refused_with_what_to_do() -> None
         with pytest.raises(UsageError, match="give outcome= or reward="):
             await bank.tell("run-9")
         assert all(one.status == "pending" for one in await bank.runs.list())
+
+
+async def test_an_outcome_that_is_told_of_a_run_beside_one_that_waits_corrects_it_and_judges_nothing_again() -> None:
+    judged: list[str] = []
+
+    async def judge(one: Trajectory, /) -> Verdict:
+        judged.append(one.id)
+        return Verdict(outcome="unknown", confidence=0.0, reason="cannot tell")
+
+    async with await opened(parts=Parts(judge=judge)) as bank:
+        first, second = run(), run()
+        await bank.learn([first, second], outcome=["success", None])  # type: ignore[list-item]
+        told = await bank.tell(first.id, outcome="failure")
+        assert [change.kind for change in told.changes] == ["verdict"]
+        corrected = await bank.runs.correct(first.id, outcome="success", by="Ana", reason="it arrived")
+        assert [change.kind for change in corrected.changes] == ["verdict"]
+        verdict = (await bank.runs.get(first.id)).verdict
+        assert (verdict.outcome, verdict.reason) == ("success", "Ana: it arrived")
+        assert judged == [second.id]
+        assert [one.id for one in await bank.runs.pending()] == [second.id]
+        both = await bank.learn([first, second], outcome=["failure", "failure"])
+        assert {one.verdict.outcome for one in await bank.runs.list()} == {"failure"}
+        assert "verdict" in [change.kind for change in both.changes]
+
+
+async def test_runs_that_were_learned_apart_are_corrected_together() -> None:
+    async with await opened() as bank:
+        first, second = run(), run()
+        for one in (first, second):
+            await bank.learn(one, outcome="success")
+        told = await bank.learn([first, second], outcome="failure")
+        assert [change.kind for change in told.changes] == ["verdict", "verdict"]
+        assert {one.verdict.outcome for one in await bank.runs.list()} == {"failure"}
+
+
+async def with_writers(*names: str) -> tuple[AsyncReasoningBank, dict[str, AsyncReasoningBank]]:
+    bank = await opened(learning=Learning(submit="worker"))
+    keys = {name: await bank.admin.add_writer(name) for name in names}
+    return bank, {name: bank.scoped(writer=name, key=key) for name, key in keys.items()}
+
+
+async def test_runs_that_two_others_told_are_learned_once_and_each_with_the_word_of_who_told_it() -> None:
+    bank, writers = await with_writers("ana", "ben", "cem")
+    first, second, third = run(), run(), run()
+    await writers["ana"].submit(first, outcome="success")
+    await writers["ben"].submit(second, outcome="failure")
+    learned = await writers["cem"].learn([first, second], outcome=["failure", "success"])
+    assert sum("told by another writer" in note for note in learned.notes) == 2
+    assert {one.trajectory.id: one.verdict.outcome for one in await bank.runs.list()} == {
+        first.id: "success",
+        second.id: "failure",
+    }
+    await writers["ana"].submit(third, outcome="success")
+    beside = await writers["cem"].learn([third, run()], outcome="failure")  # a fresh run beside it lifts no protection
+    assert any("told by another writer" in note for note in beside.notes)
+    assert (await bank.runs.get(third.id)).verdict.outcome == "success"
+    await bank.close()
+
+
+async def test_an_attempt_that_ended_without_an_outcome_is_measured_once_it_is_told() -> None:
+    async with await opened() as bank:
+        for named in ("run", "recall"):
+            async with bank.attempt("Ship the parcel to Rome") as attempt:
+                attempt.step("print label", "error: customs form missing")
+            await bank.tell(attempt.run_id if named == "run" else attempt.recall, outcome="failure")
+            settlement = await settlement_of(bank.store, attempt.recall.id, scope="t")
+            assert settlement is not None
+            assert settlement.outcome == "failure"
+
+
+async def test_one_run_whose_judge_breaks_holds_up_no_other() -> None:
+    async def judge(one: Trajectory, /) -> Verdict:
+        if "Rome" in one.task:
+            raise ValueError("no such town")
+        return Verdict(outcome="failure", confidence=0.9, reason="the form is missing")
+
+    async with await opened(parts=Parts(judge=judge), learning=Learning(submit="worker")) as bank:
+        for town in ("Rome", "Oslo"):
+            await bank.submit(run(f"Ship the parcel to {town}"))
+        broken, fine = await bank.runs.retry()
+        assert "ValueError: no such town" in broken.notes[0]
+        assert fine.verdicts[0].outcome == "failure"
+        assert [one.task for one in await bank.runs.pending()] == ["Ship the parcel to Rome"]
+
+
+async def test_an_embedder_that_fails_while_a_person_writes_a_lesson_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        space = "broken"
+
+        async def embed(self, texts: Any, /, *, role: str) -> Any:
+            raise ModelUnavailable("no connection")
+
+    bank = await lessonbank.connect_async(":memory:", scope="t", embedder=Broken())
+    async with bank:
+        await bank.lessons.add(title="Weigh it", content="Weigh it first.", task="Ship it", by="Ana")
+    assert any("not embedded yet" in record.message for record in caplog.records)

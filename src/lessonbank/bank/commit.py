@@ -88,7 +88,6 @@ class Commit:
             unchanged=[self.earlier] if self.earlier else [],
             one_wording=self.handle.options.unique_wording,
         )
-        self.handle.state.changed[self.experience.scope] += 1
         return changes, settlement, (*notes, *corrections, *misfit)
 
     async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:

@@ -124,7 +124,9 @@ class Handle:
         try:
             return await self.parts.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
         except ModelError as error:
-            return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(error)}",)
+            note = f"kept, but not embedded yet, because the embedder failed: {quoted(error)}"
+            log.warning("%s", note)
+            return {}, (note,)
 
     async def misfit(self, task: str, /) -> SpaceMismatch | None:
         """Why vectors that are made now would not fit those of the scope; `None` where they do, or none are made.
@@ -147,12 +149,14 @@ class Handle:
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
     ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
         """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
-        space = self.parts.retriever.space
+        space, notes = self.parts.retriever.space, tuple[str, ...]()
         try:
-            return await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more), ()
+            entries = await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more)
         except SpaceMismatch as error:
-            note = f"kept, but not embedded: {error}"
-            return await self.store.apply(changes, scope=self.scope, **more), (note,)
+            notes = (f"kept, but not embedded: {error}",)
+            entries = await self.store.apply(changes, scope=self.scope, **more)
+        self.state.changed[self.scope] += 1
+        return entries, notes
 
     async def check_reviewer(self, call: str, /, *, by: str | None = None) -> None:
         """Refuse what decides which lessons are shown, where the bank has reviewers and none of them calls.

@@ -19,6 +19,7 @@ from lessonbank.learning.run_report import (
     RunReport,
     request_of,
     runs_from,
+    stays_as_told,
     submission_of,
     truths_of,
     truths_with_submitted,
@@ -67,7 +68,7 @@ class RunKeeper:
         notes = (*refused, *foreign, *self._swapped(report), *report.notes)
         if not foreign:
             return replace(report, receipt=receipt, notes=notes)
-        return replace(report, receipt=None, truths=report.truths if prior.new else {}, notes=notes)
+        return replace(report, receipt=None, truths={} if prior.is_learned else report.truths, notes=notes)
 
     def _swapped(self, report: RunReport) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
@@ -107,17 +108,24 @@ class RunKeeper:
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""
-        for run in waiting:
-            said = submission_of(run)
-            if said.identity != self.who and said.says_outcome:
-                runs = said.run_ids or [run.id]
-                return await teller_of(self.bank.store, said, runs=runs, scope=self.bank.scope)
-        return None
+        if self.bank.teller is not None:  # it learns in the name of one of them already
+            return None
+        tellers = [await self._other_teller(run) for run in waiting]
+        return next(filter(None, tellers), None)
+
+    async def _other_teller(self, run: Trajectory) -> tuple[str, str] | None:
+        said = submission_of(run)
+        if said.identity == self.who or not said.says_outcome:
+            return None
+        return await teller_of(self.bank.store, said, runs=said.run_ids or [run.id], scope=self.bank.scope)
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
-        """`report`, in which what was said earlier of runs that wait counts until somebody says otherwise."""
+        """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
         bank, receipt = self.bank, report.receipt
-        recall = next(filter(None, [submission_of(run).recall_id for run in waiting]), None)
+        recall = next(filter(None, [submission_of(run).recall_id or run.recall_id for run in waiting]), None)
         receipt = receipt or (await if_there(get_recall(bank.store, recall, scope=bank.scope)) if recall else None)
-        truths = truths_with_submitted(report.truths, waiting, success_at=bank.options.success_at)
-        return replace(report, receipt=receipt, truths=truths)
+        others = [run for run in waiting if await self._other_teller(run)]
+        truths = {**report.truths, **dict.fromkeys([run.id for run in others])}
+        truths = truths_with_submitted(truths, waiting, success_at=bank.options.success_at)
+        notes = (*report.notes, *stays_as_told(others, report.truths))
+        return replace(report, receipt=receipt, truths=truths, notes=notes)

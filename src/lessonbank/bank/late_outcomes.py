@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import a_mapping, an_id, is_a, shown
@@ -14,6 +14,9 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.learning.run_report import submission_of
 
 from .handle import Handle
+
+_UNFINISHED: Final = 1000
+"""Unfinished runs that are looked through for a recall, the latest first."""
 
 
 async def find_run(bank: Handle, of: object, /) -> Trajectory:
@@ -45,8 +48,14 @@ async def _of_recall(bank: Handle, id: str) -> list[Trajectory]:
     """The runs that settled a recall; else those that wait with it."""
     if settlement := await settlement_of(bank.store, id, scope=bank.scope):
         return list(await get_trajectories(bank.store, settlement.trajectory_ids, scope=bank.scope))
-    waiting = await pending_runs(bank.store, scope=bank.scope)
+    waiting = [*await pending_runs(bank.store, scope=bank.scope), *await _unfinished(bank)]
     return [run for run in waiting if id in (submission_of(run).recall_id, run.recall_id)]
+
+
+async def _unfinished(bank: Handle) -> list[Trajectory]:
+    """The latest runs whose attempt ended without an outcome."""
+    wanted = RunFilter(status="unfinished", verdicts=False, limit=_UNFINISHED)
+    return [run.trajectory for run in await bank.store.runs(wanted, scope=bank.scope)]
 
 
 def _only(runs: list[Trajectory], what: str) -> Trajectory:

@@ -66,9 +66,13 @@ class Learner:
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
         prior = await find_prior_runs(self.bank.store, report.runs, scope=self.bank.scope)
         report = await keeper.with_own_receipt(report, prior)
-        if not prior.new:
+        if prior.is_learned:
             return await self._settle_late(prior, report)
-        return await self._learn_new(prior, report, metadata, keeper)
+        changes = corrected(prior.experiences, {id: report.truths.get(id) for id in prior.known})
+        if changes:
+            await self.bank.store.apply(changes, scope=self.bank.scope, writer=self.bank.writer)
+        learned = await self._learn_new(prior, report, metadata, keeper)
+        return learned.model_copy(update={"changes": (*changes, *learned.changes)}) if changes else learned
 
     async def _learn_new(
         self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json] | None, keeper: RunKeeper
@@ -77,7 +81,7 @@ class Learner:
         bank, steps = self.bank, Steps(self.bank)
         new = await keeper.clean(prior.new, metadata)
         if waiting := await keeper.keep(new, report):
-            if teller := await keeper.earlier_teller(waiting) if len(waiting) == len(new) else None:
+            if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
                 return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report.truths))
             report = await keeper.with_earlier_word(waiting, report)
         decided = {run.id: report.truths.get(run.id) or prior.verdict(run.id) for run in new}
@@ -115,10 +119,10 @@ class Learner:
         prior = await find_prior_runs(self.bank.store, [run], scope=self.bank.scope)
         truths = {run.id: await self.bank.parts.intake.reply(verdict)}
         report = RunReport([run], prior.recall, truths)
-        if prior.new:
+        if not prior.is_learned:
             return await self._learn_new(prior, report, None, await RunKeeper.of(self.bank))
         why = await self.bank.parts.intake.sentence(reason)
-        changes = corrected(prior.experience, truths, reason=why)
+        changes = corrected(prior.experiences, truths, reason=why)
         return await self._settle_late(prior, report, changes, writer=by)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
@@ -170,7 +174,7 @@ class Learner:
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
         bank, truths = self.bank, report.truths
-        changes = corrected(prior.experience, truths) if changes is None else changes
+        changes = corrected(prior.experiences, truths) if changes is None else changes
         async with bank.state.locks.of(bank.scope):
             earlier, counted = await earlier_settlement(bank.store, report, prior)
             settlement = changed_settlement(earlier, report.receipt, prior.experience, counted)

@@ -50,15 +50,15 @@ async def days_to_keep(
 async def forget_old_runs(bank: Handle, /) -> tuple[str, ...]:
     """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked."""
     state, scope, today = bank.state, bank.scope, datetime.now(UTC).date()
-    if state.retention_checked.get((scope, bank.key)) == today:
+    if bank.teller is not None or state.retention_checked.get((scope, bank.key)) == today:
         return ()
-    state.retention_checked[scope, bank.key] = today
     try:
         days, notes = await days_to_keep(bank.store, bank.options.keep_runs, name=bank.writer, key=bank.key)
         if days is not None and state.erased.get(scope) != (today, days):
-            state.erased[scope] = today, days
             before = datetime.now(UTC) - timedelta(days=days)
             await forget(bank.store, scope=scope, before=before, writer=bank.writer)
+            state.erased[scope] = today, days
+        state.retention_checked[scope, bank.key] = today
     except LessonbankError as error:
         return (f"old runs were not erased: {quoted(error)}",)
     return notes

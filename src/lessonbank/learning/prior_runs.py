@@ -29,10 +29,16 @@ class PriorRuns:
 
     reported: Sequence[Trajectory]
     others: Sequence[Trajectory]
-    experience: Experience | None
+    experiences: Sequence[Experience]
+    """Those that hold a run that is reported, oldest first."""
     recall: Recall | None
     """The receipt these runs were made under, if that was said when they were first handed in."""
     learned: frozenset[str]
+
+    @property
+    def experience(self) -> Experience | None:
+        """The newest of them, to which the runs belong."""
+        return self.experiences[-1] if self.experiences else None
 
     @cached_property
     def new(self) -> list[Trajectory]:
@@ -44,6 +50,11 @@ class PriorRuns:
         """Whether a run is handed in that the bank does not know."""
         told = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
         return not told.issuperset(run.id for run in self.reported)
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether nothing that is reported is new. Others of the experience may wait all the same."""
+        return self.learned.issuperset(run.id for run in self.reported)
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -78,7 +89,7 @@ async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope:
     recall = await if_there(get_recall(store, named, scope=scope)) if named else None
     # What is learned is an experience's: where none holds the runs, nothing of them is.
     learned = await settled_runs(store, [*ids, *apart], scope=scope) if experience else ()
-    return PriorRuns(runs, others, experience, recall, frozenset(learned))
+    return PriorRuns(runs, others, held, recall, frozenset(learned))
 
 
 async def own_receipt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -27,6 +27,8 @@ from lessonbank.contracts.records import (
     VerdictSource,
 )
 from lessonbank.evidence.receipts import plain_task
+
+from .run_report import Verdicts
 
 _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
 """Whose word counts more, the weakest first."""
@@ -139,18 +141,24 @@ def told_by(settlement: Settlement | None, identity: str, /) -> Settlement | Non
 
 
 def corrected(
-    experience: Experience | None, truths: Mapping[str, Verdict | None], /, *, reason: str = "its outcome became known"
+    experiences: Iterable[Experience], truths: Verdicts, /, *, reason: str = "its outcome became known"
 ) -> list[Change]:
-    """What a truth told later changes in an experience: its verdicts. Its lessons stay until somebody retires them."""
+    """What truths told later change: verdicts, each in the newest experience that holds the run.
+
+    `experiences` are oldest first. Lessons stay until somebody retires them.
+    """
+    held = {ref.trajectory_id: (experience.id, ref) for experience in experiences for ref in experience.attempts}
     return [
-        Rejudge(experience_id=experience.id, trajectory_id=id, verdict=truth, reason=reason, before=ref.verdict)
+        Rejudge(experience_id=home, trajectory_id=id, verdict=truth, reason=reason, before=ref.verdict)
         for id, truth in truths.items()
-        if experience and truth and (ref := next((r for r in experience.attempts if _differs(r, id, truth)), None))
+        if truth and id in held
+        for home, ref in [held[id]]
+        if _differs(ref, truth)
     ]
 
 
-def _differs(ref: RunRef, id: str, truth: Verdict) -> bool:
+def _differs(ref: RunRef, truth: Verdict) -> bool:
     """Whether `truth` says something else of the run, or the same on better authority."""
     known = ref.verdict
     better = _AUTHORITY.index(truth.source) > _AUTHORITY.index(known.source)
-    return ref.trajectory_id == id and (better or (known.outcome, known.reward) != (truth.outcome, truth.reward))
+    return better or (known.outcome, known.reward) != (truth.outcome, truth.reward)

@@ -28,7 +28,7 @@ from lessonbank.contracts.store_calls import (
     settled_runs,
     settlement_of,
 )
-from lessonbank.errors import UsageError
+from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard.identity import teller_of
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.reviewed import asks
@@ -113,10 +113,10 @@ class AsyncRuns:
         try:
             while waiting:
                 await queue.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
-                result, done = await self._again(next(iter(waiting.values())))
+                result, done, problem = await self._tried(next(iter(waiting.values())))
                 learned.append(result)
                 for id in done & waiting.keys():
-                    await queue.release(id, scope=scope, worker=taker, error=problem_of(result))
+                    await queue.release(id, scope=scope, worker=taker, error=problem)
                     del waiting[id]
         finally:
             with anyio.CancelScope(shield=True):
@@ -128,6 +128,17 @@ class AsyncRuns:
         """To try again what was given up is an act of a person; what merely waits is learned anyhow."""
         if given_up:
             await self._of.note_act("runs.retry", counted(given_up, "run that was given up", "runs that were given up"))
+
+    async def _tried(self, run: Trajectory) -> tuple[Learned, set[str], str]:
+        """The same, and why it is to be tried again. One run whose judge breaks holds up no other."""
+        try:
+            result, done = await self._again(run)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a judge or an extractor of the caller's own may raise anything
+            problem = f"{type(error).__name__}: {quoted(error)}"
+            return Learned(notes=(f"nothing was learned from run {run.id}: {problem}",)), {run.id}, problem
+        return result, done, problem_of(result)
 
     async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""
