@@ -9,6 +9,7 @@ import pytest
 
 import lessonbank
 from lessonbank.learning.extraction._answers import failed
+from lessonbank.learning.extraction._moves import _line_done  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,22 @@ def plain(text: str) -> dict[str, Any]:
 )
 def test_a_flag_wins_over_words_in_what_is_learned(result: dict[str, Any], is_failure: bool) -> None:
     assert ("failed (" in learned(result)) is is_failure
+
+
+@pytest.mark.parametrize("said", ["Fehler: Bestellung ist gesperrt", "Erreur : commande bloquée", "错误：订单已锁定"])
+def test_an_error_in_another_language_is_one(said: str) -> None:
+    assert "What worked" not in learned(plain(said)) or "get_order" not in learned(plain(said)).split("step 2")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("edit 3:3\nprint(int(x))\nend_of_edit", "edit 3:3"),
+        ("I fix it.\nedit 3:3\nx = 1\n\nend_of_edit\n", "edit 3:3"),
+        ("end_of_edit", "end_of_edit"),
+        ("create a.py\nend_of_edit", "end_of_edit"),
+        ("ls\npwd", "pwd"),
+    ],
+)
+def test_a_command_of_several_lines_is_named_by_the_line_that_opens_it(text: str, line: str) -> None:
+    assert _line_done(text) == line

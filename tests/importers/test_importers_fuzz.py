@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import FormatError
 from lessonbank.importers import FORMATS, Imported, Skipped, read
+from lessonbank.importers._reading import FAILED
 
 pytestmark = pytest.mark.full
 
@@ -112,6 +113,7 @@ def read_all(path: Path, format: str) -> None:
             entry.trajectory.model_dump_json()
         else:
             assert "\n" not in entry.reason
+            assert not entry.reason.startswith(FAILED)
 
 
 @pytest.mark.parametrize("format", NAMES)

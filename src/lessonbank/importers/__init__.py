@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lessonbank._base.atomic_write import belongs_to_database
 from lessonbank._base.checks import a_flag, a_path, is_a, named, shown
@@ -49,20 +49,27 @@ from ._account import Account, ends_in, program_of
 from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported
+from ._reading import Entry, Format, Imported, Run, entries, sessions, tool_call, tool_result
 
 __all__ = [
     "FORMATS",
     "Account",
     "Entry",
+    "Format",
     "Imported",
+    "Run",
     "Skipped",
+    "Source",
     "detect",
+    "entries",
     "has_rejection",
     "has_reverts",
     "read",
     "reverted_by",
+    "sessions",
     "taken_back",
+    "tool_call",
+    "tool_result",
 ]
 
 # The first that matches wins, so the particular come before the general.
@@ -108,7 +115,7 @@ def read(
     path: str | os.PathLike[str],
     /,
     *,
-    format: str = "auto",
+    format: str | Format = "auto",
     success_at: float = SUCCESS_AT,
     follow_links: bool = False,
 ) -> Iterator[Entry]:
@@ -126,8 +133,8 @@ def read(
     Args:
         path: A file, a folder of files, or a folder that is one result (BrowserGym, tau2-bench, OpenHands).
         format: A name of `FORMATS`; `auto` finds out. Another name is that of an entry point in the group
-            `lessonbank.importers` of a distribution that is installed: a function of the path that gives `Imported`
-            and `Skipped`.
+            `lessonbank.importers` of a distribution that is installed: a `Format`, or a function of the path that
+            gives `Imported` and `Skipped`. A `Format` itself can be given, too.
         success_at: The reward from which a run is a success, where the file gives no more than a reward.
         follow_links: Whether links in a folder may lead out of it. Those that stay inside are always read.
 
@@ -141,21 +148,27 @@ def read(
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
     wanted = str.__str__(format) if is_a(format, str) else ""
-    foreign = None if wanted in ("auto", *_BY_NAME) else extension(EXTENSIONS, wanted)
-    if wanted not in ("auto", *_BY_NAME) and foreign is None:
+    foreign = format if isinstance(format, Format) else _foreign(wanted)
+    if foreign is None and wanted not in ("auto", *_BY_NAME):
         raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {named(place)}")
-    if foreign is not None:
+    if foreign is not None and not isinstance(foreign, Format):
         return iter(foreign(place))
-    if place.is_dir() and _of_folder(place) is None:
-        return _folder(place, wanted, success_at, follow_links=follow_links)
+    order = _ORDER if foreign is None else (foreign,)
+    if place.is_dir() and (foreign or _of_folder(place) is None):
+        return _folder(place, foreign.name if foreign else wanted, success_at, order, follow_links=follow_links)
     _check_file(place)
-    chosen = detect(place) if wanted == "auto" else wanted
+    chosen = foreign or _BY_NAME[detect(place) if wanted == "auto" else wanted]
     # A file that was named may be a link; what belongs to a result folder must lie in it.
     inside = place if place.is_dir() and not follow_links else None
     source = Source(place, inside=inside, success_at=success_at)
-    return _with_outcomes(_BY_NAME[chosen], source, Outcomes(inside=inside, follow_links=follow_links))
+    return _with_outcomes(chosen, source, Outcomes(inside=inside, follow_links=follow_links))
+
+
+def _foreign(name: str) -> Any:
+    """What a distribution brings under a name that is none of ours."""
+    return None if name in ("auto", *_BY_NAME) else extension(EXTENSIONS, name)
 
 
 def detect(path: str | os.PathLike[str], /) -> str:
@@ -192,14 +205,14 @@ def _check_file(place: Path) -> None:
         raise FormatError(f"{named(place)} cannot be read: {NOT_A_BANK}; name the files of your agent")
 
 
-def _recognised(source: Source) -> Format | Skipped:
+def _recognised(source: Source, order: Sequence[Format] = _ORDER) -> Format | Skipped:
     """The format of a file by its first values, or why it has none. One line that cannot be read makes it broken."""
     unknown, broken = "is in no known format: it is empty", None
     for row in islice(source.rows(), _SAMPLE):
         if not isinstance(row, Row):
             broken = broken or row
             continue
-        for format in _ORDER:
+        for format in order:
             if format.matches(row.value, source.name):
                 return format
         unknown = f"is in no known format: known are {', '.join(_BY_NAME)}"
@@ -262,12 +275,14 @@ _CODING_AGENTS = (
 )
 
 
-def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:
+def _folder(
+    folder: Path, wanted: str, success_at: float, order: Sequence[Format], *, follow_links: bool
+) -> Iterator[Entry]:
     inside = None if follow_links else folder.resolve()
     outcomes = Outcomes(inside=inside, follow_links=follow_links)
     found, unreadable = False, list[Skipped]()
     for place in _places(folder, inside):
-        chosen = place if isinstance(place, Skipped) else _format_of(place, inside)
+        chosen = place if isinstance(place, Skipped) else _format_of(place, inside, order)
         if isinstance(chosen, Skipped):
             unreadable += [] if chosen.unknown else [chosen]
             if wanted == "auto" or not chosen.unknown:
@@ -324,9 +339,9 @@ def _holds(check: Callable[[], bool], /) -> bool:
         return False
 
 
-def _format_of(place: Path, inside: Path | None) -> Format | Skipped:
+def _format_of(place: Path, inside: Path | None, order: Sequence[Format]) -> Format | Skipped:
     """The format of a file or result folder that was found in a folder, or why it has none."""
-    return _of_folder(place) or _recognised(Source(place, inside=inside))
+    return _of_folder(place) or _recognised(Source(place, inside=inside), order)
 
 
 def _of_folder(place: Path) -> Format | None:

@@ -62,7 +62,7 @@ def _call(call: Json) -> Json:
 def mark_errors(messages: list[Json], ids: set[str], /) -> None:
     """Say of the results of some calls that they are errors, because the records of the tools do."""
     for message in messages:
-        if isinstance(message, dict) and message.get("tool_call_id") in ids and message.get("role") == "tool":
+        if isinstance(message, dict) and words(message.get("tool_call_id")) in ids and message.get("role") == "tool":
             message["is_error"] = True
 
 

@@ -28,6 +28,8 @@ SHELL_TRAILER = re.compile(
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
+FAILED = "the reader failed"
+"""How the reason begins where a reader met an entry that it did not expect."""
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
 
 
@@ -231,6 +233,8 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
         return Skipped(source.path, line, str(error))
     except RecursionError:
         return Skipped(source.path, line, "the run is nested too deep")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # a reader that somebody else wrote
+        return Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
 
 
 def _trajectory(run: Run, format: str) -> Trajectory:

@@ -145,7 +145,7 @@ def _told_once(calls: Sequence[Step], payloads: Payloads) -> list[Told]:
     told: list[Told] = []
     for call in calls:
         below = inner.get(call.id, [])
-        if len(below) > 1 or (call.parent in by_id and len(inner[call.parent]) == 1):
+        if len(below) > 1 or len(inner.get(call.parent, [])) == 1:
             continue
         told.append(_better(_messages_of(call, payloads), *(_messages_of(one, payloads) for one in below)))
     return told

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .adapter_contract import ScriptedAgentModel as ScriptedAgentModel
     from .bank_contract import BankContract as BankContract
     from .embedder_contract import EmbedderContract as EmbedderContract
+    from .importer_contract import ImporterContract as ImporterContract
     from .model_contract import LanguageModelContract as LanguageModelContract
     from .store_contract import CareContract as CareContract
     from .store_contract import QueueContract as QueueContract
@@ -34,6 +35,7 @@ _ON_FIRST_USE = {
     "BankContract": ".bank_contract",
     "CareContract": ".store_contract",
     "EmbedderContract": ".embedder_contract",
+    "ImporterContract": ".importer_contract",
     "LanguageModelContract": ".model_contract",
     "QueueContract": ".store_contract",
     "StoreContract": ".store_contract",

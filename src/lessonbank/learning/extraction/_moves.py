@@ -36,7 +36,11 @@ _ERROR = re.compile(
     r"(?!\W{0,3}(?:none|null|false|0)\b)",
     re.IGNORECASE,
 )
-_OPENS_WITH_ERROR = re.compile(r"\W*(?:\w{0,40}error|error|exception|traceback|fatal|failed)\b", re.IGNORECASE)
+_OPENS_WITH_ERROR = re.compile(
+    r"\W*(?:(?:\w{0,40}error|error|exception|traceback|fatal|failed|fehler|erreur|errore|erro|fout|fel|błąd|chyba|ошибка"
+    r"|помилка|hata)\b|错误|錯誤|エラー|오류)",
+    re.IGNORECASE,
+)
 _EXIT = re.compile(
     r"<returncode>\s*-?[1-9]\d*\s*</returncode>|\bexit(?:ed)?(?: with)?(?: code| status)[:= ]+-?[1-9]"
     r"|^\w{0,60}(?:Error|Exception): |^Traceback \(most",
@@ -62,6 +66,7 @@ _ACKNOWLEDGED = re.compile(r"^\W*(?:ok(?:ay)?|done|success\w*|saved|set|updated|
 
 _FENCED = re.compile(r"```(?:[\w+-]{0,20}[ \t]*\n)?(.{1,2000}?)```", re.DOTALL)
 _MARKED = re.compile(r"^[ \t]{0,20}action(?: \d+)?[ \t]{0,5}:[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)
+_CLOSES = re.compile(r"end_of_(\w{1,40})")
 _TAG = re.compile(r"</?[\w-]{1,40}>")
 _TALK_WORDS = 10
 _READS = re.compile(
@@ -272,9 +277,18 @@ def _line_done(text: str) -> str:
     text = text[-_READ:].strip()
     found = cast("list[str]", _FENCED.findall(text) or _MARKED.findall(text))
     lines = (found[-1] if found else text).strip().splitlines()
-    if not lines or (not found and _is_talk(lines[-1])):
+    last = _opening(lines)
+    if not lines or (not found and _is_talk(last)):
         return ""
-    return (lines[0] if found else lines[-1])[:_RAW]
+    return (lines[0] if found else last)[:_RAW]
+
+
+def _opening(lines: Sequence[str]) -> str:
+    """The last line; where that only closes a command of several lines (`end_of_edit`), the line that opened it."""
+    last = lines[-1].strip() if lines else ""
+    name = _CLOSES.fullmatch(last)
+    opened = (line for line in reversed(lines[:-1]) if name and line.split(maxsplit=1)[:1] == [name[1]])
+    return next(opened, last)
 
 
 def _is_talk(line: str) -> bool:
