@@ -51,7 +51,7 @@ def test_a_setting_handed_to_connect_is_told_where_it_belongs(given: dict[str, A
 
 
 def test_a_client_of_a_provider_is_told_how_a_model_is_written() -> None:
-    with pytest.raises(UsageError, match=r"OpenAI.* is no model: write model='openai:gpt-5-mini', or Model\("):
+    with pytest.raises(UsageError, match=r"a name such as 'openai:gpt-5-mini', Model\(.*got OpenAI"):
         CONNECT(":memory:", scope="t", model=OpenAI())
 
 

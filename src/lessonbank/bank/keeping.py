@@ -77,8 +77,8 @@ class RunKeeper:
         mistaken_for = partial(self.bank.state.receipts.mistaken_for, receipt)
         return tuple(
             f"another task: run {shown(short(run.id))} begins with {shown(request)}, for which the recall "
-            f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with the "
-            "recall that it used"
+            f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with "
+            "the recall that it used"
             for run, request in requests
             if (id := mistaken_for(request))
         )
