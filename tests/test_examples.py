@@ -79,7 +79,6 @@ def test_ground_truth_is_enough_for_a_toy_agent_to_improve() -> None:
     assert load("ground_truth").main() >= 0.9
 
 
-@pytest.mark.filterwarnings("ignore:.*was called in an async function")
 def test_the_plain_bank_works_inside_a_running_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert asyncio.run(load("notebook").cell()) == 1
     out = capsys.readouterr().out

@@ -42,7 +42,6 @@ def test_it_works_in_a_script(bank: ReasoningBank) -> None:
     assert bank.retrieve("find it").shown
 
 
-@pytest.mark.filterwarnings("ignore:.*was called in an async function")
 def test_it_works_inside_a_running_loop(bank: ReasoningBank) -> None:
     async def notebook_cell() -> str:
         bank.learn(run(), outcome="failure")
@@ -99,7 +98,6 @@ def test_context_variables_reach_the_judge() -> None:
     assert seen == ["of the caller"]
 
 
-@pytest.mark.filterwarnings("ignore:.*was called in an async function")
 def test_calling_the_waiting_bank_from_its_own_loop_is_refused_instead_of_hanging() -> None:
     async def judge(trajectory: Trajectory, /) -> Verdict:
         bank.retrieve("x")
