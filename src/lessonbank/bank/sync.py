@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
+import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack
+from types import CodeType
+from typing import Any, Concatenate, Final, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack
 
 from lessonbank._base.checks import a_text, an_action
 from lessonbank._base.keywords import no_such_keyword
@@ -17,6 +18,7 @@ from .attempt import Attempt
 from .loop import AsyncReasoningBank
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
+log = logging.getLogger("lessonbank")
 A = TypeVar("A")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,7 +49,7 @@ def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Cal
         bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
         frame = inspect.currentframe()
         if frame and frame.f_back and frame.f_back.f_code.co_flags & inspect.CO_COROUTINE:  # a notebook's cell is none
-            _warn_of_waiting(f"{type(self).__name__}.{method.__name__}")
+            _warn_of_waiting(f"{type(self).__name__}.{method.__name__}", frame.f_back.f_code)
         try:
             return run_sync(bound(*args, **kwargs))
         except TypeError as error:
@@ -60,12 +62,19 @@ def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Cal
     return call
 
 
-def _warn_of_waiting(name: str) -> None:
-    warnings.warn(
-        f"{name}() was called in an async function, whose event loop stands still until it returns: use "
-        "`bank = await lessonbank.connect_async(…)` there, and await its methods",
-        stacklevel=3,
-    )
+_warned: Final = set[CodeType]()
+"""The async functions that were told: each is told once."""
+
+
+def _warn_of_waiting(name: str, function: CodeType) -> None:
+    if function not in _warned:
+        _warned.add(function)
+        log.warning(
+            "%s() was called in the async function %s, whose event loop stands still until it returns: use "
+            "`bank = await lessonbank.connect_async(…)` there, and await its methods",
+            name,
+            function.co_name,
+        )
 
 
 class Lessons(Waiting[AsyncLessons]):

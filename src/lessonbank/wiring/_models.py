@@ -106,6 +106,6 @@ def bare_model(
 
         return FunctionModel(choice)
     raise UsageError(
-        f"{kind(choice)} is no model: write model='openai:gpt-5-mini', or Model('openai:gpt-5-mini', base_url=…, "
-        "api_key=…); a function from a prompt to a text will do, too"
+        f"a model is a name such as 'openai:gpt-5-mini', Model('openai:gpt-5-mini', base_url=…, api_key=…), a function "
+        f"or a LanguageModel; got {kind(choice)}"
     )
