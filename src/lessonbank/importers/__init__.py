@@ -39,6 +39,7 @@ from . import (
     tau2,
     tau_bench,
 )
+from ._cures import Failure, failure_of, failures_in
 from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
@@ -47,9 +48,12 @@ from ._reading import Entry, Format, Imported
 __all__ = [
     "FORMATS",
     "Entry",
+    "Failure",
     "Imported",
     "Skipped",
     "detect",
+    "failure_of",
+    "failures_in",
     "has_rejection",
     "has_reverts",
     "read",
