@@ -19,6 +19,7 @@ import pytest
 
 from lessonbank import Evidence, ReasoningBank, connect
 from lessonbank.hosts import client
+from lessonbank.hosts.cures import Cures
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.sessions import Sessions
 
@@ -110,11 +111,13 @@ def resident(hooks: Hooks, bank: ReasoningBank) -> Iterator[Resident]:
     """What answers the hook, as a thread."""
     lock = (Path(client.runtime_folder()) / f"{KEY}.lock").open("a")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    with socket.socket(socket.AF_UNIX) as listener:
+    folder = Path(client.spool_folder(KEY))
+    options = {"bank": str(hooks.folder / "bank.db"), "holdout": "0"}
+    with Cures.of(options, folder) as cures, socket.socket(socket.AF_UNIX) as listener:
         listener.bind(client.socket_path(KEY))
         listener.listen(64)
         listener.settimeout(60)
-        made = Resident(bank, Sessions(Path(client.spool_folder(KEY))), listener, lock)
+        made = Resident(bank, Sessions(folder, cures=cures), listener, lock)
         thread = threading.Thread(target=made.serve)
         thread.start()
         yield made

@@ -43,9 +43,7 @@ def main(host: str, program: str, folder: Path) -> None:
             return json.loads(stage.lessonbank("runs", "list", *bank))
 
         first, result["runs"] = repeated(lambda: stage.session(PROMPT, *steps), until=learned)
-        lessons = result["lessons"] = json.loads(stage.lessonbank("lessons", "list", *bank))
-        for lesson in lessons:  # a person's word: hosts that show lessons among instructions ask for it
-            stage.lessonbank("lessons", "approve", lesson["id"], *bank[:-1], "--by", "Ana")
+        result["lessons"] = json.loads(stage.lessonbank("lessons", "list", *bank))
         recall = [] if kind.has_hooks else [{**kind.tool("recall"), "arguments": {"task": AGAIN}}]
         second, _ = repeated(lambda: stage.session(AGAIN, *recall, {"text": "Done."}), until=shows_lessons)
         result["sessions"] = [first, second]

@@ -22,11 +22,13 @@ MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
 Codex 2,500 tokens and takes four bytes for one: a text of Chinese has three times as many bytes as characters."""
-RECALL, AGAIN, NOTE, WAKE, STOP = "recall", "again", "note", "wake", "stop"
+RECALL, AGAIN, CURE, NOTE, WAKE, STOP = "recall", "again", "cure", "note", "wake", "stop"
 ACTIONS = {
     "SessionStart": WAKE,
     "UserPromptSubmit": RECALL,
     "BeforeAgent": RECALL,
+    "PostToolUseFailure": CURE,
+    "AfterTool": CURE,
     "Stop": NOTE,
     "AfterAgent": NOTE,
     "SessionEnd": NOTE,
@@ -39,6 +41,9 @@ PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DI
 """Where a host says which folder its session is of: the working folder moves with what the agent does."""
 PROBLEM = "problem"
 """The file beside the notes that says why no resident process runs."""
+SHELLS = ("Bash", "run_shell_command")
+MOST_PRINTED = 8_000
+"""Characters of an output in which the line is looked for that says what was wrong."""
 MOST_SAID = 1_000
 """Characters of the line for the person."""
 OPTIONS = ("bank", "model", "holdout")
@@ -156,11 +161,35 @@ def _answer(host: str, options: dict[str, str]) -> None:
         signal.setitimer(signal.ITIMER_REAL, NOTE_WITHIN)
         _note(host, options, event)
         _ask(options, {"do": NOTE})
+    elif action == CURE:
+        printed = _failed(event, event.get("error"), event.get("tool_response", {}).get("llmContent"))
+        told = {"host": host, "session": session, "folder": _folder(host, event), "printed": printed}
+        told.update(command=event["tool_input"]["command"], scope=options.get("--scope", ""))
+        if printed:
+            _ask(options, {"do": CURE, "retrieve": _asked(options), **told}, event=name)
     elif action == RECALL and str(event.get("prompt") or "").strip():
         told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
-        asked = {name[2:]: value for name, value in options.items() if name[2:] not in OWN}
         told["scope"] = options.get("--scope", "")
-        _ask(options, {"do": RECALL, "retrieve": asked, **told}, event=name, session=session)
+        _ask(options, {"do": RECALL, "retrieve": _asked(options), **told}, event=name, session=session)
+
+
+def _asked(options: dict[str, str]) -> dict[str, str]:
+    return {name[2:]: value for name, value in options.items() if name[2:] not in OWN}
+
+
+def _failed(event: dict[str, object], said: object, output: object) -> str:
+    """What a command printed that failed; empty where the event tells no exit code, or a person refused the call.
+
+    `said` is how Claude Code tells it, `output` how Gemini CLI does.
+    """
+    if event.get("tool_name") not in SHELLS or event.get("is_interrupt"):
+        return ""
+    if isinstance(said, str):
+        return said[-MOST_PRINTED:] if said.startswith("Exit code ") else ""
+    if not isinstance(output, str):
+        return ""
+    code = output[-500:].rpartition("\nExit Code: ")[2].split("\n")[0].strip()
+    return output[-MOST_PRINTED:] if code.isdigit() and code != "0" else ""
 
 
 def _folder(host: str, event: dict[str, str]) -> str:

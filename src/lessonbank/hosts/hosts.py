@@ -96,9 +96,11 @@ def _hook(host: str, wanted: Wanted) -> list[str]:
 
 
 def _events(host: str, wanted: Wanted, events: str, *, timeout: int = _SECONDS, **more: Json) -> dict[str, Json]:
+    """The entry of our hook for each event; a `matcher` names the tools that it is for."""
     # Where only lessonbank was uninstalled, Python ends with 2: hosts take that for "block this prompt".
     command = f"{shlex.join(_hook(host, wanted))} || true"
-    entry: Json = {"hooks": [{"type": "command", "command": command, "timeout": timeout, **more}]}
+    entry: dict[str, Json] = {"matcher": more.pop("matcher")} if "matcher" in more else {}
+    entry["hooks"] = [{"type": "command", "command": command, "timeout": timeout, **more}]
     return dict.fromkeys(events.split(), entry)
 
 
@@ -156,6 +158,7 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     about: dict[str, Json] = {"name": _NAME, "description": _ABOUT, "version": VERSION}
     about |= {"author": {"name": _NAME}, "license": "Apache-2.0"}
     events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
+    events |= _events("claude-code", wanted, "PostToolUseFailure", matcher="Bash")
     hooks: Json = {"hooks": {event: [entry] for event, entry in events.items()}}
     market: Json = {
         "name": _NAME,
@@ -193,6 +196,8 @@ def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     names, milliseconds = "SessionStart BeforeAgent AfterAgent SessionEnd", _SECONDS * 1000
     # Without a name it shows the whole command beside the line for the person.
     events = _events("gemini-cli", wanted, names, timeout=milliseconds, name=_NAME)
+    words: dict[str, Json] = {"matcher": "run_shell_command", "name": _NAME}
+    events |= _events("gemini-cli", wanted, "AfterTool", timeout=milliseconds, **words)
     yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
 
 

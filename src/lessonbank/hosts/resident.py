@@ -31,6 +31,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.trust import is_own
 
 from . import client
+from .cures import Cures
 from .sessions import QUIET, Sessions, open_bank, problem_in
 
 log = logging.getLogger("lessonbank")
@@ -102,6 +103,8 @@ class Resident:
                 self._recall(stream, request)
             elif request.get("do") == client.AGAIN:
                 self._again(stream, str(request["session"]))
+            elif request.get("do") == client.CURE:
+                self._cure(stream, request)
             elif request.get("do") == client.NOTE:
                 _say(stream, {})
                 self._later(QUIET)
@@ -136,6 +139,20 @@ class Resident:
         given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
         is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
         _say(stream, {"text": given.text if given and is_whole else ""})
+
+    def _cure(self, stream: Any, request: dict[str, Any]) -> None:
+        """Tell a session what got a command through that failed just now, once."""
+        session, cures = str(request["session"]), self._sessions.cures
+        if cures is None or not client.is_session(session):
+            return _say(stream, {})
+        scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
+        asked, command, printed = _asked(request["retrieve"]), str(request["command"]), str(request["printed"])
+        recall = cures.recall(scope, command, printed, session=session, host=str(request["host"]), asked=asked)
+        if recall is None:
+            return _say(stream, {})
+        said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
+        line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
+        return _say(stream, {"text": recall.text, "line": line})
 
     def _line(self, bank: ReasoningBank, recall: Recall, session: str, asked: RetrieveOptions, *, question: str) -> str:
         """What the person sees, once a session unless lessons are shown: how many were, and how many wait."""
@@ -231,13 +248,17 @@ def _serve(options: dict[str, str], lock: IO[str]) -> None:
     client.write_private(str(folder / "options"), dict(options))
     log.addHandler(RotatingFileHandler(folder / "log", maxBytes=100_000, backupCount=1))
     Path(options["bank"]).expanduser().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _opened(options, folder) as bank, socket.socket(socket.AF_UNIX) as listener:
+    with (
+        _opened(options, folder) as bank,
+        Cures.of(options, folder) as cures,
+        socket.socket(socket.AF_UNIX) as listener,
+    ):
         path = client.socket_path(options["key"])
         Path(path).unlink(missing_ok=True)  # of a process that was killed
         listener.bind(path)
         listener.listen(64)
         listener.settimeout(_TICK)
-        Resident(bank, Sessions(folder), listener, lock, name=options["bank"]).serve()
+        Resident(bank, Sessions(folder, cures=cures), listener, lock, name=options["bank"]).serve()
 
 
 def _opened(options: dict[str, str], folder: Path) -> ReasoningBank:

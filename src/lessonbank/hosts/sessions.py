@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from lessonbank import Evidence, Learning, Parts, connect, importers
+from lessonbank import Learning, Parts, connect, importers
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall, Trajectory
 from lessonbank.errors import LessonbankError, UsageError
@@ -18,6 +18,7 @@ from lessonbank.importers import Imported
 from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
+from .cures import Cures, evidence_of
 from .repositories import COMMON, Chosen, Repositories
 
 log = logging.getLogger("lessonbank")
@@ -57,8 +58,8 @@ class Report:
 class Sessions:
     """The notes in one folder: those of one bank."""
 
-    def __init__(self, folder: Path, /, repositories: Repositories | None = None) -> None:
-        self._folder, self._repositories = folder, repositories
+    def __init__(self, folder: Path, /, repositories: Repositories | None = None, cures: Cures | None = None) -> None:
+        self._folder, self._repositories, self.cures = folder, repositories, cures
 
     def recall_of(self, session: str, /) -> str | None:
         """The id of the recall that a session was given; `None` if it was given none."""
@@ -115,6 +116,8 @@ class Sessions:
             scope = str(told or self.scope_for(bank, note.scope, note.folder).scope)
             for entry in _runs_of(note):
                 self._learn_run(bank.scoped(scope, writer=note.host), entry, note)
+                if self.cures and entry.trajectory.metadata.get("run_id") == note.session:
+                    self.cures.learn(scope, entry, session=note.session, host=note.host)
                 found = True
         except (LessonbankError, OSError) as error:
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
@@ -141,7 +144,8 @@ class Sessions:
         if _note(note.path) == note:
             note.path.unlink(missing_ok=True)
             if note.ended:
-                note.path.with_suffix(".recall").unlink(missing_ok=True)
+                for kind in (".recall", ".cures"):
+                    note.path.with_suffix(kind).unlink(missing_ok=True)
 
 
 def is_used(bank: ReasoningBank, /) -> bool:
@@ -235,8 +239,8 @@ def installed() -> Iterator[Installed]:
 
 def learn_now(place: Installed, /) -> Report:
     """Learn from all that is noted, also from sessions that may go on. Raises LessonbankError."""
-    with open_bank(place.options) as bank:
-        return Sessions(place.folder).learn(bank, quiet=0.0)
+    with open_bank(place.options) as bank, Cures.of(place.options, place.folder) as cures:
+        return Sessions(place.folder, cures=cures).learn(bank, quiet=0.0)
 
 
 def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
@@ -245,13 +249,12 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     Raises:
         LessonbankError: it cannot be opened, or memory is switched off: then a note must not be taken for learned.
     """
-    evidence = Evidence()
-    if "holdout" in options:
-        evidence = Evidence(holdout=float(options["holdout"]) or None)
     learning = Learning(domain="code")
     model = options.get("model")
     parts = Parts() if model else Parts(extractor=ExtractiveExtractor(quotes=False))
-    bank = connect(options["bank"], scope=COMMON, model=model, evidence=evidence, learning=learning, parts=parts)
+    bank = connect(
+        options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts
+    )
     if "off" in bank.settings:
         bank.close()
         raise UsageError("memory is switched off: unset LESSONBANK_OFF to learn from sessions")

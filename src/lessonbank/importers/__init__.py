@@ -46,6 +46,7 @@ from . import (
     tau_bench,
 )
 from ._account import Account, ends_in, program_of
+from ._cures import Failure, failure_of, failures_in
 from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
@@ -55,6 +56,7 @@ __all__ = [
     "FORMATS",
     "Account",
     "Entry",
+    "Failure",
     "Format",
     "Imported",
     "Run",
@@ -62,6 +64,8 @@ __all__ = [
     "Source",
     "detect",
     "entries",
+    "failure_of",
+    "failures_in",
     "has_rejection",
     "has_reverts",
     "read",

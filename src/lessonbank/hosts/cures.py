@@ -1,0 +1,147 @@
+"""Cures: what got a failing command through in this repository, kept as lessons and told when it fails again.
+
+A cure is a lesson in a scope of its own below that of the repository. Its experience has the key of the failure as
+task. So looking it up is a recall, which may be kept back at random, and what becomes of the command settles it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
+
+from lessonbank import Evidence, Learning, Parts, connect
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Extraction, Lesson, Provenance, Recall, Run, Trajectory
+from lessonbank.contracts.records.lessons import EXTRACTIVE
+from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.importers import Failure, Imported, failure_of, failures_in
+
+from . import client
+from .repositories import COMMON
+
+CURES: Final = "@cures"
+"""The scope of a repository's cures, below its own."""
+_CURE: Final = "cure"
+_THE_SAME: Final = 0.9999
+"""The score of the very same key."""
+_MOST: Final = 20
+"""Failures of one session that are learned from."""
+
+
+class CureExtractor:
+    """Draws from an episode, a command that failed and went through, the one lesson that its metadata names."""
+
+    asks_model = False
+
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+        lessons = [
+            lesson for one in attempts if one.verdict.outcome == "success" and (lesson := _lesson(one.trajectory))
+        ]
+        return Extraction(lessons=tuple(lessons[:1]))
+
+
+def _lesson(episode: Trajectory) -> Lesson | None:
+    told = episode.metadata.get(_CURE)
+    if not isinstance(told, dict):
+        return None
+    failed, cure, program = (str(told.get(name, "")) for name in ("failed", "cure", "program"))
+    is_changed = failure_program(cure) == program
+    return Lesson(
+        title=f"`{failed}` failed here before",
+        content=f"`{cure}` went through{'.' if is_changed else ', and then it did.'}",
+        place=program,
+        provenance=Provenance(
+            method=EXTRACTIVE, trajectory_ids=(episode.id,), verdict="success", verdict_source="ground_truth"
+        ),
+    )
+
+
+def failure_program(command: str, /) -> str:
+    """The program and sub-command of a command; empty where it is more than one."""
+    found = failure_of(command, "")
+    return found.program if found else ""
+
+
+class Cures:
+    """The cures of all repositories of one bank."""
+
+    def __init__(self, bank: ReasoningBank, folder: Path, /) -> None:
+        self._bank, self._folder = bank, folder
+
+    @classmethod
+    @contextlib.contextmanager
+    def of(cls, options: Mapping[str, str], folder: Path, /) -> Generator[Cures]:
+        """Those of an installed hook's bank, with notes in `folder`. Raises LessonbankError: it cannot be opened."""
+        parts, learning = Parts(extractor=CureExtractor()), Learning(domain="code")
+        evidence = evidence_of(options)
+        with connect(options["bank"], scope=COMMON, evidence=evidence, learning=learning, parts=parts) as bank:
+            yield cls(bank, folder)
+
+    def recall(
+        self, scope: str, command: str, printed: str, /, *, session: str, host: str, asked: RetrieveOptions
+    ) -> Recall | None:
+        """The receipt of a cure for a command that failed just now; `None` where none is known or it was told before.
+
+        Its text is empty where it was kept back at random.
+        """
+        failure = failure_of(command, printed)
+        given = self._given(session)
+        if failure is None or failure.key in given:
+            return None
+        bank = self._bank.scoped(_below(scope), writer=host)
+        one = RetrieveOptions(limit=1, trusted=asked.trusted, own=asked.own)
+        if not any(c.score >= _THE_SAME for c in bank.recalls.preview(failure.key, **one.keywords).candidates):
+            return None
+        recall = bank.retrieve(failure.key, **one.keywords)
+        client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
+        return recall
+
+    def learn(self, scope: str, entry: Imported, /, *, session: str, host: str) -> None:
+        """Settle what a session was told by what became of its commands, and learn the cures that it found."""
+        bank, given = self._bank.scoped(_below(scope), writer=host), self._given(session)
+        seen = set[str]()
+        for failure in failures_in(entry.trajectory, entry.exit_codes):
+            recall = given.get(failure.key)
+            if failure.key in seen or len(seen) == _MOST or not (recall or failure.cure):
+                continue
+            seen.add(failure.key)
+            outcome = "failure" if failure.through_at is None else "success"
+            bank.learn(_episode(entry.trajectory, failure), recall=recall, outcome=outcome, metadata={"host": host})
+
+    def _given(self, session: str) -> dict[str, str]:
+        try:
+            told = json.loads(self._file(session).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return cast("dict[str, str]", told) if isinstance(told, dict) else {}
+
+    def _file(self, session: str) -> Path:
+        return self._folder / f"{session}.cures"
+
+
+def _below(scope: str) -> str:
+    return f"{scope}/{CURES}"
+
+
+def _episode(run: Trajectory, failure: Failure) -> Trajectory:
+    """The steps from a failure to where the command went through, as a run of its own."""
+    last = failure.at if failure.through_at is None else failure.through_at
+    session = str(run.metadata.get("run_id", run.id))
+    about: dict[str, Any] = {"run_id": session}
+    if failure.cure:
+        about[_CURE] = {"failed": failure.command, "cure": failure.cure, "program": failure.program}
+    return Trajectory(
+        id=hashlib.sha256(f"{session} {failure.key} {failure.at} {last}".encode()).hexdigest()[:32],
+        task=failure.key,
+        steps=run.steps[failure.at : last + 1],
+        metadata=about,
+    )
+
+
+def evidence_of(options: Mapping[str, str], /) -> Evidence:
+    """How often the hooks of these options keep lessons back."""
+    return Evidence(holdout=float(options["holdout"]) or None) if "holdout" in options else Evidence()

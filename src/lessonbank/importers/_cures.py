@@ -1,0 +1,210 @@
+"""Draws cures from a coding agent's run: a command that failed, and what was run before it went through.
+
+By exit codes alone, and never by words: what an output says is only the key by which a cure is found again.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank.contracts.records import Trajectory
+
+from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
+
+_LONGEST: Final = 70
+"""Characters of a command that a cure tells: two of them and the words around them fit one line of 200."""
+_SOON: Final = 12
+"""Commands and edits after a failure among which the next try is looked for."""
+_MOST_BETWEEN: Final = 3
+_NO_RESULT: Final = {124, 125}
+_EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
+_SHAPED: Final = re.compile(r"[|;<>&$(){}`\n\"\\]")
+"""A command with one of these is more than a program and its arguments."""
+_WRAPS: Final = re.compile(r"^(?:\w+=\S*|time|env|command|timeout\s+\S+)\s+")
+_WITH_SUB: Final = re.compile(
+    r"git|make|just|rake|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|pip3?|uv|poetry|pdm|hatch|gradlew?|mvnw?|"
+    r"dotnet|bundle|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
+)
+_LOOKS: Final = re.compile(
+    r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
+    r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
+    r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
+)
+_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run|-n)(?=\s|$)")
+_ERROR: Final = re.compile(
+    r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
+    r"refused|undefined|unknown|invalid|has no)\b",
+    re.IGNORECASE,
+)
+_NOISE: Final = re.compile(
+    r"^(?:Exit code \d+|Error: Exit code.*|Exit Code: .*|Error: \(none\)|Signal: .*|Background PIDs: .*|"
+    r"Process Group PGID: .*|make(?:\[\d+\])?: \*\*\*.*|make(?:\[\d+\])?: (?:Entering|Leaving).*|Traceback .*|"
+    r"npm (?:ERR!|error) (?:code|errno|A complete log).*)$"
+)
+_VALUES: Final = (
+    (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
+    (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
+    (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
+    (re.compile(r"\d+"), "#"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A command that failed, how it can be found again, and what became of it."""
+
+    program: str
+    """The program with its sub-command, such as `git push`."""
+    error: str
+    """The line that says what was wrong, without numbers and places: a key, and never shown."""
+    command: str
+    at: int
+    """The place of its step in the run, from 0."""
+    through_at: int | None = None
+    """The step in which it went through next; `None` if it did not."""
+    cure: str = ""
+    """The command that got it through; empty where that cannot be told."""
+
+    @property
+    def key(self) -> str:
+        """What a cure for it is looked up by."""
+        return key_of(self.program, self.error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    at: int
+    text: str
+    program: str
+    words: frozenset[str]
+    folder: str
+    code: int
+    printed: str
+
+    @property
+    def failed(self) -> bool:
+        return 0 < self.code <= 128 and self.code not in _NO_RESULT
+
+    @property
+    def looks(self) -> bool:
+        return bool(_LOOKS.fullmatch(self.program) or _ABOUT.search(self.text))
+
+    def is_again(self, other: _Command) -> bool:
+        return self.program == other.program and (not self.folder or not other.folder or self.folder == other.folder)
+
+
+def key_of(program: str, error: str, /) -> str:
+    """What a cure is looked up by: the same for the same command that failed in the same way."""
+    return f"{program} failed: {error}"
+
+
+def failure_of(line: str, printed: str, /) -> Failure | None:
+    """A command that failed just now; `None` where its line is more than one command, or only looks."""
+    found = _command(0, line, "", 1, printed)
+    return None if found is None or found.looks else Failure(found.program, error_in(printed), found.text, 0)
+
+
+def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
+    """The commands of a run that failed, with what got them through."""
+    done = list(_done(run, exit_codes))
+    return [
+        _followed(one, done[at + 1 : at + 1 + _SOON])
+        for at, one in enumerate(done)
+        if isinstance(one, _Command) and one.failed and not one.looks
+    ]
+
+
+def error_in(printed: str, /) -> str:
+    """The line of an output that says what was wrong, without numbers, places and noise around it."""
+    lines = [line.removeprefix("Output: ").strip() for line in printed[-8_000:].splitlines()]
+    lines = [line for line in lines if line and not _NOISE.match(line)]
+    said = next((line for line in reversed(lines) if _ERROR.search(line)), lines[-1] if lines else "")
+    for pattern, place in _VALUES:
+        said = pattern.sub(place, said)
+    return " ".join(said.split())[:120]
+
+
+def _followed(failed: _Command, later: Sequence[_Command | str]) -> Failure:
+    told = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
+    place = next((n for n, one in enumerate(later) if isinstance(one, _Command) and one.is_again(failed)), None)
+    if place is None:
+        return told
+    again = later[place]
+    assert isinstance(again, _Command)
+    if again.code != 0:
+        return told
+    cure = _cure(failed, again, later[:place])
+    return Failure(told.program, told.error, told.command, told.at, again.at, cure)
+
+
+def _cure(failed: _Command, again: _Command, between: Sequence[_Command | str]) -> str:
+    """What was edited is of one task, so it is no cure; nor is a command that was only run again."""
+    if any(isinstance(one, str) for one in between):
+        return ""
+    acted = [one for one in between if isinstance(one, _Command) and one.code == 0 and not one.looks]
+    if again.words > failed.words:
+        return again.text if not acted else ""
+    if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
+        return ""
+    named = [one for one in acted if one.program.rpartition(" ")[2] in failed.printed]
+    return (named or acted)[-1].text
+
+
+def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Command | str]:
+    """The commands whose exit code is known, and the edits, in their order."""
+    for at, step in enumerate(run.steps):
+        for call, result in calls_of(step):
+            if not is_shell(call):
+                if _EDITOR.search(call.name) and not (result and result.is_error):
+                    yield "edit"
+                continue
+            code = exit_codes.get(call.id or "")
+            if code is None or result is None:
+                continue
+            told = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
+            folder = told if isinstance(told, str) else ""
+            line = command_of(call.arguments)
+            if (command := _command(at, line, folder, code, result.text)) is not None:
+                yield command
+            elif not all(_LOOKS.fullmatch(_program(part)) for part in parts_of(bare(line))[0]):
+                yield "edit"  # more than one command: what it did is not known
+
+
+def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Command | None:
+    """The one command of a line, which may enter a folder first; `None` where it is anything else."""
+    commands, joints = parts_of(line)
+    if len(commands) != len(parts_of(bare(line))[0]) or {*joints} - {"&&"} or not all(map(ENTERS.match, commands[:-1])):
+        return None
+    for before in commands[:-1]:
+        if (told := re.match(r"\s*cd\s+(\S+)\s*$", before)) is not None:
+            folder = told.group(1).rstrip("/")
+    text = " ".join(commands[-1].replace(" 2>&1", "").split())
+    program = _program(text)
+    if not program or len(text) > _LONGEST or _SHAPED.search(text):
+        return None
+    return _Command(at, text, program, frozenset(_words(text)), folder, code, printed)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _program(text: str) -> str:
+    while wrapped := _WRAPS.match(text):
+        text = text[wrapped.end() :]
+    words = _words(text)
+    if len(words) > 2 and re.fullmatch(r"\S*python[\d.]*", words[0]) and words[1] == "-m":
+        words = words[2:]
+    if not words:
+        return ""
+    name = words[0].rpartition("/")[2]
+    plain = [word for word in words[1:] if not word.startswith("-")]
+    most = 2 if plain[:1] == ["run"] else 1
+    return " ".join((name, *plain[:most])) if _WITH_SUB.fullmatch(name) else name

@@ -1,0 +1,161 @@
+"""A cure that one session found is told in the next one, when the same command fails in the same way, and measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank import ReasoningBank
+from lessonbank.contracts.records import Recall
+from lessonbank.hosts import client
+from lessonbank.hosts.cures import CURES
+from lessonbank.hosts.resident import Resident
+from lessonbank.hosts.sessions import Sessions
+
+from .conftest import KEY, Hooks
+
+pytestmark = pytest.mark.full
+PROTO = "Exit code 2\nModuleNotFoundError: No module named 'billing.rates_pb'\nmake: *** [test] Error 1"
+SCOPE = f"team/{CURES}"
+Call = tuple[str, str]
+FAILED: Call = ("make test", PROTO)
+
+
+def failed(command: str = "make test", printed: str = PROTO, *, session: str = "s-2") -> dict[str, Any]:
+    told = {"hook_event_name": "PostToolUseFailure", "session_id": session, "cwd": "/", "tool_name": "Bash"}
+    return {**told, "tool_input": {"command": command}, "error": printed, "is_interrupt": False}
+
+
+def learned(hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str, *calls: Call) -> None:
+    """A session of Claude Code that made these calls ends, and is learned."""
+    path = hooks.folder / f"{session}.jsonl"
+
+    def line(role: str, content: Any) -> str:
+        return json.dumps({"type": role, "sessionId": session, "message": {"role": role, "content": content}}) + "\n"
+
+    with path.open("w", encoding="utf-8") as file:
+        file.write(line("user", f"Add a column {session}"))
+        for number, (command, printed) in enumerate(calls):
+            id = f"c{number}"
+            file.write(
+                line("assistant", [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}])
+            )
+            is_error = printed.startswith("Exit code")
+            result = {"type": "tool_result", "tool_use_id": id, "content": printed, "is_error": is_error}
+            file.write(line("user", [result]))
+    hooks({"hook_event_name": "SessionEnd", "session_id": session, "cwd": "/", "transcript_path": str(path)})
+    resident._sessions.learn(bank)  # pyright: ignore[reportPrivateUsage]
+    assert not list(Sessions(Path(client.spool_folder(KEY))).notes())
+
+
+def proto(hooks: Hooks, bank: ReasoningBank, resident: Resident, session: str = "s-1") -> None:
+    learned(hooks, bank, resident, session, FAILED, ("make proto", "ok"), ("make test", "3 passed"))
+
+
+def recalls(bank: ReasoningBank) -> tuple[Recall, ...]:
+    return bank.scoped(SCOPE).recalls.list()
+
+
+def test_a_cure_is_told_when_the_command_fails_again_whatever_the_task_and_once(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    assert hooks(failed()) == ""
+    proto(hooks, bank, resident)
+    told = json.loads(hooks(failed("cd app && make test")))
+    text = told["hookSpecificOutput"]["additionalContext"]
+    assert told["hookSpecificOutput"]["hookEventName"] == "PostToolUseFailure"
+    assert told["systemMessage"] == "lessonbank: a cure is told: make test"
+    assert "`make test` failed here before" in text
+    assert "`make proto` went through, and then it did." in text
+    assert text.rstrip().splitlines()[-1].startswith("<<<end lessons")
+    assert "ModuleNotFoundError" not in text
+    (lesson,) = bank.scoped(SCOPE).lessons.list()
+    assert len(lesson.text) <= 200
+    assert lesson.place == "make test"
+    assert hooks(failed()) == ""
+    assert len(recalls(bank)) == 1
+    assert hooks(failed(session="s-3")) != ""
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        failed(printed="Exit code 2\nE   assert 1 == 2"),
+        failed("make lint"),
+        failed("make test | tail"),
+        {**failed(), "is_interrupt": True},
+        failed(printed="The user doesn't want to proceed with this tool use"),
+        {**failed(), "tool_name": "Read"},
+        {**failed(), "tool_input": {}},
+        {**failed(), "agent_id": "sub"},
+    ],
+)
+def test_another_failure_gets_nothing(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, event: dict[str, Any]
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(event) == ""
+    assert recalls(bank) == ()
+
+
+def test_the_same_cure_of_several_tasks_is_one_lesson_with_its_count(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    for number in range(3):
+        proto(hooks, bank, resident, f"s-{number}")
+    (lesson,) = bank.scoped(SCOPE).lessons.list()
+    assert len(bank.scoped(SCOPE).lessons.repeats(lesson.id)) == 2
+
+
+@pytest.mark.parametrize(
+    ("after", "outcome"),
+    [((("make proto", "ok"), ("make test", "3 passed")), "success"), ((("ls", "a"),), "failure")],
+)
+def test_what_became_of_the_command_settles_the_recall(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, after: tuple[Call, ...], outcome: str
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(failed()) != ""
+    learned(hooks, bank, resident, "s-2", FAILED, *after)
+    (settled,) = bank.scoped(SCOPE).recalls.list(settled=True)
+    assert settled.id == recalls(bank)[0].id
+    runs = {run.recall_id: run for run in bank.scoped(SCOPE).runs.list()}
+    assert runs[settled.id].verdict.outcome == outcome
+    assert len(runs[settled.id].trajectory.steps) == (3 if outcome == "success" else 1)
+
+
+@pytest.mark.parametrize("cure", ["git push --force", "sudo make proto", "rm -rf build", "git commit --no-verify -m x"])
+def test_a_cure_that_weakens_a_check_or_destroys_waits_for_a_person(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, cure: str
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    learned(hooks, bank, resident, "s-1", FAILED, (cure, "ok"), ("make test", "3 passed"))
+    (lesson,) = bank.scoped(SCOPE).lessons.list()
+    assert hooks(failed()) == ""
+    assert recalls(bank) == ()
+    bank.scoped(SCOPE).lessons.approve(lesson.id, by="Ana")
+    assert cure in json.loads(hooks(failed()))["hookSpecificOutput"]["additionalContext"]
+
+
+def test_with_trusted_every_cure_waits_for_a_person(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": "true", "own": "true"}
+    proto(hooks, bank, resident)
+    assert hooks(failed()) == ""
+
+
+def test_gemini_cli_tells_its_exit_code_in_the_output(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    output = "Output: ModuleNotFoundError: No module named 'billing.rates_pb'\nExit Code: {}\nProcess Group PGID: 7"
+    event: dict[str, Any] = {"hook_event_name": "AfterTool", "session_id": "g-1", "cwd": "/"}
+    event |= {"tool_name": "run_shell_command", "tool_input": {"command": "make test"}}
+    assert hooks({**event, "tool_response": {"llmContent": output.format(0)}}, host="gemini-cli") == ""
+    told = json.loads(hooks({**event, "tool_response": {"llmContent": output.format(2)}}, host="gemini-cli"))
+    assert "make proto" in told["hookSpecificOutput"]["additionalContext"]
+    assert told["hookSpecificOutput"]["hookEventName"] == "AfterTool"
