@@ -38,8 +38,8 @@ PARTS = {
 """Where a case can stand."""
 OURS = re.compile(
     r"\[(?:task|instructions the agent was given|final answer|what stopped the run"
-    r"|step \d+(?:, in brief, [\d,]+ characters cut|, in one line| left out)?"
-    r"|steps \d+–\d+(?: left out|, in one line each)"
+    r"|step \d+(?:, in brief, [\d,]+ characters cut| left out)?"
+    r"|steps \d+–\d+ left out"
     r"|not told whole: steps? [\d–]+(?:, [\d–]+)*)\]"
     r"|agent(?: thinks| calls)?:|(?:user|environment|tool look_up[^\n]{0,56}):|\[… [\d,]+ characters cut …\]"
 )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lessonbank.guard import one_line
-from lessonbank.text.rendering import listed
 
 from ._restating import Instructions
 from .parsing import Draft
@@ -22,7 +21,7 @@ _SHOWN = re.compile(r"^\[step (\d+)(?:\]|, in brief)", re.M)
 
 def shown_steps(rendered: str, /) -> frozenset[int]:
     """The numbers of the steps that a rendered run shows; its own lines cannot be forged from inside the run."""
-    return frozenset((*map(int, _SHOWN.findall(rendered)), *listed(rendered)))
+    return frozenset(map(int, _SHOWN.findall(rendered)))
 
 
 def grounded(

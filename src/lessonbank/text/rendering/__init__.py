@@ -8,10 +8,9 @@ from ._excerpt import BYTES_PER_TOKEN as BYTES_PER_TOKEN
 from ._excerpt import estimate_tokens as estimate_tokens
 from ._excerpt import excerpt as excerpt
 from ._excerpt import width as width
-from ._recorded import View as View
-from ._recorded import render_steps as render_steps
 from ._run import INSTRUCTIONS as INSTRUCTIONS
+from ._run import View as View
 from ._run import incomplete_steps as incomplete_steps
 from ._run import render as render
 from ._run import render_instructions as render_instructions
-from ._short import listed as listed
+from ._run import render_steps as render_steps

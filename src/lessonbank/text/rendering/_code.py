@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 
 from lessonbank.contracts.records import Trajectory
 
-from ._scenes import Block, Line, Rank, Scene, observed
-from ._went import with_result
+from ._scenes import Block, Line, Rank, Scene, observed, parted
 
-_AROUND = 15
-"""Lines around a hunk, as they were read, that are worth their place."""
-_TELLING_LINE = 12  # characters of code by which a place is known again, where it is one line
+_AROUND = 15  # lines around a hunk, as they were read, that are worth their place
 _DIFF = re.compile(r"^(?:diff --git |--- (?:a/|\S+\t)|\+\+\+ b/)", re.M)
 _FILE = re.compile(r"^\+\+\+ (?:b/)?(\S+)", re.M)
 _EDIT = re.compile(
@@ -24,7 +21,6 @@ _EDIT = re.compile(
     r"|str_replace|\binsert\b|\bcreate\b|apply_patch|write|\bEdit\b|\.replace\(|open\((?:(?!open\()[^)])*?['\"][wa]",
     re.IGNORECASE,
 )
-_WRITTEN = re.compile(r"^.{0,120}?(?:\bcat\s*>+|\btee\b(?: -a)?)\s*(\S+)")
 _INSTALL = re.compile(
     r"\b(?:pip3?|conda|mamba|apt(?:-get)?|npm|yarn|poetry|uv|brew|gem|cargo|easy_install)\b[^\n|;&]{0,40}"
     r"\b(?:install|sync|add|update|develop)\b"
@@ -34,15 +30,16 @@ _TEST = re.compile(r"pytest|unittest|\btox\b|nosetests|runtests|manage\.py test|
 _RUN = re.compile(r"\b(?:python3?|node|ruby|go run|cargo run)\s+\S|\./\S+")
 _SHOWN = re.compile(r"\bcat\s+(?=\S*(?:patch|diff))\S++\s*+$|\bgit diff\b(?:(?!\bgit diff\b)[^>|])*+$")
 """Commands that show the change, perhaps an earlier form of it. Linear: no try reads what the next one reads again."""
-_SUMMARY = re.compile(
-    r"\d+ (?:passed|failed|errors?|deselected|xfailed)\b|^Ran \d+ tests?|^OK\b|^FAILED\b|^FAIL:|^ERROR:"
-    r"|^(?:E  |AssertionError)"
-    r"|\bFAILED\b|tests? (?:passed|failed)|no tests ran"
+_RESULT = re.compile(
+    r"\b\d+ (?:passed|failed|errors?|passing|failing|deselected|xfailed)\b|^Ran \d+ tests?\b|\bno tests ran\b"
+    r"|^(?:OK|FAILED)(?: \(|\s*$)|^test result: |^(?:Tests|Test Suites): |^(?:ok|FAIL)\t"
+    r"|^(?:FAIL|ERROR): \S|^(?:FAILED|ERROR) \S+::|^\s*--- FAIL: |^not ok \d"
+    r"|^(?:E +)?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Configured|NotReady|Exist)\b"
+    r"|^\W{0,6}(?:(?:SUCCESS|PASS|GOOD|FAIL|WRONG|BAD)[A-Z]{0,3}\b|[✓✗✅❌✔✘])"
 )
+"""Counts of tests, what failed, errors, and what an agent's own script calls right or wrong."""
+_RESULTS, _LONG = 3, 100  # lines of an output that say how the command went, and characters of each
 _PASSED = re.compile(r"\bPASSED\b|\bok$|^\S+\.py [.sx]+\s|Warning\b|^\s*warnings\.warn|site-packages")
-_FETCHED = re.compile(
-    r"^\s*(?:Collecting|Downloading|Installing|Requirement already|Using cached|Preparing|Building|Get:|Unpacking)"
-)
 _WRAPPED = re.compile(r"</?output>|<returncode>0</returncode>")
 _NUMBERED = re.compile(r"^\s*\d+[\s:|\t-]+")
 
@@ -63,8 +60,7 @@ def code(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     change = _final(scenes)
     if change is None:
         return scenes
-    ranked = [_ranked(scene.seen(_unwrapped), change).seen(_repeated) for scene in scenes]
-    return _around(ranked, change)
+    return _around([_ranked(scene.seen(_unwrapped), change) for scene in scenes], change)
 
 
 def is_diff(text: str, /) -> bool:
@@ -79,45 +75,22 @@ def _final(scenes: Sequence[Scene], /) -> _Change | None:
         if is_diff(text := block.text):
             files = frozenset(_FILE.findall(text)) - {"/dev/null"}
             names = {file.rpartition("/")[2] for file in files}
-            of_files = [edit.number for edit in edits if _edits(edit.acts, names)]
-            before = [number for number in of_files if number <= scene.number]
-            return _Change(
-                scene.number, files, frozenset(chain.from_iterable(map(_places, _hunks(text)))), max(before, default=0)
-            )
+            before = (edit for edit in edits if edit.number <= scene.number)
+            edited = max((edit.number for edit in before if any(name in edit.acts for name in names)), default=0)
+            return _Change(scene.number, files, _places(text), edited)
     calls = any(block.kind == "call" for scene in edits for block in scene.blocks)
     return _Change(0, frozenset(), frozenset(), edits[-1].number) if calls and len(edits) > 1 else None
 
 
-def _edits(acts: str, names: Collection[str], /) -> bool:
-    """Whether a call writes to one of the files; a script that is written to a file may name others."""
-    whole = _WRITTEN.search(acts)
-    target = whole[1] if whole else acts
-    return any(re.search(rf"(?<![\w.-]){re.escape(name)}\b", target) for name in names)
-
-
-def _hunks(diff: str, /) -> Iterator[list[str]]:
-    """By hunk: the lines that were there before, those taken away and those that stand around."""
-    hunk = list[str]()
-    for line in diff.split("\n"):
-        if line.startswith(("@@", "diff --git ", "--- ", "+++ ")):
-            yield hunk
-            hunk = []
-        elif line[:1] in ("-", " ") and line[1:].strip():
-            hunk.append(line[1:].strip())
-    yield hunk
-
-
-def _places(hunk: Sequence[str], /) -> Iterator[tuple[str, str]]:
-    """How a place is known again: by two lines in a row, since one stands in many places, or by one that tells."""
-    if len(hunk) == 1 and len(hunk[0]) >= _TELLING_LINE:
-        yield hunk[0], ""
-    yield from pairwise(hunk)
+def _places(diff: str, /) -> frozenset[tuple[str, str]]:
+    """How the changed places are known again: by two lines in a row that were there, as one stands in many places."""
+    there = (line[1:].strip() for line in diff.split("\n") if line[:1] in ("-", " ") and not line.startswith("--- "))
+    return frozenset(pairwise(filter(None, there)))
 
 
 def _ranked(scene: Scene, change: _Change, /) -> Scene:
-    acts = scene.acts
-    after = scene.number > change.edited
-    if _INSTALL.search(acts):
+    acts, after = scene.acts, scene.number > change.edited
+    if _INSTALL.search(acts) or _LIST.search(acts):
         return scene.seen(lambda block: block.ranked(lambda line: max(line.rank, Rank.OLD)))
     scene = scene.seen(partial(_diff, number=scene.number, change=change))
     if _TEST.search(acts):
@@ -125,25 +98,14 @@ def _ranked(scene: Scene, change: _Change, /) -> Scene:
     elif _EDIT.search(acts):
         scene = scene.only("call", partial(_script, change=change))
     elif _RUN.search(acts):
-        scene = scene.seen(lambda block: block.ranked(partial(_of_script, after=after)))
-    elif _LIST.search(acts):
-        scene = scene.seen(lambda block: block.ranked(lambda line: max(line.rank, Rank.OLD)))
-    scene = scene.seen(lambda block: block.ranked(_without_noise))
-    return scene.seen(with_result) if any(kind.search(acts) for kind in (_TEST, _RUN, _SHOWN)) else scene
+        most = Rank.STATE if after else Rank.SAID
+        scene = scene.seen(lambda block: block.ranked(lambda line: min(line.rank, most)))
+    return scene.seen(_with_result) if any(kind.search(acts) for kind in (_TEST, _RUN, _SHOWN)) else scene
 
 
 def _unwrapped(block: Block, /) -> Block:
     """It, without the frame that says no more than that a command was run and went well."""
     return replace(block, lines=tuple(line for line in block.lines if not _WRAPPED.fullmatch(line.text)))
-
-
-def _repeated(block: Block, /) -> Block:
-    """It, with a line that says a third time in a row what the two before say ranked last."""
-    lines = list(block.lines)
-    for at in range(2, len(lines)):
-        if lines[at].text == lines[at - 1].text == lines[at - 2].text:
-            lines[at] = lines[at]._replace(rank=Rank.NOISE)
-    return replace(block, lines=tuple(lines))
 
 
 def _diff(block: Block, /, *, number: int, change: _Change) -> Block:
@@ -157,13 +119,9 @@ def _diff(block: Block, /, *, number: int, change: _Change) -> Block:
 
 
 def _of_tests(line: Line, /, *, after: bool) -> Rank:
-    if _SUMMARY.search(line.text):
+    if _RESULT.search(line.text):
         return Rank.DECIDES if after else Rank.CONTEXT
     return Rank.NOISE if _PASSED.search(line.text) else max(line.rank, Rank.SAID) if after else Rank.OLD
-
-
-def _of_script(line: Line, /, *, after: bool) -> Rank:
-    return min(line.rank, Rank.STATE if after else Rank.SAID)
 
 
 def _script(block: Block, /, *, change: _Change) -> Block:
@@ -173,37 +131,35 @@ def _script(block: Block, /, *, change: _Change) -> Block:
     return block.ranked(lambda line: line.rank if line.rank == Rank.MUST else Rank.REST)
 
 
-def _without_noise(line: Line, /) -> Rank:
-    return Rank.NOISE if line.rank > Rank.DECIDES and _FETCHED.match(line.text) else line.rank
+def _with_result(block: Block, /) -> Block:
+    """It, with the lines ranked first that say how the command went; else the last line, or all of a short output."""
+    if is_diff(block.text):
+        return block
+    said = [at for at, line in enumerate(block.lines) if line.text.strip() and not line.joined and not line.hidden]
+    telling = [at for at in said if _RESULT.search(block.lines[at].text)]
+    places = frozenset(telling[-_RESULTS:] or (said if len(said) <= _RESULTS else said[-1:]))
+    lines = (parted(line, _LONG, Rank.RESULT) if at in places else (line,) for at, line in enumerate(block.lines))
+    return replace(block, lines=tuple(chain.from_iterable(lines)))
 
 
 def _around(scenes: Sequence[Scene], change: _Change, /) -> Sequence[Scene]:
     """The lines around each hunk, from the last step that read them before they were changed."""
-    reads: dict[tuple[str, str], tuple[int, int, int, int]] = {}
-    for i, scene in enumerate(scenes):
-        for j, block in enumerate(scene.blocks):
-            if block.kind != "seen" or scene.number >= change.shown or is_diff(block.text):
-                continue
-            read = [(_NUMBERED.sub("", line.text).strip(), at) for at, line in enumerate(block.lines)]
-            for (line, at), (after, to) in pairwise([*((line, at) for line, at in read if line), ("", len(read))]):
-                reads |= {place: (i, j, at, to) for place in ((line, after), (line, "")) if place in change.places}
-    near: dict[tuple[int, int], set[int]] = {}
-    for i, j, at, to in reads.values():
-        near.setdefault((i, j), set()).update(range(at - _AROUND, to + _AROUND + 1))
-    return [
-        _lifted(scene, {j: near[i, j] for j in range(len(scene.blocks)) if (i, j) in near})
-        for i, scene in enumerate(scenes)
-    ]
+    reads: dict[tuple[str, str], tuple[int, int]] = {}
+    for scene, block in observed(scenes):
+        if scene.number < change.shown and not is_diff(block.text):
+            read = ((_NUMBERED.sub("", line.text).strip(), at) for at, line in enumerate(block.lines))
+            for (line, at), (after, _) in pairwise(one for one in read if one[0]):
+                if (line, after) in change.places:
+                    reads[line, after] = (id(block), at)
+    near = {(one, place) for one, at in reads.values() for place in range(at - _AROUND, at + _AROUND + 2)}
 
-
-def _lifted(scene: Scene, near: dict[int, set[int]], /) -> Scene:
-    if not near:
-        return scene
-    blocks = list(scene.blocks)
-    for j, places in near.items():
-        lines = blocks[j].lines
-        lifted = (
-            line._replace(rank=min(line.rank, Rank.DECIDES)) if at in places else line for at, line in enumerate(lines)
+    def lifted(block: Block) -> Block:
+        ranks = (
+            min(line.rank, Rank.DECIDES) if (id(block), at) in near else line.rank
+            for at, line in enumerate(block.lines)
         )
-        blocks[j] = replace(blocks[j], lines=tuple(lifted))
-    return replace(scene, blocks=tuple(blocks))
+        return replace(
+            block, lines=tuple(line._replace(rank=rank) for line, rank in zip(block.lines, ranks, strict=True))
+        )
+
+    return [scene.seen(lifted) for scene in scenes]

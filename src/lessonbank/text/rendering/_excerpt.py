@@ -64,12 +64,6 @@ def is_troubled(text: str, /) -> bool:
     return any(sign in text for sign in _SIGNS)
 
 
-def error_line(text: str, /) -> str:
-    """The first line that speaks of an error, or nothing."""
-    spots = error_places(text, 0, len(text))
-    return text[slice(*spots[0])] if spots else ""
-
-
 def clip(text: str, limit: int, /) -> str:
     """The block of `text` (its breaks unified) in at most `limit` bytes; what was cut is said where it was cut."""
     if block_size(text) <= limit:

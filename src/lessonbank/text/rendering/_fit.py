@@ -4,71 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeAlias
 
 from ._excerpt import block, width
-from ._scenes import Block, Line, Rank, Scene
-from ._short import LEAST, in_short, length_for, size_of
+from ._scenes import Block, Line, Rank, Scene, parted
 
 _MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
 _FRAME = 28  # bytes of a step's heading and of the blank lines around it
 _BRIEF_CUT = 20  # bytes more where it says how much of the step was cut
+_LABELS = 60  # bytes more of a step that is more than its action: the action's label and mark
 _GAP = 44  # bytes of a note about steps left out
-_DEEDS = 0.48  # the share of the room that the one-line forms of the actions may take before what decides
-_NEAR = 0.4  # the same share, where the steps far from the end are told in short
-_RESULTS = 0.1  # the share that the results of commands may take next, in steps that are told
+_DEEDS = 0.48
+_TURNS = (
+    (Rank.MUST, Rank.MUST, _DEEDS),
+    (Rank.RESULT, Rank.RESULT, 0.1),
+    (Rank.DECIDES, Rank.STATE, 1.0),
+    (Rank.MUST, Rank.OLD, 1.0),
+)
+"""From which rank to which lines get their place, turn after turn, and in which share of the room: actions leave room
+for what decides."""
+_LEAST, _MOST = 40, 200  # characters of an action that its one line keeps in any case
 _START = 2  # steps at the start that count as near the end
 _BRIEF = 2  # lines beside the action itself that a step told in brief may have
 _TRIES = 3
 _MISSED = 200  # lines in a row that did not fit, after which no more are tried
 _NOTED = 200  # characters of a step whose cut is worth a note at the end
-_MOST_NOTED = 24
+_MOST_NOTED = 40
 _FOOT = 220  # bytes of that note
-_LARGEST = {Rank.DECIDES: 0.6, Rank.CHANGE: 0.4, Rank.CONTEXT: 0.2, Rank.SAID: 0.15}
-"""The share of the room that the lines of one text may take which are above the rank before and up to that one."""
 
-
+Kept: TypeAlias = list[list[bool]]
+"""Of each text of a step, which lines are told."""
 _Spot: TypeAlias = tuple[int, int, int, int, int]
 """A line by its rank, its distance from the end, its step, its text and its place."""
 
 
 @dataclass(slots=True)
-class Selection:
-    """Which lines of which text are told."""
+class _Choice:
+    """Which lines are told. `opened`: the steps that are told, and whether beyond their action and its result."""
 
     scenes: Sequence[Scene]
-    kept: list[list[list[bool]]] = field(default_factory=list[list[list[bool]]])
+    kept: list[Kept]
+    opened: dict[int, bool] = field(default_factory=dict[int, bool])
+
+    def take(self, spot: _Spot, left: int, /) -> int:
+        """Keeps a line if it fits into `left` bytes, and says what it costs."""
+        rank, _, i, j, k = spot
+        one, own = self.scenes[i].blocks[j], self.kept[i][j]
+        cost = _cost(one.lines[k]) + (0 if i in self.opened else _FRAME + _BRIEF_CUT)
+        if rank > Rank.RESULT:
+            near = (k > 0 and own[k - 1]) + (k + 1 < len(own) and own[k + 1])
+            cost += _MARK * (1 - near) * one.marked + (0 if any(own) else width(one.label) + 1 + _MARK)
+            cost += 0 if self.opened.get(i) else _LABELS
+        if cost > left:
+            return 0
+        self.opened[i] = self.opened.get(i, False) or rank > Rank.RESULT
+        own[k] = True
+        return cost
 
 
 def wanted(scenes: Sequence[Scene], /) -> int:
     """Bytes that all lines take."""
     return sum(
-        _FRAME + sum(width(one.label) + 1 + sum(_cost(line) for line in one.lines) for one in scene.blocks)
-        for scene in scenes
+        _FRAME + sum(width(one.label) + 1 + sum(map(_cost, one.lines)) for one in scene.blocks) for scene in scenes
     )
 
 
 def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str]:
-    """The steps as texts, in at most `room` bytes. `gaps`: what has no room is told in short, or named as left out."""
-    whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
-    unread = any(line.hidden for scene in scenes for one in scene.blocks for line in one.lines)
+    """The steps as texts, in at most `room` bytes. `gaps`: what has no room is named as left out."""
+    unread = any(not one.marked or any(line.hidden for line in one.lines) for s in scenes for one in s.blocks)
     if wanted(scenes) + _FOOT * unread <= room:
-        return list(_told(Selection(scenes, whole), gaps=gaps))
-    scenes = [replace(s, blocks=tuple(_bounded(one, room) for one in s.blocks)) for s in scenes]
-    short = length_for(_far(scenes, int(room * _NEAR)), room) if gaps else 0
-    for length in dict.fromkeys((short, min(short, LEAST), 0)):
-        if told := _within(scenes, room, length, gaps=gaps):
-            return told
-    return []
-
-
-def _within(scenes: Sequence[Scene], room: int, length: int, /, *, gaps: bool) -> list[str]:
-    """The steps in at most `room` bytes; those without room of their own in lines of `length` characters."""
-    limit = room - _FOOT - _GAP
-    best: list[str] = []
+        whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
+        return list(_told(scenes, whole, gaps=gaps))
+    deeds = sum(line.rank == Rank.MUST for scene in scenes for one in scene.blocks for line in one.lines)
+    most = max(int(room * _DEEDS / max(deeds, 1)) - _FRAME - _BRIEF_CUT, _LEAST)
+    most = min(most, _MOST)
+    scenes = [replace(s, blocks=tuple(_shorter(one, most) for one in s.blocks)) for s in scenes]
+    limit, best = room - _FOOT - _GAP, list[str]()
     # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
     for _ in range(_TRIES):
-        told = list(_told(_chosen(scenes, limit, length), gaps=gaps, length=length))
+        told = list(_told(scenes, _chosen(scenes, limit), gaps=gaps))
         spare = room - sum(width(text) + 2 for text in told)
         best = told if spare >= 0 else best
         if 0 <= spare < room // 20 or (spare < 0 and best):
@@ -81,28 +96,15 @@ def _cost(line: Line, /) -> int:
     return width(line.text) + 3 + _MARK * (line.hidden > 0)
 
 
-def _bounded(one: Block, room: int, /) -> Block:
-    """It, with the middle of what would take more than its share of the room ranked last."""
-    above = Rank.RESULT
-    for highest, share in _LARGEST.items():
-        limit = int(room * share / 2)
-        sizes = [_cost(line) if above < line.rank <= highest else 0 for line in one.lines]
-        above = highest
-        if sum(sizes) <= 2 * limit:
-            continue
-        before, after = 0, sum(sizes)
-        lines: list[Line] = []
-        for line, size in zip(one.lines, sizes, strict=True):
-            after -= size
-            far = size and before + size > limit and after + size > limit
-            lines.append(line._replace(rank=max(line.rank, Rank.OLD)) if far else line)
-            before += size
-        one = replace(one, lines=tuple(lines))
-    return one
+def _shorter(one: Block, most: int, /) -> Block:
+    """It, with no more than `most` characters of an action in the line that is told in any case."""
+    lines = (parted(line, most, line.rank) if line.rank == Rank.MUST else (line,) for line in one.lines)
+    return replace(one, lines=tuple(chain.from_iterable(lines)))
 
 
-def _chosen(scenes: Sequence[Scene], room: int, length: int, /) -> Selection:
-    selection = Selection(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
+def _chosen(scenes: Sequence[Scene], room: int, /) -> list[Kept]:
+    """The lines that fit, rank after rank and from the end on; a result only where its step is told."""
+    choice = _Choice(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
     order = sorted(
         (line.rank, 3 if scene.number <= _START else scene.left, i, j, k)
         for i, scene in enumerate(scenes)
@@ -110,157 +112,95 @@ def _chosen(scenes: Sequence[Scene], room: int, length: int, /) -> Selection:
         for k, line in enumerate(one.lines)
         if not line.hidden and line.rank < Rank.NOISE
     )
-    deeds = sum(
-        _FRAME + _BRIEF_CUT + _cost(line)
-        for scene in scenes
-        for one in scene.blocks
-        for line in one.lines
-        if line.rank == Rank.MUST
-    )
-    all_told = deeds <= room * _DEEDS
-    share = _NEAR if length else _DEEDS
-    room -= 0 if all_told else size_of(_far(scenes, int(room * share)), length)
-    first, opened = room if all_told else int(room * share), dict[int, bool]()
-    frame = _FRAME + _BRIEF_CUT + (0 if all_told else _GAP)
-    left = room - first + _fill(selection, [spot for spot in order if spot[0] == Rank.MUST], first, opened, frame)
-    results = [spot for spot in order if spot[0] == Rank.RESULT and spot[2] in opened]
-    most = min(left, int(room * _RESULTS))
-    left += _fill(selection, results, most, opened, frame) - most
-    left = _fill(selection, [spot for spot in order if Rank.RESULT < spot[0] <= Rank.STATE], left, opened, frame)
-    _fill(selection, order, left, opened, frame)
-    return selection
+    left = room
+    for first, last, share in _TURNS:
+        spots = [spot for spot in order if first <= spot[0] <= last]
+        if last == Rank.RESULT:
+            spots = [spot for spot in spots if spot[2] in choice.opened]
+        left -= _fill(choice, spots, min(left, int(room * share)))
+    return choice.kept
 
 
-def _far(scenes: Sequence[Scene], room: int, /) -> Sequence[Scene]:
-    """The steps that are too far from the end for a line of their own in `room` bytes: an estimate."""
-    costs = [
-        _FRAME
-        + _BRIEF_CUT
-        + _GAP
-        + sum(_cost(line) for one in scene.blocks for line in one.lines if line.rank == Rank.MUST)
-        for scene in scenes
-    ]
-    for place in range(len(scenes) - 1, -1, -1):
-        room -= costs[place]
-        if room < 0:
-            return scenes[: place + 1]
-    return ()
-
-
-def _fill(selection: Selection, order: Sequence[_Spot], left: int, opened: dict[int, bool], frame: int, /) -> int:
-    """Keeps the lines that fit into `left` bytes, first come first served, and says what is left."""
-    missed = 0
-    for spot in order:
-        if selection.kept[spot[2]][spot[3]][spot[4]]:
+def _fill(choice: _Choice, spots: Sequence[_Spot], room: int, /) -> int:
+    """Keeps the lines that fit into `room` bytes, first come first served, and says what they take."""
+    left, missed = room, 0
+    for spot in spots:
+        _, _, i, j, k = spot
+        if choice.kept[i][j][k]:
             continue
-        cost = _take(selection, spot, left, opened, frame)
+        cost = choice.take(spot, left)
         left -= cost
         missed = 0 if cost else missed + 1
         if missed > _MISSED:
             break
-    return left
+    return room - left
 
 
-def _take(selection: Selection, spot: _Spot, left: int, opened: dict[int, bool], frame: int, /) -> int:
-    """Keeps a line if it fits, and says what it costs. `opened`: the steps that are told, and whether beyond a line."""
-    rank, _, i, j, k = spot
-    cost = _cost(selection.scenes[i].blocks[j].lines[k])
-    if i not in opened:
-        cost += frame
-    if rank > Rank.RESULT:
-        cost += _marks(selection, i, j, k) + (0 if opened.get(i) else _labels(selection, i))
-    if cost > left:
-        return 0
-    opened[i] = opened.get(i, False) or rank > Rank.RESULT
-    selection.kept[i][j][k] = True
-    return cost
-
-
-def _labels(selection: Selection, i: int, /) -> int:
-    """What the labels cost of texts that are told in any case, once their step is more than one line."""
-    texts = zip(selection.scenes[i].blocks, selection.kept[i], strict=True)
-    return sum(width(one.label) + 1 + 2 * _MARK * any(kept) for one, kept in texts if any(kept) or not one.lines)
-
-
-def _marks(selection: Selection, i: int, j: int, k: int, /) -> int:
-    """What the label and the marks cost that the line makes needed."""
-    one, kept = selection.scenes[i].blocks[j], selection.kept[i][j]
-    neighbours = (k > 0 and kept[k - 1]) + (k + 1 < len(kept) and kept[k + 1])
-    label = 0 if neighbours or any(kept) else width(one.label) + 1 + _MARK
-    return label + (_MARK * (1 - neighbours) if one.marked else 0)
-
-
-def _told(selection: Selection, /, *, gaps: bool, length: int = 0) -> Iterator[str]:
-    shown = {scene.number for scene, kept in zip(selection.scenes, selection.kept, strict=True) if any(map(any, kept))}
-    seen = {scene.number for scene, kept in zip(selection.scenes, selection.kept, strict=True) if _is_seen(scene, kept)}
-    last = selection.scenes[-1].number if selection.scenes else 0
+def _told(scenes: Sequence[Scene], kept: list[Kept], /, *, gaps: bool) -> Iterator[str]:
     expected = 1
     cut: list[tuple[int, int]] = []
-    for scene, kept in zip(selection.scenes, selection.kept, strict=True):
-        if not _is_shown(scene, shown):
+    for scene, own in zip(scenes, kept, strict=True):
+        if not any(map(any, own)) and any(one.lines for one in scene.blocks):
             continue
         if gaps:
-            yield from _gap(selection.scenes, expected, scene.number - 1, length)
+            yield from _gap(expected, scene.number - 1)
         expected = scene.number + 1
-        lost = sum(_lost(one, own) for one, own in zip(scene.blocks, kept, strict=True))
-        yield (told := _step(scene, kept, seen, lost=lost))
-        gone = any(one.twin and one.twin not in seen for one in scene.blocks)
-        if (lost > _NOTED or gone) and ", in brief," not in told.partition("\n")[0]:
+        lost = sum(map(_lost, scene.blocks, own))
+        if brief := _is_brief(scene, own, lost):
+            yield "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(scene, own)))
+        else:
+            yield "\n".join((f"[step {scene.number}]", *_in_full(scene, own)))
+        compared = any(not one.marked for one in scene.blocks)
+        if (lost > _NOTED or compared) and not brief:
             cut.append((lost, scene.number))
-    if gaps:
-        yield from _gap(selection.scenes, expected, last, length)
-    yield from _foot(cut)
+    if gaps and scenes:
+        yield from _gap(expected, scenes[-1].number)
+    yield from _foot(sorted(number for _, number in sorted(cut, reverse=True)[:_MOST_NOTED]))
 
 
-def _is_shown(scene: Scene, shown: set[int], /) -> bool:
-    return scene.number in shown or not any(one.lines or one.twin for one in scene.blocks)
+def _gap(start: int, stop: int, /) -> Iterator[str]:
+    if start <= stop:
+        yield f"[step {start} left out]" if start == stop else f"[steps {start}–{stop} left out]"
 
 
-def _is_seen(scene: Scene, kept: list[list[bool]], /) -> bool:
-    """Whether anything is told of what came back: else it is no place to look for a text."""
-    return any(one.kind == "seen" and any(own) for one, own in zip(scene.blocks, kept, strict=True))
+def _lost(one: Block, kept: list[bool], /) -> int:
+    """Characters of a text that are not told and may matter."""
+    return sum(
+        len(line.text) + line.hidden
+        for line, told in zip(one.lines, kept, strict=True)
+        if not told and (line.rank < Rank.OLD or (line.rank < Rank.NOISE and one.marked) or line.hidden)
+    )
 
 
-def _step(scene: Scene, kept: list[list[bool]], seen: set[int], /, *, lost: int) -> str:
-    """The step under its heading; where little of it is told, in brief: without labels, one mark for all.
-
-    `seen`: the steps of which it is told what came back.
-    """
-    texts = list(zip(scene.blocks, kept, strict=True))
-    beyond = [
-        line
-        for one, own in texts
-        for line, told in zip(one.lines, own, strict=True)
-        if told and line.rank > Rank.RESULT
-    ]
-    if lost and len(beyond) <= _BRIEF and all(line.rank > Rank.DECIDES for line in beyond):
-        return "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(texts, seen)))
-    told = [f"[step {scene.number}]"]
-    label = ""
-    for one, own in texts:
-        if one.twin and one.twin not in seen:
-            told.append(f"{one.label.rpartition(' (')[0]} (left out)")
-        elif any(own) or not one.lines:
-            if one.kind != "call" or one.label != label:
-                told.append(one.label)
-            label = one.label
-            told.extend(_lines(one, own))
-    return "\n".join(told)
+def _is_brief(scene: Scene, kept: Kept, lost: int, /) -> bool:
+    """Whether so little of a step is told that it needs no labels, and one mark for all that was cut."""
+    pairs = (pair for one, own in zip(scene.blocks, kept, strict=True) for pair in zip(one.lines, own, strict=True))
+    beyond = [line.rank for line, told in pairs if told and line.rank > Rank.RESULT]
+    return bool(lost) and len(beyond) <= _BRIEF and all(rank > Rank.DECIDES for rank in beyond)
 
 
-def _briefly(texts: Sequence[tuple[Block, list[bool]]], seen: set[int], /) -> Iterator[str]:
-    for one, own in texts:
-        if one.twin in seen:
-            yield one.label
+def _briefly(scene: Scene, kept: Kept, /) -> Iterator[str]:
+    for one, own in zip(scene.blocks, kept, strict=True):
         told: list[str] = []
         after = False  # whether the line before is told
-        for line, kept in zip(one.lines, own, strict=True):
+        for line, keep in zip(one.lines, own, strict=True):
             if line.joined and after and told:
-                told[-1] += line.text if kept else "…"
-            elif kept and line.text.strip():
+                told[-1] += line.text if keep else "…"
+            elif keep and line.text.strip():
                 told.append(f"| → {line.text.strip()}" if one.kind == "seen" else f"| {line.text}")
-            after = kept
+            after = keep
         yield from told
+
+
+def _in_full(scene: Scene, kept: Kept, /) -> Iterator[str]:
+    label = ""
+    for one, own in zip(scene.blocks, kept, strict=True):
+        if one.lines and not any(own):
+            continue
+        if one.kind != "call" or one.label != label:
+            yield one.label
+        label = one.label
+        yield from _lines(one, own)
 
 
 def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:
@@ -270,8 +210,7 @@ def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:
     for line, keep in zip(one.lines, kept, strict=True):
         if not keep:
             left.append(line)
-            continue
-        if left:
+        elif left:
             yield from _flush(told)
             yield from _cut(left) if one.marked or line.joined or left[-1].joined else ()
             left, told = [], [line.text]
@@ -297,33 +236,14 @@ def _cut(left: list[Line], /) -> Iterator[str]:
         yield f"[… {size:,} characters cut …]"
 
 
-def _lost(one: Block, kept: list[bool], /) -> int:
-    """Characters of a text that are not told and may matter."""
-    return sum(
-        len(line.text) + line.hidden
-        for line, told in zip(one.lines, kept, strict=True)
-        if not told and (line.rank < Rank.OLD or (line.rank < Rank.NOISE and one.marked) or line.hidden)
-    )
-
-
-def _gap(scenes: Sequence[Scene], start: int, stop: int, length: int, /) -> Iterator[str]:
-    between = [scene for scene in scenes if start <= scene.number <= stop] if length and start <= stop else []
-    if between:
-        yield "\n".join(in_short(between, start, stop, length))
-    elif start <= stop:
-        yield f"[step {start} left out]" if start == stop else f"[steps {start}–{stop} left out]"
-
-
-def _foot(cut: list[tuple[int, int]], /) -> Iterator[str]:
+def _foot(numbers: Sequence[int], /) -> Iterator[str]:
     """Which steps that are told lost most: those that are left out or told in brief say so themselves."""
-    numbers = sorted(number for _, number in sorted(cut, reverse=True)[:_MOST_NOTED])
-    if not numbers:
-        return
     spans: list[tuple[int, int]] = []
     for number in numbers:
         if spans and spans[-1][1] == number - 1:
             spans[-1] = (spans[-1][0], number)
         else:
             spans.append((number, number))
-    told = ", ".join(str(first) if first == stop else f"{first}–{stop}" for first, stop in spans)
-    yield f"[not told whole: step{'s' if len(numbers) > 1 else ''} {told}]"
+    if spans:
+        told = ", ".join(str(first) if first == stop else f"{first}–{stop}" for first, stop in spans)
+        yield f"[not told whole: step{'s' if len(numbers) > 1 else ''} {told}]"

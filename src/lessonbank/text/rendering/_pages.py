@@ -30,6 +30,7 @@ _TELLING = re.compile(
     r"|\bqty\b|warning|failed|denied|required|\bempty\b|unable",
     re.IGNORECASE,
 )
+_TARGET = re.compile(r"""\(\s*['"]?(\w+)['"]?|"(?:bid|ref|element|element_id|index|uid)":\s*"?(\w+)""")
 _LOUD = {"alert", "alertdialog", "dialog", "status", "log"}
 _CHOICES = {"radio", "checkbox", "switch", "menuitemcheckbox", "menuitemradio"}
 _ACTIVE = {"button", "link", "textbox", "combobox", "searchbox", "tab", "menuitem", "listbox", "spinbutton", *_CHOICES}
@@ -37,14 +38,10 @@ _TEXTS = {"StaticText", "text", "InlineTextBox", "paragraph", "LabelText", "stro
 _GROUPS = {"row", "region", "form", "dialog", "alertdialog", "alert", "status", "RootWebArea", "table", "tablist"}
 _CELLS = {"cell", "gridcell", "columnheader", "rowheader"}
 _AROUND = {"navigation", "banner", "contentinfo", "complementary"}
-_OTHERS = "not selected:"
 _LONG = 200
-_CELL = 120
-"""Characters of a table's cell that are told in the line of its row."""
+_CELL = 120  # characters of a table's cell that are told in the line of its row
 _DEPTH = 6
-_GONE = 6
-_EMPTIED = 8
-"""A page that has so many times fewer lines than the one before is nearly empty: mostly, it loads the next one."""
+_EMPTIED = 8  # times fewer lines than the page before: nearly empty, mostly while the next one loads
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +98,13 @@ def read_page(lines: Sequence[str], /) -> Page:
     """The page that the lines of an accessibility tree tell."""
     page = Page()
     above: list[_Open] = []
-    others: list[str] = []
     known: set[str] = set()
     for line in lines:
         match = _NODE.fullmatch(line)
         if match and (match["id"] or match["quote"] or match["rest"]):
-            _take(page, match, above, others, known)
+            _take(page, match, above, known)
         elif line.strip() and not line.startswith("#"):
             page.nodes.append(Node(" ".join(line.split())))
-    _flush(page, others, above)
     for at, cells in page.rows:
         if cells:
             text = f"row {' | '.join(cells)}"
@@ -118,18 +113,16 @@ def read_page(lines: Sequence[str], /) -> Page:
     return page
 
 
-def _take(page: Page, match: re.Match[str], above: list[_Open], others: list[str], known: set[str], /) -> None:
-    indent, role, name = len(match["indent"]), match["role"], _clean(match["name"] or "")
+def _take(page: Page, match: re.Match[str], above: list[_Open], known: set[str], /) -> None:
+    indent, role, name = len(match["indent"]), match["role"], _ICON.sub(" ", match["name"] or "")
+    name = " ".join(name.split())
     while above and above[-1].indent >= indent:
         above.pop()
     given = {key: (value or "true").strip("'\"") for key, value in _ATTRIBUTE.findall(match["rest"] or "")}
     if ref := match["id"] or given.pop("ref", ""):
         page.names[ref] = f"{role} {_short(name)!r}" if name else role
     if role == "option" and given.get("selected", "False").lower() == "false":
-        others.append(name)
         return
-    if role != "option":
-        _flush(page, others, above)
     if role == "RootWebArea":  # frames within a page have one of their own
         page.title = f"{page.title} / {name}"
     around = role in _AROUND or (bool(above) and above[-1].around)
@@ -193,18 +186,8 @@ def _state(role: str, given: dict[str, str], /) -> str:
     return " ".join(kept)
 
 
-def _flush(page: Page, others: list[str], above: Sequence[_Open], /) -> None:
-    if others:
-        page.nodes.append(Node(_OTHERS, _short(", ".join(map(repr, others))), depth=_depth(above)))
-        others.clear()
-
-
 def _depth(above: Sequence[_Open], /) -> int:
     return min(sum(one.shown for one in above), _DEPTH)
-
-
-def _clean(name: str, /) -> str:
-    return " ".join(_ICON.sub(" ", name).split())
 
 
 def _short(text: str, /) -> str:
@@ -212,7 +195,10 @@ def _short(text: str, /) -> str:
 
 
 def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
-    """Pages as what changed against the page before; the last look at each page also tells its whole state."""
+    """Pages as what changed against the page before; the last look at each page also tells its whole state.
+
+    The line that says what was done names the element of the page it was done to.
+    """
     read = {
         (scene.number, i): read_page(block.text.split("\n"))
         for scene in scenes
@@ -222,16 +208,28 @@ def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     titles = [page.title for page in read.values()]
     left = {spot: title != after for spot, title, after in zip(read, titles, [*titles[1:], None], strict=False)}
     before: dict[str, tuple[int, Page]] = {}
-    told: dict[tuple[int, int], Block] = {}
-    for scene in scenes:
-        for i, block in enumerate(scene.blocks):
+    told: list[Scene] = []
+    for scene in scenes if read else ():
+        names = before[""][1].names if before else {}
+        blocks = [block if block.kind == "seen" else _named(block, names) for block in scene.blocks]
+        for i, block in enumerate(blocks):
             if page := read.get((scene.number, i)):
                 known = before.get(page.title) or before.get("")
                 before[page.title] = before[""] = (scene.number, page)
-                told[scene.number, i] = _changed(block, page, known, leaving=left[scene.number, i])
-    return [
-        replace(s, blocks=tuple(told.get((s.number, i), block) for i, block in enumerate(s.blocks))) for s in scenes
-    ]
+                blocks[i] = _changed(block, page, known, leaving=left[scene.number, i])
+        told.append(replace(scene, blocks=tuple(blocks)))
+    return told or scenes
+
+
+def _named(block: Block, names: dict[str, str], /) -> Block:
+    """It, with the name of the touched element behind what was done."""
+
+    def name(line: Line) -> Line:
+        touched = (names.get(target[1] or target[2]) for target in _TARGET.finditer(line.text))
+        found = next(filter(None, touched), None) if line.rank == Rank.MUST else None
+        return line._replace(text=f"{line.text} ({found})") if found else line
+
+    return replace(block, lines=tuple(map(name, block.lines)))
 
 
 def _changed(block: Block, page: Page, known: tuple[int, Page] | None, /, *, leaving: bool) -> Block:
@@ -273,8 +271,6 @@ def _compared(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterato
             if node.telling and leaving:
                 yield from pieces(f"  {node.text}", Rank.CONTEXT)
             continue
-        if same and node.name == _OTHERS:
-            continue
         was = held.pop(node.name, None) if same else None
         text = f"+ {node.text}" if was is None else f"+ {node.text} (before: {was or 'nothing'})"
         changed = Rank.STATE if node.telling or was is not None else Rank.CHANGE
@@ -283,14 +279,8 @@ def _compared(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterato
 
 
 def _gone(old: Page, gone: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
-    """What is no longer there: state, the first lines of the rest, and how many more."""
-    more = 0
+    """The state that is no longer there."""
     for node in old.nodes:
-        if node.name not in held or node.name == _OTHERS or gone[node.key] <= 0:
-            continue
-        gone[node.key] -= 1
-        more += not node.telling
-        if node.telling or more <= _GONE:
-            yield from pieces(f"- {node.text}", Rank.CONTEXT if node.telling else Rank.REST)
-    if more > _GONE:
-        yield Line(f"- ({more - _GONE} more lines)", Rank.REST)
+        if node.telling and node.name in held and gone[node.key] > 0:
+            gone[node.key] -= 1
+            yield from pieces(f"- {node.text}", Rank.CONTEXT)

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
+from lessonbank.contracts.records import Json, Observation, Step, ToolCall, Trajectory
+from lessonbank.text.bounded_json import parse
 
 from ._excerpt import error_places, is_troubled, unify
-from ._parts import SPEECH, as_json, speaker
 
 Kind: TypeAlias = Literal["thought", "text", "call", "seen"]
 Lines: TypeAlias = "tuple[Line, ...]"
 
-_SEGMENT = 300
-"""Characters of a line from which it is taken in pieces, so that a page on one line can be told in part."""
+_SEGMENT = 300  # characters of a line from which it is taken in pieces, so that it can be told in part
+_SPEECH = 4_000  # characters of a user's turn from which it is rather a page or a file handed on than speech
+_NAME = 48
+_NOT_IN_A_NAME = re.compile(r"[^\w.:-]+")
+_ACT = re.compile(r"^\W{0,3}(\w+\(.{0,400}\))\W{0,3}$")
+"""A line that is an action, of an agent that writes its calls."""
 _FIRST, _LAST = 2, 6  # lines of an output that say what it is, and how it went
-_DEED = 200
-"""Characters of a call that its one line keeps in any case."""
-_SHELL = {"command", "cmd", "code", "script", "input"}
-"""The names of an argument that is the whole call."""
-_READ = 1_000_000
-"""Characters of a run that are looked at line by line; a longer run has its long texts cut before."""
-_SHORT = 25
-"""Characters of a line on average, below which the number of lines counts and not their length."""
-_FIRST_STEPS, _LAST_STEPS = 400, 1_600
-"""Steps of a very long run that are looked at."""
+_SHELL = {"command", "cmd", "code", "script", "input"}  # the names of an argument that is the whole call
+_READ = 1_000_000  # characters of a run that are looked at line by line; of a longer one texts are cut before
+_SHORT = 25  # characters of a line on average, below which the number of lines counts and not their length
+_TABLE = 500  # characters from which data is laid out row by row
+_FIELD = 160
+_LEVELS = 4
+_FIRST_STEPS, _LAST_STEPS = 400, 1_600  # steps of a very long run that are looked at
 _LEAST_READ = 2_000
 _MOST_READ = 200_000
 
@@ -59,26 +62,19 @@ class Line(NamedTuple):
     """Characters that this line stands for and that nobody read: they count as cut."""
 
 
-def _at(line: Line, rank: Rank, /) -> Line:
-    return line if line.rank == rank else Line(line.text, rank, line.joined, line.hidden)
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A text of a step under a label of ours. `told` false: what is left out needs no mark, the label says it."""
+    """A text of a step under a label of ours. `marked` false: what is left out needs no mark, the label says it."""
 
     label: str
     kind: Kind
     lines: Lines
     source: str = ""
     marked: bool = True
-    twin: int = 0
-    """The step that shows the same text; then this has no lines."""
 
     def ranked(self, rank: Callable[[Line], Rank], /) -> Block:
         """It, every line with the rank that `rank` gives."""
-        ranks = map(rank, self.lines)
-        return replace(self, lines=tuple(map(_at, self.lines, ranks)))
+        return replace(self, lines=tuple(line._replace(rank=rank(line)) for line in self.lines))
 
     @property
     def text(self) -> str:
@@ -128,35 +124,34 @@ def scenes_of(run: Trajectory, /, wanted: Collection[int] = ()) -> list[Scene]:
     texts = sum(len(step.observations) + len(step.action.calls) + 2 for _, step in looked)
     size = sum(len(seen.text) for _, step in looked for seen in step.observations)
     most = _MOST_READ if size <= _READ else min(max(_READ // max(texts, 1), _LEAST_READ), _MOST_READ)
-    return [Scene(i + 1, tuple(_blocks(step, last - i, most)), last - i) for i, step in looked]
+    task = unify(run.task)
+    return [Scene(i + 1, tuple(_blocks(step, last - i, most, task)), last - i) for i, step in looked]
 
 
-def _blocks(step: Step, left: int, most: int, /) -> Iterator[Block]:
+def _blocks(step: Step, left: int, most: int, task: str, /) -> Iterator[Block]:
     if thought := unify(step.thought):
-        yield Block("agent thinks:", "thought", _spoken(thought, most, Rank.SAID if left < 3 else Rank.REST))
+        yield Block("agent thinks:", "thought", tuple(lines_of(thought, most, Rank.SAID if left < 3 else Rank.REST)))
     if text := unify(step.action.text):
         alone = not step.action.calls
-        yield Block("agent:", "text", _spoken(text, most, Rank.SAID if alone or left < 3 else Rank.REST))
+        said = tuple(lines_of(text, most, Rank.SAID if alone or left < 3 else Rank.REST))
+        yield Block("agent:", "text", _acted(said) if alone else said)
     for call in step.action.calls:
         yield Block("agent calls:", "call", tuple(_called(call, most)))
     for observation in step.observations:
-        yield _observed(observation, left, most)
+        yield _observed(observation, left, most, task)
 
 
-def _spoken(text: str, most: int, rank: Rank, /) -> Lines:
-    return tuple(lines_of(text, most, rank))
+def _acted(lines: Lines, /) -> Lines:
+    """The lines, the last that is an action first in rank; else the first line."""
+    at = next((i for i in range(len(lines) - 1, -1, -1) if _ACT.match(lines[i].text)), 0)
+    return (*lines[:at], lines[at]._replace(rank=Rank.MUST), *lines[at + 1 :])
 
 
 def _called(call: ToolCall, most: int, /) -> Iterator[Line]:
     """A call: its name and short arguments on the first line, then each long argument on lines of its own."""
     given = call.arguments
-    if (
-        isinstance(given, dict)
-        and len(given) == 1
-        and isinstance(given.get(shell := next(iter(given))), str)
-        and shell in _SHELL
-    ):
-        given = str(given[shell])
+    key, only = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else ("", None)
+    given = only if key in _SHELL and isinstance(only, str) else given
     if isinstance(given, str):
         yield from _deed(unify(f"{call.name} {given}"), most)
         return
@@ -168,7 +163,7 @@ def _called(call: ToolCall, most: int, /) -> Iterator[Line]:
     short = {key: value for key, value in given.items() if key not in long}
     yield from _deed(unify(f"{call.name} {as_json(short)}"), most)
     for key, value in long.items():
-        yield Line(f"  {_one_line(key)}:", Rank.SAID)
+        yield Line(f"  {' '.join(key[:_SEGMENT].split())}:", Rank.SAID)
         yield from (
             line._replace(text=line.text if line.joined else f"    {line.text}")
             for line in lines_of(unify(value), most, Rank.SAID)
@@ -176,24 +171,33 @@ def _called(call: ToolCall, most: int, /) -> Iterator[Line]:
 
 
 def _deed(text: str, most: int, /) -> Iterator[Line]:
-    """Its start is what was done, the rest is how."""
+    """Its first line is what was done, the rest is how."""
     first, *rest = lines_of(text, most, Rank.SAID)
-    yield first._replace(text=first.text[:_DEED], rank=Rank.MUST)
-    if over := first.text[_DEED:]:
-        yield Line(over, Rank.CONTEXT, joined=True)
+    yield first._replace(rank=Rank.MUST)
     yield from rest
 
 
-def _one_line(text: str, /) -> str:
-    return " ".join(text[:_DEED].split())
+def _speaker(observation: Observation, /) -> str:
+    """Who speaks, on a line of ours: of a name, which may be a stranger's, only what names are made of."""
+    name = _NOT_IN_A_NAME.sub("_", (observation.name or "")[:200].strip())[:_NAME]
+    who = f"{observation.source} {name}".strip()
+    return f"{who} (error):" if observation.is_error else f"{who}:"
 
 
-def _observed(observation: Observation, left: int, most: int, /) -> Block:
+def as_json(value: Json, /) -> str:
+    """A value on one line."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deeply to show)"
+
+
+def _observed(observation: Observation, left: int, most: int, task: str, /) -> Block:
     text = unify(observation.text)
-    label = speaker(observation)
-    if not text:
-        return Block(f"{label} (empty)", "seen", (), observation.source)
-    if observation.source == "user" and len(text) < SPEECH:
+    label = _speaker(observation)
+    if not text or text == task:
+        return Block(f"{label} ({'the same text as the task' if text else 'empty'})", "seen", (), observation.source)
+    if observation.source == "user" and len(text) < _SPEECH:
         return Block(label, "seen", tuple(lines_of(text, most, Rank.DECIDES)), "user")
     lines = list(lines_of(text, most, Rank.REST))
     return Block(label, "seen", _by_place(lines, left, troubled=is_troubled(text)), observation.source)
@@ -203,14 +207,13 @@ def _by_place(lines: list[Line], left: int, /, *, troubled: bool) -> Lines:
     """An end says how it went, a start what it is; lines about errors explain; the last state decides."""
     count = len(lines)
     end = (Rank.STATE, Rank.CHANGE, Rank.CONTEXT)[left] if left < 3 else Rank.SAID
-    rest = Rank.SAID if left < 2 else Rank.REST
 
     def rank(index: int, line: Line) -> Rank:
         if troubled and is_troubled(line.text):
             return min(end, Rank.CHANGE)
-        return end if index < _FIRST or index >= count - _LAST else rest
+        return end if index < _FIRST or index >= count - _LAST else Rank.REST
 
-    return tuple(_at(line, rank(i, line)) for i, line in enumerate(lines))
+    return tuple(line._replace(rank=rank(i, line)) for i, line in enumerate(lines))
 
 
 def lines_of(text: str, most: int, rank: Rank, /) -> Iterator[Line]:
@@ -241,6 +244,57 @@ def pieces(text: str, rank: Rank, /) -> Iterator[Line]:
             yield Line(line[at : at + _SEGMENT], rank, joined=at > 0)
 
 
+def parted(line: Line, most: int, rank: Rank, /) -> Iterator[Line]:
+    """Its first `most` characters with a rank of their own, then the rest."""
+    yield line._replace(text=line.text[:most], rank=rank)
+    if rest := line.text[most:]:
+        yield Line(rest, Rank.CONTEXT, joined=True)
+
+
 def observed(scenes: Iterable[Scene], /) -> Iterator[tuple[Scene, Block]]:
     """Every text that came back, with its step."""
     return ((scene, block) for scene in scenes for block in scene.blocks if block.kind == "seen")
+
+
+def results(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
+    """Long results in JSON: short fields on one line, then a row a line, of which the first shows the fields."""
+    return [scene.seen(_laid_out) for scene in scenes]
+
+
+def _laid_out(block: Block, /) -> Block:
+    if block.source == "user" or not block.lines or block.lines[0].text[:1] not in ("{", "["):
+        return block
+    text = block.text
+    if len(text) < _TABLE or any(line.hidden for line in block.lines):
+        return block
+    try:
+        value = parse(text)
+    except ValueError:
+        return block
+    near = min(line.rank for line in block.lines)
+    return replace(block, lines=tuple(_rows(value, "", near, 0))) if isinstance(value, dict | list) else block
+
+
+def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
+    """The lines of a value; `name` is ours to repeat before what belongs to it."""
+    whole = as_json(value)
+    if level >= _LEVELS or len(whole) < _TABLE or not isinstance(value, dict | list):
+        yield from pieces(f"{name}{whole}", near)
+    elif isinstance(value, dict):
+        sizes = {key: len(as_json(part)) for key, part in value.items()}
+        short = {key: part for key, part in value.items() if sizes[key] < _FIELD}
+        long = {key: _announced(part, sizes[key]) for key, part in value.items() if key not in short}
+        # What a record is: the fields that rules ask for are short; the lines of the long ones may be left out.
+        yield from pieces(f"{name}{as_json({**short, **long})}", Rank.CHANGE)
+        for key, part in value.items():
+            if key not in short:
+                yield from _rows(part, f"{name}{key}: ", near, level + 1)
+    else:
+        yield Line(f"{name}{len(value)} rows", Rank.CONTEXT)
+        for i, row in enumerate(value):
+            yield from pieces(f"  {as_json(row)}", max(near, Rank.SAID) if i else Rank.CONTEXT)
+
+
+def _announced(value: Json, size: int, /) -> str:
+    """What stands for a long field in its record, so that a reader misses it where its own lines are left out."""
+    return f"… {len(value)} rows, {size:,} characters" if isinstance(value, list) else f"… {size:,} characters"
