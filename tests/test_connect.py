@@ -55,7 +55,7 @@ def model(prompt: str) -> str:
         ({"hooks": print}, "hooks="),
         ({"hooks": None}, "hooks="),
         ({"hooks": ["x"]}, "hooks="),
-        ({"model": 3}, "int is no model"),
+        ({"model": 3}, "a model is"),
         ({"model": {}}, "mapping of models"),
         ({"model": {"contrast": model}}, "mapping of models"),
         ({"model": {"jugde": model}}, "no model role 'jugde'"),

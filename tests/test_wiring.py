@@ -99,7 +99,7 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
         ({"domain": "wbe"}, "got 'wbe'"),
         ({"model": {"jugde": len}}, "no model role 'jugde'"),
         ({"consolidation": "apend"}, "consolidation"),
-        ({"model": 7}, "int is no model"),
+        ({"model": 7}, "a model is"),
     ],
 )
 def test_an_argument_that_cannot_be_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
