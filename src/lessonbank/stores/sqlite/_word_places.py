@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -33,6 +33,15 @@ class Places(NamedTuple):
     at: Numbers
     times: Floats
 
+    def of(self, wanted: Numbers, names: Sequence[int], /) -> dict[int, int]:
+        """How often each of these tasks holds the word that does at all, by its name."""
+        if not len(self.at):
+            return {}
+        found = np.minimum(np.searchsorted(self.at, wanted), len(self.at) - 1)
+        there = np.flatnonzero(self.at[found] == wanted).tolist()
+        times = self.times[found].astype(int).tolist()
+        return {names[one]: times[one] for one in there}
+
 
 class Tasks:
     """The tasks of a scope, those left out that a rollback took out, and what each word finds among them."""
@@ -48,7 +57,7 @@ class Tasks:
         if len(hidden):
             there = ~np.isin(numbers, hidden)
             numbers, lengths = numbers[there], lengths[there]
-        self.numbers, self._lengths, self._whole = numbers, lengths, not len(hidden)
+        self.numbers, self.words, self._whole = numbers, lengths, not len(hidden)
         self._unbroken = bool(len(numbers)) and int(numbers[-1] - numbers[0]) == len(numbers) - 1
 
     def common(self, asked: Iterable[str], most: int, /) -> dict[str, int]:
@@ -80,7 +89,7 @@ class Tasks:
     def drags(self, at: Numbers, /) -> Floats:
         """What the length of each of these tasks adds to the denominator of BM25's term saturation."""
         mean = max(self._scope.words, 1) / max(self._scope.documents, 1)
-        return K1 * (1 - B) + K1 * B / mean * self._lengths[at].astype(np.float64)
+        return K1 * (1 - B) + K1 * B / mean * self.words[at].astype(np.float64)
 
     def _count(self, word: str, first: int, last: int) -> int:
         sql = f"SELECT count(*) {_WITH} AND rowid BETWEEN ? AND ?"

@@ -5,30 +5,27 @@ from __future__ import annotations
 import heapq
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Collection
+from typing import Final
 
 import numpy as np
 
-from lessonbank._base.iterate import batches
 from lessonbank.contracts.records import Match
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import bounds, scores, whole, words
 
 from ._lengths import Numbers
 from ._rows import AMONG, SHOWS, ScopeRow, among, find_scope, found_at, numbers_of
-from ._word_places import Floats, Places, Tasks, counted
+from ._word_places import Tasks, counted
 
 _SHARE: Final = 8
 """A word that one in so many tasks holds is read last, and only where the others leave open who is best."""
 _SHORT: Final = 4096
 """A word of no more tasks is read at once: asking whether it must be read would cost more."""
-_PLACES_PER_TEXT: Final = 200
-"""Places of a word that can be read in the time that the words of one text are counted."""
-_MORE: Final = 32
+_TEXTS: Final = 200
+"""Tasks whose texts are read, rather than the lists of very common words."""
+_MORE: Final = 4
 """Tasks looked at beyond the limit: ties with the last place are among them, or more are looked at."""
-_BATCH: Final = 64
-"""Tasks whose text is read at once."""
 _MARGIN: Final = 1e-6
 """Scores are rounded, and the sums are made in another order; a task this close to the last place is looked at."""
 
@@ -51,112 +48,86 @@ def search(
     if not asked or limit <= 0:
         return []
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-    best = heapq.nlargest(limit, _Asking(connection, here, asked, limit, left_out).found())
+    best = _Asking(connection, here, asked, limit, left_out).best()
     experiences = found_at(connection, here, [number for *_, number in best])
     return [Match(experience=experiences[number], score=score) for score, _, number in best]
 
 
-class _Task(NamedTuple):
-    number: int
-    words: int
-    shown: bool
-    created_at: int
-
-
 class _Asking:
-    """One query: what the words read so far give each task, and the exact score of each task whose text was read."""
+    """One query: what the words read so far give each task, and which words are not read."""
 
     def __init__(
-        self, connection: sqlite3.Connection, scope: ScopeRow, asked: list[str], limit: int, left_out: Collection[int]
+        self, connection: sqlite3.Connection, scope: ScopeRow, asked: list[str], limit: int, left_out: set[int]
     ) -> None:
         self._connection, self._scope, self._asked, self._limit = connection, scope, asked, limit
         self._left_out = left_out
         self._tasks = Tasks(connection, scope, frozenset(asked))
         every = dict.fromkeys(asked)
-        self._common = self._tasks.common(every, max(_SHORT, scope.documents // _SHARE))
-        self._places = {word: self._tasks.places(word) for word in every if word not in self._common}
-        self._held = {word: len(places.at) for word, places in self._places.items()} | self._common
+        self._unread = self._tasks.common(every, max(_SHORT, scope.documents // _SHARE))
+        self._places = {word: self._tasks.places(word) for word in every if word not in self._unread}
+        self._held = {word: len(places.at) for word, places in self._places.items()} | self._unread
         self._most = bounds(asked, self._held, documents=scope.documents)
         self._whole = whole(Counter(asked), self._most, documents=scope.documents, total=scope.words)
         self._sums = np.zeros(len(self._tasks.numbers))
-        self._known: dict[int, _Task] = {}
-        self._told: dict[int, float] = {}
+        for word in self._places:
+            self._add(word)
 
-    def found(self) -> Iterable[tuple[float, int, int]]:
-        """Score, age and number of the tasks that can be among the best."""
-        for word, places in self._places.items():
-            self._add(word, places)
-        unread = sum(self._most[word] for word in self._common)
-        for word, held in sorted(self._common.items(), key=lambda one: (one[1], one[0])):
-            if self._are_told(unread, held // _PLACES_PER_TEXT):
-                break
-            self._add(word, self._tasks.places(word))
-            unread -= self._most[word]
-        else:
-            self._are_told(0.0, len(self._sums))
-        return ((score, self._known[number].created_at, number) for number, score in self._told.items())
-
-    def _add(self, word: str, places: Places) -> None:
-        at, times = places
-        self._sums[at] += self._most[word] * times / (times + self._tasks.drags(at))
-
-    def _are_told(self, unread: float, most: int) -> bool:
-        """Whether the best are known after reading at most so many texts; `unread`: what more a task can have."""
-        found = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
-        gains = self._sums[found]
-        first, over = self._first(found, gains)
-        self._tell(first)
-        if len(first) < self._limit:
-            return over and not unread
-        last = heapq.nlargest(self._limit, self._told.values())[-1] * self._whole - _MARGIN * self._whole
-        rest = found[gains >= last - unread]
-        if unread and (last <= unread or len(rest) > most):
-            return False
-        self._tell(self._usable(rest))
-        return True
-
-    def _first(self, found: Numbers, gains: Floats) -> tuple[list[int], bool]:
-        """The tasks with the largest sums that may be answered with, and whether there are no others."""
+    def best(self) -> list[tuple[float, int, int]]:
+        """Score, age and number of the best, best first."""
         most = self._limit + _MORE
         while True:
-            over = most >= len(found)
-            top = np.arange(len(found)) if over else np.argpartition(-gains, most)[:most]
-            usable = self._usable(found[top[np.argsort(-gains[top], kind="stable")]])
-            if over or len(usable) >= self._limit:
-                return usable[: self._limit], over
-            most *= 4
+            found = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
+            first = heapq.nlargest(self._limit, self._scored(self._first(found, most)))
+            unread = sum(self._most[word] for word in self._unread)
+            last = (first[-1][0] - _MARGIN) * self._whole if len(first) == self._limit else 0.0
+            can_be = int(np.count_nonzero(self._sums[found] >= last - unread))
+            if can_be <= most and (not unread or last > unread):
+                return first
+            if unread and (last <= unread or can_be > _TEXTS):
+                self._read_one()
+            else:
+                most = min(can_be, 4 * most) if len(first) < self._limit else can_be
 
-    def _usable(self, at: Numbers) -> list[int]:
-        """The numbers of those that may be answered with."""
+    def _add(self, word: str) -> None:
+        at, times = self._places[word]
+        self._sums[at] += self._most[word] * times / (times + self._tasks.drags(at))
+
+    def _read_one(self) -> None:
+        word = min(self._unread, key=lambda word: (self._unread[word], word))
+        del self._unread[word]
+        self._places[word] = self._tasks.places(word)
+        self._add(word)
+
+    def _first(self, found: Numbers, most: int) -> Numbers:
+        """Those of `found` with the largest sums, in the order of their numbers."""
+        if most >= len(found):
+            return found
+        return np.sort(found[np.argpartition(-self._sums[found], most)[:most]])
+
+    def _scored(self, at: Numbers) -> list[tuple[float, int, int]]:
+        """Score, age and number of those of these tasks that may be answered with."""
+        ages = _ages(self._connection, self._scope, self._tasks.numbers[at].tolist())
+        at = at[np.isin(self._tasks.numbers[at], [*(ages.keys() - self._left_out)])]
         numbers = self._tasks.numbers[at].tolist()
-        for some in batches(number for number in numbers if number not in self._known):
-            self._known |= _tasks(self._connection, self._scope, some)
-        there = ((number, self._known.get(number)) for number in numbers)
-        return [number for number, task in there if task and task.shown and number not in self._left_out]
+        held = {word: places.of(at, numbers) for word, places in self._places.items()} | self._in_texts(numbers)
+        lengths = dict(zip(numbers, self._tasks.words[at].tolist(), strict=True))
+        scope = self._scope
+        told = scores(self._asked, held, lengths, documents=scope.documents, total=scope.words, holders=self._held)
+        return [(score, ages[number], number) for number, score in told.items()]
 
-    def _tell(self, numbers: Collection[int]) -> None:
-        for some in batches((number for number in numbers if number not in self._told), size=_BATCH):
-            found: dict[str, dict[int, int]] = {word: {} for word in self._held}
-            for number, task in _texts(self._connection, some):
-                held = counted(task)
-                for word in held.keys() & found.keys():
-                    found[word][number] = held[word]
-            scope, lengths = self._scope, {number: self._known[number].words for number in some}
-            told = scores(self._asked, found, lengths, documents=scope.documents, total=scope.words, holders=self._held)
-            self._told |= {number: told.get(number, 0.0) for number in some}
-
-
-def _tasks(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> dict[int, _Task]:
-    """Words, whether shown, and age of tasks by row number."""
-    rows = connection.execute(
-        f"SELECT e.number, e.words, {SHOWS}, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?",
-        (among(sorted(numbers)), scope.number),
-    )
-    return {task.number: task for task in map(_Task._make, rows)}
+    def _in_texts(self, numbers: Collection[int]) -> dict[str, dict[int, int]]:
+        """How often these tasks hold each word that is not read, by their texts."""
+        held: dict[str, dict[int, int]] = {word: {} for word in self._unread}
+        if held:
+            sql = f"SELECT number, task FROM tasks WHERE number {AMONG}"
+            for number, task in self._connection.execute(sql, (among(numbers),)):
+                for word, times in counted(task).items():
+                    if word in held:
+                        held[word][number] = times
+        return held
 
 
-def _texts(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[int, str]]:
-    return connection.execute(
-        f"SELECT number, task FROM tasks WHERE number {AMONG}",
-        (among(sorted(numbers)),),
-    )
+def _ages(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> dict[int, int]:
+    """When each of these tasks was made that may be shown."""
+    sql = f"SELECT e.number, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ? AND {SHOWS}"
+    return dict(connection.execute(sql, (among(numbers), scope.number)))
