@@ -73,18 +73,21 @@ def files(home: Path) -> dict[str, bytes]:
     return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
+@pytest.mark.parametrize("words", [(), ("--mcp",)])
 @pytest.mark.parametrize("host", ALL)
-def test_what_was_there_before_is_there_again_byte_for_byte(tmp_path: Path, run: Run, host: str) -> None:
+def test_what_was_there_before_is_there_again_byte_for_byte(
+    tmp_path: Path, run: Run, host: str, words: tuple[str, ...]
+) -> None:
     pytest.importorskip("mcp")
     name, text = FOREIGN[host]
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_bytes(text.encode())
     before = files(tmp_path)
-    first = run("install", host, "--bank", "bank.db")
+    first = run("install", host, "--bank", "bank.db", *words)
     assert (first.returncode, first.stderr) == (0, "")
     installed = files(tmp_path)
     assert installed != before
-    again = run("install", host, "--bank", "bank.db")
+    again = run("install", host, "--bank", "bank.db", *words)
     assert "wrote" not in again.stdout
     assert files(tmp_path) == installed
     assert run("install", host, "--remove").returncode == 0
@@ -125,14 +128,14 @@ def test_a_removal_takes_no_notice_of_a_bank_that_the_environment_names(
 
 def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, run: Run) -> None:
     pytest.importorskip("mcp")
-    run("install", "codex")
+    run("install", "codex", "--mcp")
     config = tmp_path / ".codex" / "config.toml"
     mine, earlier = "model = 'x'\n", "# >>> lessonbank: `lessonbank uninstall` removes these lines"
     lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
     assert lines[0].startswith("# >>> lessonbank")
     old = "".join([mine, f"{earlier}\n", *lines[1:], mine.replace("model", "review_model")])
     config.write_text(old, encoding="utf-8")
-    assert run("install", "codex").returncode == 0
+    assert run("install", "codex", "--mcp").returncode == 0
     text = config.read_text(encoding="utf-8")
     assert (text.count(">>> lessonbank"), earlier in text) == (1, False)
     config.write_text(old, encoding="utf-8")
@@ -154,11 +157,12 @@ def test_an_installation_in_an_empty_folder_leaves_no_trace(tmp_path: Path, run:
 def test_a_settings_file_that_is_broken_is_refused_and_not_touched(
     tmp_path: Path, run: Run, host: str, text: str
 ) -> None:
+    pytest.importorskip("mcp")
     name = FOREIGN[host][0]
     (tmp_path / name).parent.mkdir(parents=True)
     (tmp_path / name).write_text(text)
     before = files(tmp_path)
-    done = run("install", host, "--bank", "bank.db")
+    done = run("install", host, "--bank", "bank.db", "--mcp")
     assert done.returncode == 2
     assert "was not changed" in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -169,7 +173,7 @@ def test_a_broken_toml_file_keeps_the_other_files_from_being_written(tmp_path: P
     pytest.importorskip("mcp")
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex/config.toml").write_text("model = \n")
-    done = run("install", "codex")
+    done = run("install", "codex", "--mcp")
     assert "no valid TOML" in done.stderr
     assert list(files(tmp_path)) == [".codex/config.toml"]
 
@@ -223,21 +227,46 @@ def test_what_every_recall_is_asked_with_stands_in_the_hook_and_in_the_command_o
             told["mcpServers"]["lessonbank"]["args"]
         )
 
-    run("install", "gemini-cli", "--trusted", "--limit", "2", "--metadata", "team:=7")
+    pytest.importorskip("mcp")
+    run("install", "gemini-cli", "--mcp", "--trusted", "--limit", "2", "--metadata", "team:=7")
     hook, server = commands()
     assert "--limit 2 --trusted true --metadata '{\"team\": 7}' --own true" in hook
     assert "--limit 2 --trusted --metadata team:=7 --own" in server
-    run("install", "gemini-cli")
+    run("install", "gemini-cli", "--mcp")
     hook, server = commands()
     assert "--own true" in hook
     assert "--own" in server
     assert "--trusted" not in hook + server
-    run("install", "gemini-cli", "--untrusted")
+    run("install", "gemini-cli", "--mcp", "--untrusted")
     assert "--own false --" in commands()[0]
     assert "--own" not in commands()[1]
     assert run("install", "codex", "--trusted", "--untrusted").returncode == 2
     assert run("install", "codex", "--own", "--untrusted").returncode == 2
     assert run("install", "codex", "--limit", "0").returncode == 2
+
+
+@pytest.mark.parametrize("host", [host for host in ALL if host != "cline"])
+def test_hooks_alone_are_installed_unless_the_mcp_server_is_asked_for(tmp_path: Path, run: Run, host: str) -> None:
+    pytest.importorskip("mcp")
+    assert run("install", host).returncode == 0
+    alone = files(tmp_path)
+    assert not [name for name, held in alone.items() if b"lessonbank.cli" in held]
+    assert run("install", host, "--mcp").returncode == 0
+    assert [name for name, held in files(tmp_path).items() if b"lessonbank.cli" in held]
+    assert run("install", host).returncode == 0
+    assert files(tmp_path) == alone
+
+
+def test_what_claude_code_wrote_down_of_us_goes_with_the_rest(tmp_path: Path, run: Run) -> None:
+    assert run("install", "claude-code").returncode == 0
+    own = tmp_path / ".claude/plugins"
+    own.mkdir()
+    other = {"source": {"source": "github"}}
+    (own / "known_marketplaces.json").write_text(json.dumps({"other": other, "lessonbank": other}, indent=2))
+    (own / "installed_plugins.json").write_text(json.dumps({"version": 2, "plugins": {"lessonbank@lessonbank": []}}))
+    assert run("install", "claude-code", "--remove").returncode == 0
+    assert json.loads((own / "known_marketplaces.json").read_text()) == {"other": other}
+    assert json.loads((own / "installed_plugins.json").read_text()) == {"version": 2, "plugins": {}}
 
 
 def test_each_repository_has_a_scope_of_its_own_unless_one_is_named(tmp_path: Path, run: Run) -> None:

@@ -43,6 +43,12 @@ def install(
     within: Annotated[
         float, typer.Option("--within", min=0.01, max=2.0, help="Seconds that a prompt waits for its lessons at most.")
     ] = 0.14,
+    mcp: Annotated[
+        bool,
+        typer.Option(
+            "--mcp", help="Also the MCP server and /lessons. A session without a terminal waits seconds for it."
+        ),
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print what would be written, and write nothing.")] = False,
     remove: Annotated[
         bool, typer.Option("--remove", help="Take out what this command wrote, and nothing else. The bank stays.")
@@ -51,13 +57,12 @@ def install(
 ) -> None:
     """Give a coding agent the lessons of its earlier sessions.
 
-    Writes hooks, and where the agent has them an MCP server and a /lessons command. What the agent asks you to trust
-    you confirm yourself.
+    Writes hooks. What the agent asks you to trust you confirm yourself.
     """
     from lessonbank import Evidence
     from lessonbank.guard import check_scope
     from lessonbank.hosts import hosts
-    from lessonbank.hosts.pieces import add
+    from lessonbank.hosts import pieces as written
 
     folder = Path.cwd() if project else None
     if remove:
@@ -67,19 +72,18 @@ def install(
     Evidence(holdout=holdout or None)
     retrieve = _retrieve_options(asked, untrusted=untrusted)
     place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
-    wanted = hosts.Wanted(place, scope and check_scope(scope), model, holdout, retrieve, within, hosts.has_mcp())
     host = _host(agent)
+    if (mcp or host.name == "cline") and not hosts.has_mcp():
+        only = "Cline can only use the MCP server" if host.name == "cline" else "--mcp needs one more package"
+        raise UsageError(f"{only}: pip install 'lessonbank[mcp]', and install again")
+    wanted = hosts.Wanted(place, scope and check_scope(scope), model, holdout, retrieve, within, mcp)
     pieces = hosts.pieces_of(host, wanted, folder)
-    if host.name == "cline" and not hosts.has_mcp():
-        raise UsageError("Cline can only use the MCP server: pip install 'lessonbank[mcp]', and install again")
     if show:
         for piece in pieces:
             say(str(piece))
         return
-    for file in add(pieces):
-        say(f"wrote {file}")
-    if not hosts.has_mcp():
-        say("without the MCP server and /lessons: pip install 'lessonbank[mcp]', and install again, to have both")
+    for file in dict.fromkeys((*written.remove(hosts.leftovers(host, wanted, folder)), *written.add(pieces))):
+        say(f"{'wrote' if file.exists() else 'removed'} {file}")
     say(f"bank: {place}, scope: {scope or 'one for each repository'}")
     if not scope and _has_common(place):
         say(f"lessons of earlier versions stay in one scope for all: {_COMMON_AGAIN}")

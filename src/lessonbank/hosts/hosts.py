@@ -19,7 +19,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import UsageError
 
 from . import client
-from .pieces import Block, Element, Member, OwnFile, Piece
+from .pieces import Block, Element, Member, OwnFile, Piece, Trace
 from .repositories import COMMON
 
 _NAME: Final = "lessonbank"
@@ -46,7 +46,7 @@ class Wanted:
     within: float = client.ANSWER_WITHIN
     """Seconds that a prompt waits for its lessons."""
     mcp: bool = True
-    """Whether the MCP server is part of it."""
+    """Whether the MCP server and its command are part of it."""
 
     @property
     def options(self) -> dict[str, str]:
@@ -82,6 +82,12 @@ def pieces_of(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
         UsageError: the host has no settings for one project.
     """
     return list(host.build(wanted, project))
+
+
+def leftovers(host: Host, wanted: Wanted, project: Path | None) -> list[Piece]:
+    """What an earlier installation may have written that is not wanted now. Raises UsageError, like `pieces_of`."""
+    kept = pieces_of(host, wanted, project)
+    return [piece for piece in pieces_of(host, replace(wanted, mcp=True), project) if piece not in kept]
 
 
 def _hook(host: str, wanted: Wanted) -> list[str]:
@@ -176,6 +182,10 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     source: Json = {"source": {"source": "directory", "path": str(folder)}}
     yield Member(settings, ("extraKnownMarketplaces", _NAME), source)
     yield Member(settings, ("enabledPlugins", f"{_NAME}@{_NAME}"), True)
+    # Else it says that it could not load what is not there any more.
+    own = _folder(None, ".claude", "CLAUDE_CONFIG_DIR") / "plugins"
+    yield Trace(own / "known_marketplaces.json", (_NAME,))
+    yield Trace(own / "installed_plugins.json", ("plugins", f"{_NAME}@{_NAME}"))
 
 
 def _command(task: str) -> str:

@@ -59,6 +59,19 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace(Member):
+    """A member that the program itself wrote down of us: it is only taken out, and what held it stays."""
+
+    value: Json = None
+
+    def added(self, text: str, /) -> str:
+        return text
+
+    def removed(self, text: str, /) -> str:
+        return settings_file.without_member(text, self.path) if text else text
+
+
+@dataclass(frozen=True, slots=True)
 class Element(Member):
     """An element of a JSON list that calls our hook."""
 

@@ -93,6 +93,15 @@ def without(text: str, is_ours: Callable[[tuple[str, ...], Json], bool], /) -> s
     return text
 
 
+def without_member(text: str, path: tuple[str, ...], /) -> str:
+    """The file without the member at `path`; what held it stays, also empty. Raises FormatError."""
+    node: Node | None = parsed(text)
+    for key in path[:-1]:
+        node = node and node.child(key)
+    child = node and node.child(path[-1])
+    return _cut(text, node, node.children.index(child)) if node and child else text
+
+
 def _find(
     node: Node, path: tuple[str, ...], is_ours: Callable[[tuple[str, ...], Json], bool]
 ) -> tuple[Node, int] | None:
