@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 
 from lessonbank.contracts.records import Trajectory
 
-from ._scenes import Block, Line, Rank, Scene, observed, parted
+from ._scenes import Block, Line, Rank, Scene, observations, split_line
 
 _AROUND = 15  # lines around a hunk, as they were read, that are worth their place
 _DIFF = re.compile(r"^(?:diff --git |--- (?:a/|\S+\t)|\+\+\+ b/)", re.M)
@@ -60,7 +60,7 @@ def code(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     change = _final(scenes)
     if change is None:
         return scenes
-    return _around([_ranked(scene.seen(_unwrapped), change) for scene in scenes], change)
+    return _around([_rank(scene.seen(_unwrap), change) for scene in scenes], change)
 
 
 def is_diff(text: str, /) -> bool:
@@ -71,7 +71,7 @@ def is_diff(text: str, /) -> bool:
 def _final(scenes: Sequence[Scene], /) -> _Change | None:
     """The last diff that was shown; where none was, the edits themselves are the change."""
     edits = [scene for scene in scenes if _EDIT.search(scene.acts)]
-    for scene, block in reversed(list(observed(scenes))):
+    for scene, block in reversed(list(observations(scenes))):
         if is_diff(text := block.text):
             files = frozenset(_FILE.findall(text)) - {"/dev/null"}
             names = {file.rpartition("/")[2] for file in files}
@@ -88,22 +88,22 @@ def _places(diff: str, /) -> frozenset[tuple[str, str]]:
     return frozenset(pairwise(filter(None, there)))
 
 
-def _ranked(scene: Scene, change: _Change, /) -> Scene:
+def _rank(scene: Scene, change: _Change, /) -> Scene:
     acts, after = scene.acts, scene.number > change.edited
     if _INSTALL.search(acts) or _LIST.search(acts):
-        return scene.seen(lambda block: block.ranked(lambda line: max(line.rank, Rank.OLD)))
+        return scene.seen(lambda block: block.with_ranks(lambda line: max(line.rank, Rank.OLD)))
     scene = scene.seen(partial(_diff, number=scene.number, change=change))
     if _TEST.search(acts):
-        scene = scene.seen(lambda block: block.ranked(partial(_of_tests, after=after)))
+        scene = scene.seen(lambda block: block.with_ranks(partial(_of_tests, after=after)))
     elif _EDIT.search(acts):
         scene = scene.only("call", partial(_script, change=change))
     elif _RUN.search(acts):
         most = Rank.STATE if after else Rank.SAID
-        scene = scene.seen(lambda block: block.ranked(lambda line: min(line.rank, most)))
+        scene = scene.seen(lambda block: block.with_ranks(lambda line: min(line.rank, most)))
     return scene.seen(_with_result) if any(kind.search(acts) for kind in (_TEST, _RUN, _SHOWN)) else scene
 
 
-def _unwrapped(block: Block, /) -> Block:
+def _unwrap(block: Block, /) -> Block:
     """It, without the frame that says no more than that a command was run and went well."""
     return replace(block, lines=tuple(line for line in block.lines if not _WRAPPED.fullmatch(line.text)))
 
@@ -113,9 +113,9 @@ def _diff(block: Block, /, *, number: int, change: _Change) -> Block:
     if not is_diff(block.text):
         return block
     if number == change.shown:
-        return block.ranked(lambda line: Rank.DECIDES)
+        return block.with_ranks(lambda line: Rank.DECIDES)
     same = set(_FILE.findall(block.text)) <= change.files
-    return block.ranked(lambda line: Rank.NOISE if same else line.rank)
+    return block.with_ranks(lambda line: Rank.NOISE if same else line.rank)
 
 
 def _of_tests(line: Line, /, *, after: bool) -> Rank:
@@ -127,8 +127,8 @@ def _of_tests(line: Line, /, *, after: bool) -> Rank:
 def _script(block: Block, /, *, change: _Change) -> Block:
     """An edit's own text says no more than the diff does, where there is one."""
     if not change.shown:
-        return block.ranked(lambda line: min(line.rank, Rank.DECIDES))
-    return block.ranked(lambda line: line.rank if line.rank == Rank.MUST else Rank.REST)
+        return block.with_ranks(lambda line: min(line.rank, Rank.DECIDES))
+    return block.with_ranks(lambda line: line.rank if line.rank == Rank.MUST else Rank.REST)
 
 
 def _with_result(block: Block, /) -> Block:
@@ -138,14 +138,14 @@ def _with_result(block: Block, /) -> Block:
     said = [at for at, line in enumerate(block.lines) if line.text.strip() and not line.joined and not line.hidden]
     telling = [at for at in said if _RESULT.search(block.lines[at].text)]
     places = frozenset(telling[-_RESULTS:] or (said if len(said) <= _RESULTS else said[-1:]))
-    lines = (parted(line, _LONG, Rank.RESULT) if at in places else (line,) for at, line in enumerate(block.lines))
+    lines = (split_line(line, _LONG, Rank.RESULT) if at in places else (line,) for at, line in enumerate(block.lines))
     return replace(block, lines=tuple(chain.from_iterable(lines)))
 
 
 def _around(scenes: Sequence[Scene], change: _Change, /) -> Sequence[Scene]:
     """The lines around each hunk, from the last step that read them before they were changed."""
     reads: dict[tuple[str, str], tuple[int, int]] = {}
-    for scene, block in observed(scenes):
+    for scene, block in observations(scenes):
         if scene.number < change.shown and not is_diff(block.text):
             read = ((_NUMBERED.sub("", line.text).strip(), at) for at, line in enumerate(block.lines))
             for (line, at), (after, _) in pairwise(one for one in read if one[0]):
@@ -153,7 +153,7 @@ def _around(scenes: Sequence[Scene], change: _Change, /) -> Sequence[Scene]:
                     reads[line, after] = (id(block), at)
     near = {(one, place) for one, at in reads.values() for place in range(at - _AROUND, at + _AROUND + 2)}
 
-    def lifted(block: Block) -> Block:
+    def lift(block: Block) -> Block:
         ranks = (
             min(line.rank, Rank.DECIDES) if (id(block), at) in near else line.rank
             for at, line in enumerate(block.lines)
@@ -162,4 +162,4 @@ def _around(scenes: Sequence[Scene], change: _Change, /) -> Sequence[Scene]:
             block, lines=tuple(line._replace(rank=rank) for line, rank in zip(block.lines, ranks, strict=True))
         )
 
-    return [scene.seen(lifted) for scene in scenes]
+    return [scene.seen(lift) for scene in scenes]

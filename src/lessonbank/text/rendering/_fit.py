@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from ._excerpt import block, width
-from ._scenes import Block, Line, Rank, Scene, parted
+from ._scenes import Block, Line, Rank, Scene, split_line
 
 _MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
 _FRAME = 28  # bytes of a step's heading and of the blank lines around it
@@ -33,7 +33,7 @@ _NOTED = 200  # characters of a step whose cut is worth a note at the end
 _MOST_NOTED = 40
 _FOOT = 220  # bytes of that note
 
-Kept: TypeAlias = list[list[bool]]
+Mask: TypeAlias = list[list[bool]]
 """Of each text of a step, which lines are told."""
 _Spot: TypeAlias = tuple[int, int, int, int, int]
 """A line by its rank, its distance from the end, its step, its text and its place."""
@@ -44,7 +44,7 @@ class _Choice:
     """Which lines are told. `opened`: the steps that are told, and whether beyond their action and its result."""
 
     scenes: Sequence[Scene]
-    kept: list[Kept]
+    kept: list[Mask]
     opened: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def take(self, spot: _Spot, left: int, /) -> int:
@@ -63,7 +63,7 @@ class _Choice:
         return cost
 
 
-def wanted(scenes: Sequence[Scene], /) -> int:
+def demand(scenes: Sequence[Scene], /) -> int:
     """Bytes that all lines take."""
     return sum(
         _FRAME + sum(width(one.label) + 1 + sum(map(_cost, one.lines)) for one in scene.blocks) for scene in scenes
@@ -73,9 +73,9 @@ def wanted(scenes: Sequence[Scene], /) -> int:
 def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str]:
     """The steps as texts, in at most `room` bytes. `gaps`: what has no room is named as left out."""
     unread = any(not one.marked or any(line.hidden for line in one.lines) for s in scenes for one in s.blocks)
-    if wanted(scenes) + _FOOT * unread <= room:
+    if demand(scenes) + _FOOT * unread <= room:
         whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
-        return list(_told(scenes, whole, gaps=gaps))
+        return list(_tell(scenes, whole, gaps=gaps))
     deeds = sum(line.rank == Rank.MUST for scene in scenes for one in scene.blocks for line in one.lines)
     most = max(int(room * _DEEDS / max(deeds, 1)) - _FRAME - _BRIEF_CUT, _LEAST)
     most = min(most, _MOST)
@@ -83,7 +83,7 @@ def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str
     limit, best = room - _FOOT - _GAP, list[str]()
     # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
     for _ in range(_TRIES):
-        told = list(_told(scenes, _chosen(scenes, limit), gaps=gaps))
+        told = list(_tell(scenes, _choose(scenes, limit), gaps=gaps))
         spare = room - sum(width(text) + 2 for text in told)
         best = told if spare >= 0 else best
         if 0 <= spare < room // 20 or (spare < 0 and best):
@@ -98,11 +98,11 @@ def _cost(line: Line, /) -> int:
 
 def _shorter(one: Block, most: int, /) -> Block:
     """It, with no more than `most` characters of an action in the line that is told in any case."""
-    lines = (parted(line, most, line.rank) if line.rank == Rank.MUST else (line,) for line in one.lines)
+    lines = (split_line(line, most, line.rank) if line.rank == Rank.MUST else (line,) for line in one.lines)
     return replace(one, lines=tuple(chain.from_iterable(lines)))
 
 
-def _chosen(scenes: Sequence[Scene], room: int, /) -> list[Kept]:
+def _choose(scenes: Sequence[Scene], room: int, /) -> list[Mask]:
     """The lines that fit, rank after rank and from the end on; a result only where its step is told."""
     choice = _Choice(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
     order = sorted(
@@ -136,7 +136,7 @@ def _fill(choice: _Choice, spots: Sequence[_Spot], room: int, /) -> int:
     return room - left
 
 
-def _told(scenes: Sequence[Scene], kept: list[Kept], /, *, gaps: bool) -> Iterator[str]:
+def _tell(scenes: Sequence[Scene], kept: list[Mask], /, *, gaps: bool) -> Iterator[str]:
     expected = 1
     cut: list[tuple[int, int]] = []
     for scene, own in zip(scenes, kept, strict=True):
@@ -172,14 +172,14 @@ def _lost(one: Block, kept: list[bool], /) -> int:
     )
 
 
-def _is_brief(scene: Scene, kept: Kept, lost: int, /) -> bool:
+def _is_brief(scene: Scene, kept: Mask, lost: int, /) -> bool:
     """Whether so little of a step is told that it needs no labels, and one mark for all that was cut."""
     pairs = (pair for one, own in zip(scene.blocks, kept, strict=True) for pair in zip(one.lines, own, strict=True))
     beyond = [line.rank for line, told in pairs if told and line.rank > Rank.RESULT]
     return bool(lost) and len(beyond) <= _BRIEF and all(rank > Rank.DECIDES for rank in beyond)
 
 
-def _briefly(scene: Scene, kept: Kept, /) -> Iterator[str]:
+def _briefly(scene: Scene, kept: Mask, /) -> Iterator[str]:
     for one, own in zip(scene.blocks, kept, strict=True):
         told: list[str] = []
         after = False  # whether the line before is told
@@ -192,7 +192,7 @@ def _briefly(scene: Scene, kept: Kept, /) -> Iterator[str]:
         yield from told
 
 
-def _in_full(scene: Scene, kept: Kept, /) -> Iterator[str]:
+def _in_full(scene: Scene, kept: Mask, /) -> Iterator[str]:
     label = ""
     for one, own in zip(scene.blocks, kept, strict=True):
         if one.lines and not any(own):

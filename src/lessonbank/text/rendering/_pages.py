@@ -127,9 +127,9 @@ def _take(page: Page, match: re.Match[str], above: list[_Open], known: set[str],
         page.title = f"{page.title} / {name}"
     around = role in _AROUND or (bool(above) and above[-1].around)
     state = _state(role, given)
-    if not around and _tabled(page, indent, role, name, state, above):
+    if not around and _take_row(page, indent, role, name, state, above):
         return
-    told = _told(role, name, state, above)
+    told = _describe(role, name, state, above)
     if told and not (around and not state) and not (role in _ACTIVE and not state and told in known):
         known.add(told)
         telling = bool(state) or role in _LOUD or bool(_TELLING.search(name))
@@ -139,7 +139,7 @@ def _take(page: Page, match: re.Match[str], above: list[_Open], known: set[str],
     above.append(_Open(indent, name if told else "", bool(told), around, row, cell))
 
 
-def _tabled(page: Page, indent: int, role: str, name: str, state: str, above: list[_Open], /) -> bool:
+def _take_row(page: Page, indent: int, role: str, name: str, state: str, above: list[_Open], /) -> bool:
     """Takes a row of a table, or what one of its cells says: a row is told on one line."""
     if role == "row":
         told = f"row {_short(name)!r}" if 0 < len(name) <= 2 * _LONG else "row" if state else ""
@@ -163,7 +163,7 @@ def _tabled(page: Page, indent: int, role: str, name: str, state: str, above: li
     return True
 
 
-def _told(role: str, name: str, state: str, above: Sequence[_Open], /) -> str:
+def _describe(role: str, name: str, state: str, above: Sequence[_Open], /) -> str:
     """What the element is, in few words, or nothing where that says nothing or was just said."""
     said = bool(name) and any(name in one.name for one in above[-4:])
     if role in _TEXTS:
@@ -211,17 +211,17 @@ def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     told: list[Scene] = []
     for scene in scenes if read else ():
         names = before[""][1].names if before else {}
-        blocks = [block if block.kind == "seen" else _named(block, names) for block in scene.blocks]
+        blocks = [block if block.kind == "seen" else _with_names(block, names) for block in scene.blocks]
         for i, block in enumerate(blocks):
             if page := read.get((scene.number, i)):
                 known = before.get(page.title) or before.get("")
                 before[page.title] = before[""] = (scene.number, page)
-                blocks[i] = _changed(block, page, known, leaving=left[scene.number, i])
+                blocks[i] = _compare_page(block, page, known, leaving=left[scene.number, i])
         told.append(replace(scene, blocks=tuple(blocks)))
     return told or scenes
 
 
-def _named(block: Block, names: dict[str, str], /) -> Block:
+def _with_names(block: Block, names: dict[str, str], /) -> Block:
     """It, with the name of the touched element behind what was done."""
 
     def name(line: Line) -> Line:
@@ -232,14 +232,14 @@ def _named(block: Block, names: dict[str, str], /) -> Block:
     return replace(block, lines=tuple(map(name, block.lines)))
 
 
-def _changed(block: Block, page: Page, known: tuple[int, Page] | None, /, *, leaving: bool) -> Block:
+def _compare_page(block: Block, page: Page, known: tuple[int, Page] | None, /, *, leaving: bool) -> Block:
     name = block.label.rstrip(":")
     if known is None:
         lines = tuple(line for node in page.nodes for line in pieces(node.text, _first(node)))
         return replace(block, label=f"{name} (a page):", lines=lines, marked=False)
     number, old = known
     same = old.title == page.title
-    lines = tuple(_compared(page, old, same=same, leaving=leaving))
+    lines = tuple(_compare(page, old, same=same, leaving=leaving))
     label = f"{name} ({_what(page, old, same=same, differs=bool(lines))} step {number}){':' if lines else ''}"
     return replace(block, label=label, lines=lines, marked=False)
 
@@ -260,7 +260,7 @@ def _first(node: Node, /) -> Rank:
     return Rank.REST if node.active else Rank.SAID
 
 
-def _compared(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterator[Line]:
+def _compare(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterator[Line]:
     """The lines that are new, with what they held before; of the old ones, state; of one page, also what is gone."""
     left = Counter(node.key for node in old.nodes)
     gone = left - Counter(node.key for node in page.nodes)
@@ -275,10 +275,10 @@ def _compared(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterato
         text = f"+ {node.text}" if was is None else f"+ {node.text} (before: {was or 'nothing'})"
         changed = Rank.STATE if node.telling or was is not None else Rank.CHANGE
         yield from pieces(text, changed if same else _first(node))
-    yield from _gone(old, gone, held) if same else ()
+    yield from _removals(old, gone, held) if same else ()
 
 
-def _gone(old: Page, gone: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
+def _removals(old: Page, gone: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
     """The state that is no longer there."""
     for node in old.nodes:
         if node.telling and node.name in held and gone[node.key] > 0:

@@ -13,7 +13,7 @@ from lessonbank.errors import UsageError
 
 from ._code import code
 from ._excerpt import BYTES_PER_TOKEN, block_size, clip, unify, width
-from ._fit import fit, wanted
+from ._fit import demand, fit
 from ._pages import is_page, pages
 from ._scenes import Choice, Scene, results, scenes_of
 
@@ -84,12 +84,12 @@ def render(
     task = _Part("[task]", unify(trajectory.task), 60)
     if room < _TINY:
         return task.fit(room) or clip(task.text, room)
-    told = {"full": _told_first(trajectory), "recorded": unify(trajectory.instructions)}.get(view)
+    told = {"full": _agent_text(trajectory), "recorded": unify(trajectory.instructions)}.get(view)
     first = [task, _Part(_INSTRUCTIONS, told, 40)] if told and instructions else [task]
     last = [_Part(label, text, 30) for label, text in _ending(trajectory, view)]
     scenes = _scenes(trajectory, view)
     framed = [*first, *last]
-    sizes = _share(framed, max(room // 2, room - wanted(scenes)))
+    sizes = _share(framed, max(room // 2, room - demand(scenes)))
     texts = [part.fit(size - _BREAK) for part, size in zip(framed, sizes, strict=True)]
     used = sum(width(text) + _BREAK for text in texts)
     blocks = [*texts[: len(first)], *fit(scenes, room - used), *texts[len(first) :]]
@@ -112,7 +112,7 @@ def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS
     run, and a provider's prompt cache holds it.
     """
     parts = [
-        _Part(_INSTRUCTIONS, _told_first(trajectory), 2),
+        _Part(_INSTRUCTIONS, _agent_text(trajectory), 2),
         _Part("[tools the agent could call]", "\n".join(signatures(trajectory.tools)), 1),
     ]
     parts = [part for part in parts if part.text]
@@ -158,7 +158,7 @@ def _scenes(run: Trajectory, view: View, wanted: Collection[int] = ()) -> Sequen
     return scenes
 
 
-def _unseen(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
+def _without_observations(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     """The steps without what came back."""
     return [replace(scene, blocks=tuple(one for one in scene.blocks if one.kind != "seen")) for scene in scenes]
 
@@ -174,12 +174,12 @@ CHOICES: Final[Mapping[View, tuple[Choice, ...]]] = {
     "full": (_without_template, pages, results, code),
     "recorded": (),
     "messages": (),
-    "thoughts": (_unseen,),
+    "thoughts": (_without_observations,),
 }
 """What is told of a run in each view, choice after choice; each sees what the one before left."""
 
 
-def _told_first(run: Trajectory, /) -> str:
+def _agent_text(run: Trajectory, /) -> str:
     """The instructions, and the template that the task stood in, without examples of calls whose form is plain."""
     template = "\n(the task)\n".join(filter(None, _template(run)))
     return "\n\n".join(filter(None, ("\n".join(_signatures(unify(run.instructions))), template)))

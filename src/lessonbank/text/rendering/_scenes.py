@@ -72,7 +72,7 @@ class Block:
     source: str = ""
     marked: bool = True
 
-    def ranked(self, rank: Callable[[Line], Rank], /) -> Block:
+    def with_ranks(self, rank: Callable[[Line], Rank], /) -> Block:
         """It, every line with the rank that `rank` gives."""
         return replace(self, lines=tuple(line._replace(rank=rank(line)) for line in self.lines))
 
@@ -134,20 +134,20 @@ def _blocks(step: Step, left: int, most: int, task: str, /) -> Iterator[Block]:
     if text := unify(step.action.text):
         alone = not step.action.calls
         said = tuple(lines_of(text, most, Rank.SAID if alone or left < 3 else Rank.REST))
-        yield Block("agent:", "text", _acted(said) if alone else said)
+        yield Block("agent:", "text", _rank_act(said) if alone else said)
     for call in step.action.calls:
-        yield Block("agent calls:", "call", tuple(_called(call, most)))
+        yield Block("agent calls:", "call", tuple(_call_lines(call, most)))
     for observation in step.observations:
-        yield _observed(observation, left, most, task)
+        yield _observation(observation, left, most, task)
 
 
-def _acted(lines: Lines, /) -> Lines:
+def _rank_act(lines: Lines, /) -> Lines:
     """The lines, the last that is an action first in rank; else the first line."""
     at = next((i for i in range(len(lines) - 1, -1, -1) if _ACT.match(lines[i].text)), 0)
     return (*lines[:at], lines[at]._replace(rank=Rank.MUST), *lines[at + 1 :])
 
 
-def _called(call: ToolCall, most: int, /) -> Iterator[Line]:
+def _call_lines(call: ToolCall, most: int, /) -> Iterator[Line]:
     """A call: its name and short arguments on the first line, then each long argument on lines of its own."""
     given = call.arguments
     key, only = next(iter(given.items())) if isinstance(given, dict) and len(given) == 1 else ("", None)
@@ -192,7 +192,7 @@ def as_json(value: Json, /) -> str:
         return "(nested too deeply to show)"
 
 
-def _observed(observation: Observation, left: int, most: int, task: str, /) -> Block:
+def _observation(observation: Observation, left: int, most: int, task: str, /) -> Block:
     text = unify(observation.text)
     label = _speaker(observation)
     if not text or text == task:
@@ -244,24 +244,24 @@ def pieces(text: str, rank: Rank, /) -> Iterator[Line]:
             yield Line(line[at : at + _SEGMENT], rank, joined=at > 0)
 
 
-def parted(line: Line, most: int, rank: Rank, /) -> Iterator[Line]:
+def split_line(line: Line, most: int, rank: Rank, /) -> Iterator[Line]:
     """Its first `most` characters with a rank of their own, then the rest."""
     yield line._replace(text=line.text[:most], rank=rank)
     if rest := line.text[most:]:
         yield Line(rest, Rank.CONTEXT, joined=True)
 
 
-def observed(scenes: Iterable[Scene], /) -> Iterator[tuple[Scene, Block]]:
+def observations(scenes: Iterable[Scene], /) -> Iterator[tuple[Scene, Block]]:
     """Every text that came back, with its step."""
     return ((scene, block) for scene in scenes for block in scene.blocks if block.kind == "seen")
 
 
 def results(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     """Long results in JSON: short fields on one line, then a row a line, of which the first shows the fields."""
-    return [scene.seen(_laid_out) for scene in scenes]
+    return [scene.seen(_lay_out) for scene in scenes]
 
 
-def _laid_out(block: Block, /) -> Block:
+def _lay_out(block: Block, /) -> Block:
     if block.source == "user" or not block.lines or block.lines[0].text[:1] not in ("{", "["):
         return block
     text = block.text
@@ -283,7 +283,7 @@ def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
     elif isinstance(value, dict):
         sizes = {key: len(as_json(part)) for key, part in value.items()}
         short = {key: part for key, part in value.items() if sizes[key] < _FIELD}
-        long = {key: _announced(part, sizes[key]) for key, part in value.items() if key not in short}
+        long = {key: _placeholder(part, sizes[key]) for key, part in value.items() if key not in short}
         # What a record is: the fields that rules ask for are short; the lines of the long ones may be left out.
         yield from pieces(f"{name}{as_json({**short, **long})}", Rank.CHANGE)
         for key, part in value.items():
@@ -295,6 +295,6 @@ def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
             yield from pieces(f"  {as_json(row)}", max(near, Rank.SAID) if i else Rank.CONTEXT)
 
 
-def _announced(value: Json, size: int, /) -> str:
+def _placeholder(value: Json, size: int, /) -> str:
     """What stands for a long field in its record, so that a reader misses it where its own lines are left out."""
     return f"… {len(value)} rows, {size:,} characters" if isinstance(value, list) else f"… {size:,} characters"
