@@ -301,7 +301,7 @@ def test_a_build_that_leaves_out_what_the_full_recipe_runs_is_caught(tmp_path: P
 FAR = ("192.0.2.1", 443)  # TEST-NET-1: reserved for documentation, never routed
 
 
-KEYS = ['f"plans/{scope}"', '"plans " + scope', 'f"plans:{self.scope}"', "PLANS + self._of.scope"]
+KEYS = ['f"plans/{scope}"', '"plans " + scope', 'f"plans:{self.scope}"', "PLANS + self._handle.scope"]
 
 
 @pytest.mark.parametrize("key", KEYS)

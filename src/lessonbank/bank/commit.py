@@ -35,7 +35,7 @@ class Commit:
     """The experience that one of its runs belongs to already."""
     result: LearnOutcome | None = None
     """What was learned from the runs; `None` where an experience is consolidated by hand."""
-    who: str = ""
+    identity: str = ""
     """Who tells it, as the bank knows it."""
     costs: list[Usage] = field(default_factory=list[Usage])
     """What deciding took so far."""
@@ -79,7 +79,7 @@ class Commit:
         new = changed(changes)
         ids = {one.id for one in new} | {lesson.id for one in new for lesson in one.lessons}
         settlement, corrections = await self._settlement()
-        _, misfit = await self.handle.apply_embedded(
+        _, left_out = await self.handle.apply_embedded(
             changes,
             {id: vector for id, vector in vectors.items() if id in ids},
             writer=self.handle.writer,
@@ -88,7 +88,7 @@ class Commit:
             unchanged=[self.earlier] if self.earlier else [],
             one_wording=self.handle.options.unique_wording,
         )
-        return changes, settlement, (*notes, *corrections, *misfit)
+        return changes, settlement, (*notes, *corrections, *left_out)
 
     async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:
         """How the receipt is settled: another run under it may have been counted meanwhile."""
@@ -98,5 +98,5 @@ class Commit:
         before, others = await earlier_settlement(
             self.handle.store, result.report, result.prior, besides=result.attempts
         )
-        settlement = told_by(result.settlement(self.experience.id, others), self.who)
+        settlement = told_by(result.settlement(self.experience.id, others), self.identity)
         return settlement, settled_otherwise(before, result.attempts) if before else ()

@@ -128,7 +128,7 @@ class Handle:
             log.warning("%s", note)
             return {}, (note,)
 
-    async def misfit(self, task: str, /) -> SpaceMismatch | None:
+    async def vector_mismatch(self, task: str, /) -> SpaceMismatch | None:
         """Why vectors that are made now would not fit those of the scope; `None` where they do, or none are made.
 
         `task` is what is embedded to find out: a vector of it is needed again, when its lessons are kept.

@@ -34,14 +34,14 @@ from .handle import Handle
 class RunKeeper:
     """Keeps runs of one scope in the name of whoever reports them."""
 
-    bank: Handle
-    who: str
+    handle: Handle
+    identity: str
     """The writer as the bank knows it."""
 
     @classmethod
-    async def of(cls, bank: Handle, /) -> Self:
+    async def of(cls, handle: Handle, /) -> Self:
         """The keeper of whoever calls. Raises UsageError for a wrong key."""
-        return cls(bank, await bank.identity())
+        return cls(handle, await handle.identity())
 
     async def report(
         self,
@@ -54,17 +54,17 @@ class RunKeeper:
         reward: float | Sequence[float] | None,
     ) -> RunReport:
         """What a caller hands to `learn` or `submit`. Raises UsageError, FormatError, NotFound."""
-        receipt, unmeasured = await self.bank.state.receipts.returned(recall, scope=self.bank.scope)
+        receipt, unmeasured = await self.handle.state.receipts.returned(recall, scope=self.handle.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
-        success_at = self.bank.options.success_at
+        success_at = self.handle.options.success_at
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
         return RunReport(runs, receipt, truths, (*unmeasured, *graded))
 
     async def with_own_receipt(self, report: RunReport, prior: PriorRuns, /) -> RunReport:
         """`report` with the receipt that its runs settle, and without a word on what another writer told."""
-        store = self.bank.store
+        store = self.handle.store
         receipt, refused = await own_receipt(store, report.receipt, prior)
-        foreign = await settled_by_another(store, receipt, self.who)
+        foreign = await settled_by_another(store, receipt, self.identity)
         notes = (*refused, *foreign, *self._swapped(report), *report.notes)
         if not foreign:
             return replace(report, receipt=receipt, notes=notes)
@@ -75,7 +75,7 @@ class RunKeeper:
         if (receipt := report.receipt) is None:
             return ()
         requests = [(run, request) for run in report.runs if (request := request_of(run))]
-        mistaken_for = partial(self.bank.state.receipts.mistaken_for, receipt)
+        mistaken_for = partial(self.handle.state.receipts.mistaken_for, receipt)
         return tuple(
             f"another task: run {shown(short(run.id))} begins with {shown(request)}, for which the recall "
             f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with "
@@ -86,46 +86,46 @@ class RunKeeper:
 
     async def clean(self, runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
         """`runs` without secrets, with the caller's metadata beside their own."""
-        return with_metadata(await self.bank.parts.intake.runs(runs), metadata)
+        return with_metadata(await self.handle.parts.intake.runs(runs), metadata)
 
     async def keep(
         self, runs: Sequence[Trajectory], report: RunReport, /, *, wait: float = IN_HAND
     ) -> list[Trajectory]:
         """Keep clean runs with what is reported. Gives those that the bank had already, with what is known of them."""
-        bank, ids = self.bank, [run.id for run in runs]
-        proof = seal(await bank.state.receipts.secret(), self.who, bank.writer, runs=ids, scope=bank.scope)
+        handle, ids = self.handle, [run.id for run in runs]
+        proof = seal(await handle.state.receipts.secret(), self.identity, handle.writer, runs=ids, scope=handle.scope)
         stamp = partial(
             with_submission,
             recall_id=report.receipt.id if report.receipt else None,
             group=ids,
-            teller=Submission(identity=self.who, writer=bank.writer, seal=proof),
+            teller=Submission(identity=self.identity, writer=handle.writer, seal=proof),
         )
         stamped = [stamp(run, report.truths[run.id]) if run.id in report.truths else run for run in runs]
-        new = await bank.store.save_runs(stamped, scope=bank.scope, wait=wait)
+        new = await handle.store.save_runs(stamped, scope=handle.scope, wait=wait)
         if len(new) == len(ids):
             return []
-        return [await get_trajectory(bank.store, id, scope=bank.scope) for id in ids if id not in new]
+        return [await get_trajectory(handle.store, id, scope=handle.scope) for id in ids if id not in new]
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""
-        if self.bank.teller is not None:  # it learns in the name of one of them already
+        if self.handle.teller is not None:  # it learns in the name of one of them already
             return None
         tellers = [await self._other_teller(run) for run in waiting]
         return next(filter(None, tellers), None)
 
     async def _other_teller(self, run: Trajectory) -> tuple[str, str] | None:
         said = submission_of(run)
-        if said.identity == self.who or not said.says_outcome:
+        if said.identity == self.identity or not said.says_outcome:
             return None
-        return await teller_of(self.bank.store, said, runs=said.run_ids or [run.id], scope=self.bank.scope)
+        return await teller_of(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
-        bank, receipt = self.bank, report.receipt
+        handle, receipt = self.handle, report.receipt
         recall = next(filter(None, [submission_of(run).recall_id or run.recall_id for run in waiting]), None)
-        receipt = receipt or (await if_there(get_recall(bank.store, recall, scope=bank.scope)) if recall else None)
+        receipt = receipt or (await if_there(get_recall(handle.store, recall, scope=handle.scope)) if recall else None)
         others = [run for run in waiting if await self._other_teller(run)]
         truths = {**report.truths, **dict.fromkeys([run.id for run in others])}
-        truths = truths_with_submitted(truths, waiting, success_at=bank.options.success_at)
+        truths = truths_with_submitted(truths, waiting, success_at=handle.options.success_at)
         notes = (*report.notes, *stays_as_told(others, report.truths))
         return replace(report, receipt=receipt, truths=truths, notes=notes)

@@ -19,7 +19,7 @@ _UNFINISHED: Final = 1000
 """Unfinished runs that are looked through for a recall, the latest first."""
 
 
-async def find_run(bank: Handle, of: object, /) -> Trajectory:
+async def find_run(handle: Handle, of: object, /) -> Trajectory:
     """The one run that is meant.
 
     Raises:
@@ -28,34 +28,34 @@ async def find_run(bank: Handle, of: object, /) -> Trajectory:
     """
     if is_a(of, Mapping):
         fields = cast("Mapping[str, Json]", of)
-        return _only(await _with_metadata(bank, fields), f"with the metadata {shown(fields)}")
+        return _only(await _with_metadata(handle, fields), f"with the metadata {shown(fields)}")
     if is_a(of, Recall):
-        return _only(await _of_recall(bank, of.id), f"of the recall {shown(of.id)}")
+        return _only(await _of_recall(handle, of.id), f"of the recall {shown(of.id)}")
     id = an_id(of, "the run")
-    if run := await if_there(get_trajectory(bank.store, id, scope=bank.scope)):
+    if run := await if_there(get_trajectory(handle.store, id, scope=handle.scope)):
         return run
-    return _only(await _of_recall(bank, id), f"with the id {shown(id)}, nor one of a recall with it")
+    return _only(await _of_recall(handle, id), f"with the id {shown(id)}, nor one of a recall with it")
 
 
-async def _with_metadata(bank: Handle, metadata: Mapping[str, Json]) -> list[Trajectory]:
+async def _with_metadata(handle: Handle, metadata: Mapping[str, Json]) -> list[Trajectory]:
     if not (fields := a_mapping(metadata)):
         raise UsageError("the run is named by its metadata, and these are empty: give its id, its recall or its fields")
-    found = await bank.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=bank.scope)
+    found = await handle.store.runs(RunFilter(metadata=fields, verdicts=False, limit=2), scope=handle.scope)
     return [run.trajectory for run in found]
 
 
-async def _of_recall(bank: Handle, id: str) -> list[Trajectory]:
+async def _of_recall(handle: Handle, id: str) -> list[Trajectory]:
     """The runs that settled a recall; else those that wait with it."""
-    if settlement := await settlement_of(bank.store, id, scope=bank.scope):
-        return list(await get_trajectories(bank.store, settlement.trajectory_ids, scope=bank.scope))
-    waiting = [*await pending_runs(bank.store, scope=bank.scope), *await _unfinished(bank)]
+    if settlement := await settlement_of(handle.store, id, scope=handle.scope):
+        return list(await get_trajectories(handle.store, settlement.trajectory_ids, scope=handle.scope))
+    waiting = [*await pending_runs(handle.store, scope=handle.scope), *await _unfinished(handle)]
     return [run for run in waiting if id in (submission_of(run).recall_id, run.recall_id)]
 
 
-async def _unfinished(bank: Handle) -> list[Trajectory]:
+async def _unfinished(handle: Handle) -> list[Trajectory]:
     """The latest runs whose attempt ended without an outcome."""
     wanted = RunFilter(status="unfinished", verdicts=False, limit=_UNFINISHED)
-    return [run.trajectory for run in await bank.store.runs(wanted, scope=bank.scope)]
+    return [run.trajectory for run in await handle.store.runs(wanted, scope=handle.scope)]
 
 
 def _only(runs: list[Trajectory], what: str) -> Trajectory:

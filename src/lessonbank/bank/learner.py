@@ -47,7 +47,7 @@ T = TypeVar("T", Recall, Learned)
 class Learner:
     """Learns from runs in one scope, in the name of one writer."""
 
-    bank: Handle
+    handle: Handle
 
     async def learn(
         self,
@@ -62,15 +62,15 @@ class Learner:
     ) -> Learned:
         """`bank.learn`, where memory is on."""
         metadata = a_mapping(metadata)
-        keeper = await RunKeeper.of(self.bank)  # a wrong key costs no model
+        keeper = await RunKeeper.of(self.handle)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
-        prior = await find_prior_runs(self.bank.store, report.runs, scope=self.bank.scope)
+        prior = await find_prior_runs(self.handle.store, report.runs, scope=self.handle.scope)
         report = await keeper.with_own_receipt(report, prior)
         if prior.is_learned:
             return await self._settle_late(prior, report)
         changes = corrected(prior.experiences, {id: report.truths.get(id) for id in prior.known})
         if changes:
-            await self.bank.store.apply(changes, scope=self.bank.scope, writer=self.bank.writer)
+            await self.handle.store.apply(changes, scope=self.handle.scope, writer=self.handle.writer)
         learned = await self._learn_new(prior, report, metadata, keeper)
         return learned.model_copy(update={"changes": (*changes, *learned.changes)}) if changes else learned
 
@@ -78,31 +78,31 @@ class Learner:
         self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json] | None, keeper: RunKeeper
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
-        bank, steps = self.bank, Steps(self.bank)
+        handle, steps = self.handle, Steps(self.handle)
         new = await keeper.clean(prior.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
                 return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report.truths))
             report = await keeper.with_earlier_word(waiting, report)
         decided = {run.id: report.truths.get(run.id) or prior.verdict(run.id) for run in new}
-        misfit = await steps.misfit(new[0].task)
-        judging = [partial(steps.judge, run, decided[run.id], misfit) for run in new]
+        mismatch = await steps.vector_mismatch(new[0].task)
+        judging = [partial(steps.judge, run, decided[run.id], mismatch) for run in new]
         # One run whose outcome is known asks no judge: a task of its own would only take time.
         is_known = len(new) == 1 and all(decided.values())
         attempts = [await judging[0]()] if is_known else await gather(judging)
-        notes = bank.emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
+        notes = handle.emit(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await steps.extract_or_defer(attempts, report.receipt, misfit)
+        extraction, failed = await steps.extract_or_defer(attempts, report.receipt, mismatch)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
-        notes += bank.emit(event, notes=extraction.notes)
+        notes += handle.emit(event, notes=extraction.notes)
 
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
-        result = LearnOutcome(prior, report, attempts, extraction, scope=bank.scope, failed=failed, usage=usage)
-        learned, settlement = await self._commit(result, who=keeper.who)
+        result = LearnOutcome(prior, report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
+        learned, settlement = await self._commit(result, identity=keeper.identity)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)
-        return noted(learned, await forget_old_runs(bank))
+        return noted(learned, await forget_old_runs(handle))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
@@ -112,56 +112,58 @@ class Learner:
         """
         if teller is None:
             return await self.learn(runs, **options)
-        return await Learner(replace(self.bank, teller=teller[0], writer=teller[1])).learn(runs, **options)
+        return await Learner(replace(self.handle, teller=teller[0], writer=teller[1])).learn(runs, **options)
 
     async def correct(self, run: Trajectory, verdict: Verdict, /, *, by: str, reason: str) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run."""
-        prior = await find_prior_runs(self.bank.store, [run], scope=self.bank.scope)
-        truths = {run.id: await self.bank.parts.intake.reply(verdict)}
+        prior = await find_prior_runs(self.handle.store, [run], scope=self.handle.scope)
+        truths = {run.id: await self.handle.parts.intake.reply(verdict)}
         report = RunReport([run], prior.recall, truths)
         if not prior.is_learned:
-            return await self._learn_new(prior, report, None, await RunKeeper.of(self.bank))
-        why = await self.bank.parts.intake.sentence(reason)
+            return await self._learn_new(prior, report, None, await RunKeeper.of(self.handle))
+        why = await self.handle.parts.intake.sentence(reason)
         changes = corrected(prior.experiences, truths, reason=why)
         return await self._settle_late(prior, report, changes, writer=by)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only."""
-        commit, policy = Commit(handle=self.bank, experience=experience), self.bank.parts.consolidator
+        commit, policy = Commit(handle=self.handle, experience=experience), self.handle.parts.consolidator
         if dry_run:
             return (await commit.decide(policy))[0]
         (changes, _, unembedded), notes = await retry_on_conflict(
             commit.decide_and_apply, policy, last=self._last_resort
         )
-        self.bank.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
+        self.handle.emit(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
-    async def _commit(self, result: LearnOutcome, *, who: str) -> tuple[Learned, Settlement | None]:
+    async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
-        bank, costs, ids = self.bank, list[Usage](), result.ids
+        handle, costs, ids = self.handle, list[Usage](), result.ids
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            held = await bank.store.experiences("run", ids, scope=bank.scope)
+            held = await handle.store.experiences("run", ids, scope=handle.scope)
             if held and (known := settled_in(held, ids)):
                 return result.already_learned(known), None, None
             earlier = held[-1] if held else None
-            experience = result.experience(earlier, writer=bank.writer, identity=who)
-            commit = Commit(handle=bank, experience=experience, earlier=earlier, result=result, who=who, costs=costs)
+            experience = result.experience(earlier, writer=handle.writer, identity=identity)
+            commit = Commit(
+                handle=handle, experience=experience, earlier=earlier, result=result, identity=identity, costs=costs
+            )
             changes, settlement, notes = await commit.decide_and_apply(policy)
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
 
         (learned, settlement, event), notes = await retry_on_conflict(
-            once, bank.parts.consolidator, last=self._last_resort
+            once, handle.parts.consolidator, last=self._last_resort
         )
-        notes += bank.emit(event, notes=notes) if event else ()
+        notes += handle.emit(event, notes=notes) if event else ()
         learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return noted(learned, notes), settlement
 
     @property
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""
-        return OneWording(append, self.bank.store) if self.bank.options.unique_wording else append
+        return OneWording(append, self.handle.store) if self.handle.options.unique_wording else append
 
     async def _settle_late(
         self,
@@ -173,38 +175,38 @@ class Learner:
         writer: str | None = None,
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
-        bank, truths = self.bank, report.truths
+        handle, truths = self.handle, report.truths
         changes = corrected(prior.experiences, truths) if changes is None else changes
-        async with bank.state.locks.of(bank.scope):
-            earlier, counted = await earlier_settlement(bank.store, report, prior)
+        async with handle.state.locks.of(handle.scope):
+            earlier, counted = await earlier_settlement(handle.store, report, prior)
             settlement = changed_settlement(earlier, report.receipt, prior.experience, counted)
-            settlement = told_by(settlement, await bank.identity())
-            await bank.store.apply(changes, scope=bank.scope, writer=writer or bank.writer, settlement=settlement)
-        misfits = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
-        notes = (*report.notes, *prior.contradictions(truths), *misfits)
+            settlement = told_by(settlement, await handle.identity())
+            await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
+        wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
+        notes = (*report.notes, *prior.contradictions(truths), *wrong_tasks)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
         """`learned`, and what the ledger did because one more outcome is known."""
         if settlement is None:
             return learned
-        notes = self.bank.emit(Settled(settlement=settlement))
-        acted = await self.bank.parts.ledger.settled(scope=settlement.scope)
+        notes = self.handle.emit(Settled(settlement=settlement))
+        acted = await self.handle.parts.ledger.settled(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
-            notes += acted.notes + self.bank.emit(reviewed, notes=acted.notes)
+            notes += acted.notes + self.handle.emit(reviewed, notes=acted.notes)
         return noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
 
     async def _reflect_if_due(self, learned: Learned) -> Learned:
         """`learned`, and what looking back over its topic gave, where it is time to."""
-        topic, model = next((one.topic.id for one in learned.lessons if one.topic), None), self.bank.parts.reflector
-        if not self.bank.options.reflect_every or model is None or topic is None:
+        topic, model = next((one.topic.id for one in learned.lessons if one.topic), None), self.handle.parts.reflector
+        if not self.handle.options.reflect_every or model is None or topic is None:
             return learned
-        records = await count_records(self.bank.store, scope=self.bank.scope)
-        if records.experiences % self.bank.options.reflect_every:
+        records = await count_records(self.handle.store, scope=self.handle.scope)
+        if records.experiences % self.handle.options.reflect_every:
             return learned
         try:
-            reflected = await reflect(self.bank, model, topic)
+            reflected = await reflect(self.handle, model, topic)
         except LessonbankError as error:
             return noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
         notes = reflected.notes

@@ -256,8 +256,10 @@ class AsyncReasoningBank:
             return ()
         identity = await self._handle.identity()
         experience = taught_by(await self.parts.intake.experience(experience), identity)
-        if asks_model(self.parts.consolidator) and (misfit := await Steps(self._handle).misfit(experience.task)):
-            raise misfit
+        if asks_model(self.parts.consolidator) and (
+            mismatch := await Steps(self._handle).vector_mismatch(experience.task)
+        ):
+            raise mismatch
         return await Learner(self._handle).consolidate(experience, dry_run=dry_run)
 
     @takes_retrieve_options

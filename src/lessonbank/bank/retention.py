@@ -41,24 +41,24 @@ async def days_to_keep(
         how_long = "for ever" if kept is None else f"for {kept:g} days"
         return kept, (
             f"this bank keeps runs {how_long}, and not for {asked:g} days: a reviewer changes it, by learning once "
-            "with bank.scoped(writer=NAME, key=…) and this Learning(keep_runs=)",
+            "with handle.scoped(writer=NAME, key=…) and this Learning(keep_runs=)",
         )
     await keep(store, asked)
     return asked, ()
 
 
-async def forget_old_runs(bank: Handle, /) -> tuple[str, ...]:
+async def forget_old_runs(handle: Handle, /) -> tuple[str, ...]:
     """Once a day and scope, erase what is older than the bank keeps; a note where that is not what was asked."""
-    state, scope, today = bank.state, bank.scope, datetime.now(UTC).date()
-    if bank.teller is not None or state.retention_checked.get((scope, bank.key)) == today:
+    state, scope, today = handle.state, handle.scope, datetime.now(UTC).date()
+    if handle.teller is not None or state.retention_checked.get((scope, handle.key)) == today:
         return ()
     try:
-        days, notes = await days_to_keep(bank.store, bank.options.keep_runs, name=bank.writer, key=bank.key)
+        days, notes = await days_to_keep(handle.store, handle.options.keep_runs, name=handle.writer, key=handle.key)
         if days is not None and state.erased.get(scope) != (today, days):
             before = datetime.now(UTC) - timedelta(days=days)
-            await forget(bank.store, scope=scope, before=before, writer=bank.writer)
+            await forget(handle.store, scope=scope, before=before, writer=handle.writer)
             state.erased[scope] = today, days
-        state.retention_checked[scope, bank.key] = today
+        state.retention_checked[scope, handle.key] = today
     except LessonbankError as error:
         return (f"old runs were not erased: {quoted(error)}",)
     return notes

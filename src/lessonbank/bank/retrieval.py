@@ -24,7 +24,7 @@ from .trying import Tried
 class Recaller:
     """The first step of the loop, in one scope: what `retrieve`, a preview and a trial have in common."""
 
-    bank: Handle
+    handle: Handle
 
     async def recall(
         self, task: str, asked: RetrieveOptions, /, *, draw: bool, exclude: Collection[str] = ()
@@ -34,20 +34,22 @@ class Recaller:
         Without `draw` nothing is withheld, and the id follows from the words: so does the fence, and the same lessons
         give the same text. `exclude`: ids of lessons and experiences that are left out as if they were not there.
         """
-        search = _search(self.bank.parts.retriever, asked, exclude)
+        search = _search(self.handle.parts.retriever, asked, exclude)
         if asked.own and not asked.trusted:
-            search = Trusted(search, "corroborated", own_of=await self.bank.identity())
-        found = without_denied(await search(task, scope=self.bank.scope, limit=asked.limit or self.bank.options.limit))
-        found = await self.bank.parts.ledger.prefer(found, scope=self.bank.scope)
+            search = Trusted(search, "corroborated", own_of=await self.handle.identity())
+        found = without_denied(
+            await search(task, scope=self.handle.scope, limit=asked.limit or self.handle.options.limit)
+        )
+        found = await self.handle.parts.ledger.prefer(found, scope=self.handle.scope)
         every = [match.experience for match in found.matches]
         groups = {lesson.id: groups_of(lesson, one) for one in every for lesson in one.active_lessons}
-        ledger, id = (self.bank.parts.ledger, new_id()) if draw else (Unmeasured(), "")
-        assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.bank.scope)
-        recall = self.bank.parts.injector.recall(
+        ledger, id = (self.handle.parts.ledger, new_id()) if draw else (Unmeasured(), "")
+        assigned = await ledger.assign(groups, recall_id=id, task=task, scope=self.handle.scope)
+        recall = self.handle.parts.injector.recall(
             found,
             id=id or self._id_of(task, found),
             task=task,
-            scope=self.bank.scope,
+            scope=self.handle.scope,
             assigned=assigned,
             groups=groups,
             retriever=search.name,
@@ -57,31 +59,31 @@ class Recaller:
 
     async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
-        task = await self.bank.parts.intake.task(task)
-        if self.bank.options.off:
-            return Recall(scope=self.bank.scope, task=task, kept=False, notes=(OFF,))
+        task = await self.handle.parts.intake.task(task)
+        if self.handle.options.off:
+            return Recall(scope=self.handle.scope, task=task, kept=False, notes=(OFF,))
         recall, found = await self._with(tried).recall(task, asked, draw=False)
-        recall = await with_reason(recall, found, self.bank.store)
+        recall = await with_reason(recall, found, self.handle.store)
         return recall.model_copy(update={"kept": False})
 
     async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
         """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
-        recall, _ = await self.recall(await self.bank.parts.intake.task(task), asked, draw=False, exclude=exclude)
+        recall, _ = await self.recall(await self.handle.parts.intake.task(task), asked, draw=False, exclude=exclude)
         return recall.model_copy(update={"kept": False, "task": task})
 
     def _with(self, tried: Tried) -> Recaller:
         """The same with what a person tries. Raises UsageError: this bank cannot search so."""
         if tried.is_own:
             return self
-        if self.bank.parts.previews is None:
+        if self.handle.parts.previews is None:
             raise UsageError("other settings can be tried with a bank that `connect` made, not with this one")
-        search, words = self.bank.parts.previews(tried)
-        parts = replace(self.bank.parts, retriever=search, injector=words)
-        return replace(self, bank=replace(self.bank, parts=parts))
+        search, words = self.handle.parts.previews(tried)
+        parts = replace(self.handle.parts, retriever=search, injector=words)
+        return replace(self, handle=replace(self.handle, parts=parts))
 
     def _id_of(self, task: str, found: Found) -> str:
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        return digest("\n".join((self.bank.scope, task, *words)))[:32]
+        return digest("\n".join((self.handle.scope, task, *words)))[:32]
 
 
 def _search(search: Retriever, asked: RetrieveOptions, exclude: Collection[str]) -> Retriever:

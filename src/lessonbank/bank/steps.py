@@ -17,7 +17,7 @@ from lessonbank.learning.shown_texts import texts_shown
 
 from .handle import Handle
 
-KNOWN: Final = 3
+MOST_KNOWN: Final = 3
 """Lessons of the bank that an extractor is shown."""
 Failure: TypeAlias = ExtractionError | ModelError | SpaceMismatch
 """Why an extraction is to be tried again."""
@@ -27,33 +27,33 @@ Failure: TypeAlias = ExtractionError | ModelError | SpaceMismatch
 class Steps:
     """Judge and extract, in one scope."""
 
-    bank: Handle
+    handle: Handle
 
-    async def misfit(self, task: str, /) -> SpaceMismatch | None:
+    async def vector_mismatch(self, task: str, /) -> SpaceMismatch | None:
         """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
 
         Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
         Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
         """
-        bank = self.bank
-        if not bank.parts.asks_model or bank.scope in bank.state.fitting:
+        handle = self.handle
+        if not handle.parts.asks_model or handle.scope in handle.state.fitting:
             return None
         try:
-            misfit = await bank.misfit(task)
+            mismatch = await handle.vector_mismatch(task)
         except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
             return None
-        if misfit is None:
-            bank.state.fitting.add(bank.scope)
-        return misfit
+        if mismatch is None:
+            handle.state.fitting.add(handle.scope)
+        return mismatch
 
-    async def judge(self, run: Trajectory, truth: Verdict | None, misfit: SpaceMismatch | None = None, /) -> Run:
+    async def judge(self, run: Trajectory, truth: Verdict | None, mismatch: SpaceMismatch | None = None, /) -> Run:
         """A run and how it ended: by the truth, by an error that the run names, or else by the judge."""
         verdict = truth or error_verdict(run)
-        if misfit and not verdict:
-            verdict = unknown(quoted(misfit), error=misfit.code)
-        with self.bank.parts.intake.in_force():
-            verdict = verdict or await judged(self.bank.parts.judge, run)
-        return Run(trajectory=run, verdict=await self.bank.parts.intake.reply(verdict))
+        if mismatch and not verdict:
+            verdict = unknown(quoted(mismatch), error=mismatch.code)
+        with self.handle.parts.intake.in_force():
+            verdict = verdict or await judged(self.handle.parts.judge, run)
+        return Run(trajectory=run, verdict=await self.handle.parts.intake.reply(verdict))
 
     async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:
         """The lessons of these runs, drawn with the nearest lessons of the bank in view."""
@@ -66,38 +66,38 @@ class Steps:
 
     async def extract_alone(self, attempts: Sequence[Run], /) -> Extraction:
         """What these runs teach by themselves: the extractor is shown nothing that the bank knows."""
-        return await self._admit(await self._drafts(self.bank.parts.extractor, attempts), attempts, None)
+        return await self._admit(await self._drafts(self.handle.parts.extractor, attempts), attempts, None)
 
     async def extract_or_defer(
-        self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None, /
+        self, attempts: Sequence[Run], receipt: Recall | None, mismatch: SpaceMismatch | None, /
     ) -> tuple[Extraction, Failure | None]:
         """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
-        if misfit:
-            return nothing_drawn(misfit), misfit
+        if mismatch:
+            return nothing_drawn(mismatch), mismatch
         try:
             return await self.extract(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
-            return await self.bank.parts.intake.reply(nothing_drawn(error)), error
+            return await self.handle.parts.intake.reply(nothing_drawn(error)), error
 
     async def _drafts(self, extractor: Extractor, attempts: Sequence[Run]) -> Extraction:
-        with self.bank.parts.intake.in_force():
+        with self.handle.parts.intake.in_force():
             return await extractor(attempts)
 
     async def _admit(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:
         """What the gate lets through of what was drawn."""
         runs = [attempt.trajectory for attempt in attempts]
-        shown = await texts_shown(self.bank.store, runs, receipt, scope=self.bank.scope)
-        return await self.bank.parts.intake.lessons(drawn, attempts, shown=shown)
+        shown = await texts_shown(self.handle.store, runs, receipt, scope=self.handle.scope)
+        return await self.handle.parts.intake.lessons(drawn, attempts, shown=shown)
 
     async def _extractor_with_known(self, attempts: Sequence[Run]) -> Extractor:
         """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
-        extractor = self.bank.parts.extractor
-        knowing = attribute(extractor, "knowing") if self.bank.options.shows_known and attempts else None
+        extractor = self.handle.parts.extractor
+        knowing = attribute(extractor, "knowing") if self.handle.options.shows_known and attempts else None
         if knowing is None:
             return extractor
         task = attempts[0].trajectory.task
-        found = await self.bank.store.search(task, scope=self.bank.scope, limit=KNOWN)  # embeds nothing
+        found = await self.handle.store.search(task, scope=self.handle.scope, limit=MOST_KNOWN)  # embeds nothing
         near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
-        return knowing(list(near.values())[:KNOWN]) if near else extractor
+        return knowing(list(near.values())[:MOST_KNOWN]) if near else extractor

@@ -116,11 +116,11 @@ class Erasing(Record):
 class AsyncAdmin:
     """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
 
-    _of: Handle
+    _handle: Handle
 
     async def counts(self) -> Counts:
         """How much the scope holds."""
-        return await count_records(self._of.store, scope=self._of.scope)
+        return await count_records(self._handle.store, scope=self._handle.scope)
 
     async def export(
         self,
@@ -141,18 +141,18 @@ class AsyncAdmin:
         """
         format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
         budget, all = a_count(budget, "budget="), a_flag(all, "all=")
-        if self._of.skips("export"):
+        if self._handle.skips("export"):
             return 0
         if format == "jsonl":
-            count = await archive.write(self._of.store, a_path(path), scope=self._of.scope)
-            await self._of.note_act("admin.export", counted(count, "record"), read_only=True)
+            count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
+            await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
         too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._of.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
+        await self._handle.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
         return count
 
     async def sync(
@@ -173,7 +173,7 @@ class AsyncAdmin:
         known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
         if known is None:
             raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
-        if self._of.skips("sync"):
+        if self._handle.skips("sync"):
             return ()
         return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
 
@@ -193,19 +193,19 @@ class AsyncAdmin:
 
         Raises UsageError, NotAllowed, FormatError, Conflict.
         """
-        if self._of.skips("import_"):
+        if self._handle.skips("import_"):
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         count = await self._imported(source, approved_by)
         approval = f", approved by {approved_by}" if approved_by else ""
-        await self._of.note_act("admin.import", f"{counted(count, 'record')}{approval}")
+        await self._handle.note_act("admin.import", f"{counted(count, 'record')}{approval}")
         return count
 
     async def _imported(self, source: Path, approved_by: str | None) -> int:
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
-            with self._of.parts.intake.in_force():
-                found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+            with self._handle.parts.intake.in_force():
+                found = await to_thread.run_sync(partial(memories.read, source, scope=self._handle.scope))
             if found is not None:
                 told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
                 _refuse_approval(approved_by, told_by)
@@ -216,13 +216,13 @@ class AsyncAdmin:
             _warn(*_notes(told))
             return sum(len(one.proposals) + len(one.added) for one in told)
         return await archive.read(
-            self._of.store,
+            self._handle.store,
             source,
-            scope=self._of.scope,
+            scope=self._handle.scope,
             writer="import",
             approved_by=approved_by,
-            one_wording=self._of.options.unique_wording,
-            redactor=self._of.parts.intake.redactor,
+            one_wording=self._handle.options.unique_wording,
+            redactor=self._handle.parts.intake.redactor,
         )
 
     async def _remember(self, found: memories.Memories, name: str) -> int:
@@ -232,14 +232,18 @@ class AsyncAdmin:
             log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
         kept = [one for one in taken if one.lessons]
         return await archive.add(
-            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.options.unique_wording
+            self._handle.store,
+            kept,
+            scope=self._handle.scope,
+            writer="import",
+            one_wording=self._handle.options.unique_wording,
         )
 
     async def _admitted(self, experience: Experience) -> Experience:
         """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
-        drawn = await self._of.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
+        drawn = await self._handle.parts.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
         told = {
-            "task": await self._of.parts.intake.task(experience.task),
+            "task": await self._handle.parts.intake.task(experience.task),
             "lessons": drawn.lessons,
             "rejected": drawn.rejected,
         }
@@ -252,20 +256,20 @@ class AsyncAdmin:
         `progress` is called with the number done so far. Raises NotAllowed, ModelError.
         """
         a_call(progress, "progress=")
-        if await get_setting(self._of.store, REFUSED.of(self._of.scope)):
-            await self._of.store.put_setting(REFUSED.of(self._of.scope), None)
+        if await get_setting(self._handle.store, REFUSED.of(self._handle.scope)):
+            await self._handle.store.put_setting(REFUSED.of(self._handle.scope), None)
         done = 0
-        while batch := await self._of.parts.retriever.catch_up(scope=self._of.scope, most=256):
+        while batch := await self._handle.parts.retriever.catch_up(scope=self._handle.scope, most=256):
             done += batch
             if progress:
                 progress(done)
-        await self._of.note_act("admin.reindex", counted(done, "record"))
+        await self._handle.note_act("admin.reindex", counted(done, "record"))
         return done
 
     async def unembedded(self) -> tuple[str, ...]:
         """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
-        kept = await get_setting(self._of.store, REFUSED.of(self._of.scope))
-        refusals = Refusals.read(kept, self._of.parts.retriever.space or "").by_id
+        kept = await get_setting(self._handle.store, REFUSED.of(self._handle.scope))
+        refusals = Refusals.read(kept, self._handle.parts.retriever.space or "").by_id
         return tuple(
             f"{id}: refused {counted(told.tries, 'time')}, last because {told.reason}" for id, told in refusals.items()
         )
@@ -294,9 +298,9 @@ class AsyncAdmin:
 
         Raises UsageError, NotAllowed, NotFound, Conflict, StoreUnavailable.
         """
-        if self._of.skips("purge"):
+        if self._handle.skips("purge"):
             return Erasing()
-        reason = await self._of.parts.intake.sentence(a_text(reason, "reason="))
+        reason = await self._handle.parts.intake.sentence(a_text(reason, "reason="))
         named = Erasing(
             lessons=maybe_ids(lesson, "lesson="),
             runs=maybe_ids(run, "run="),
@@ -304,24 +308,24 @@ class AsyncAdmin:
             whole_scope=a_flag(all, "all="),
         )
         wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
-        writer = self._of.writer if by is None else person(by)
+        writer = self._handle.writer if by is None else person(by)
         if a_flag(preview, "preview="):
             await self._check_there(named)
         if preview or wanted.empty:
             return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
         if wanted.whole_scope:
-            await purge_one(self._of.store, "scope", "", scope=self._of.scope, writer=writer, reason=reason)
+            await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
             return wanted
         these: Sequence[tuple[Erasure, str]] = [
             *(("trajectory", id) for id in wanted.runs),  # first: their lessons go with them
             *(("lesson", id) for id in wanted.lessons),
             *(("recall", id) for id in wanted.recalls),
         ]
-        erase = partial(self._of.store.purge, these, scope=self._of.scope, writer=writer, reason=reason)
+        erase = partial(self._handle.store.purge, these, scope=self._handle.scope, writer=writer, reason=reason)
         for tries_left in (2, 1, 0):
             found = await self._successions(wanted, named.lessons, pays=True)
             try:
-                changes = found.changes(corroborates=self._of.options.corroborates)
+                changes = found.changes(corroborates=self._handle.options.corroborates)
                 await erase(changes=changes, unchanged=found.unchanged)
                 break
             except Conflict:  # others learned from what it was decided upon
@@ -334,7 +338,7 @@ class AsyncAdmin:
         if named and not wanted.runs:
             return Successions()
         named = await self._with_derived((), named)
-        search = SuccessionSearch(self._of, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
+        search = SuccessionSearch(self._handle, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
         return await search.find([id for id in wanted.lessons if id not in named])
 
     async def forget(self, *, days: float) -> Forgotten:
@@ -343,9 +347,9 @@ class AsyncAdmin:
         `Learning(keep_runs=days)` does this automatically. Raises UsageError, NotAllowed, StoreUnavailable.
         """
         before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
-        if self._of.skips("forget"):
+        if self._handle.skips("forget"):
             return Forgotten(before=before)
-        return await forget(self._of.store, scope=self._of.scope, before=before, writer=self._of.writer)
+        return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=self._handle.writer)
 
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
@@ -364,8 +368,8 @@ class AsyncAdmin:
 
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
-        self._of.check_whole_file("writers")
-        return await identity.holders(self._of.store, "writer")
+        self._handle.check_whole_file("writers")
+        return await identity.holders(self._handle.store, "writer")
 
     async def add_reviewer(self, name: str, /) -> str:
         """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
@@ -378,7 +382,7 @@ class AsyncAdmin:
         is_first = not await self.reviewers()
         key = await self._key_for("reviewer", name, "add_reviewer")
         if is_first and key:
-            await retention.keep(self._of.store, self._of.options.keep_runs)
+            await retention.keep(self._handle.store, self._handle.options.keep_runs)
         return key
 
     async def remove_reviewer(self, name: str, /) -> None:
@@ -390,30 +394,30 @@ class AsyncAdmin:
 
     async def reviewers(self) -> tuple[str, ...]:
         """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
-        return await identity.holders(self._of.store, "reviewer")
+        return await identity.holders(self._handle.store, "reviewer")
 
     async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
-        await self._of.check_owner(call)
+        await self._handle.check_owner(call)
         name = checked_name(name, what="name=")
-        if self._of.skips(call):
+        if self._handle.skips(call):
             return ""
-        await self._of.note_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
-        return await identity.add_key(self._of.store, role, name)
+        await self._handle.note_act(f"admin.{call}", name)  # first: a new key of the caller's own ends the one in hand
+        return await identity.add_key(self._handle.store, role, name)
 
     async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
-        await self._of.check_owner(call)
+        await self._handle.check_owner(call)
         name = a_text(name, call)
-        if self._of.skips(call):
+        if self._handle.skips(call):
             return
-        if name_key(name) not in await identity.holders(self._of.store, role):
+        if name_key(name) not in await identity.holders(self._handle.store, role):
             raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
-        await self._of.note_act(f"admin.{call}", name_key(name))
-        await identity.end_key(self._of.store, role, name)
+        await self._handle.note_act(f"admin.{call}", name_key(name))
+        await identity.end_key(self._handle.store, role, name)
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
-        self._of.check_whole_file("scopes")
-        return tuple(await list_scopes(self._of.store))
+        self._handle.check_whole_file("scopes")
+        return tuple(await list_scopes(self._handle.store))
 
     async def backup(self, path: str | Path, /) -> None:
         """Copy the whole file as it is now, every scope with its journal and vectors, while others may write to it.
@@ -424,18 +428,18 @@ class AsyncAdmin:
             UsageError: `path` is the bank itself, a folder or no bank; this bank is not in a file; or a scoped handle.
             StoreUnavailable: the copy cannot be written, or the bank is damaged.
         """
-        self._of.check_whole_file("backup")
-        if not self._of.skips("backup"):
-            await self._of.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
-            await care_of(self._of.store).backup(a_path(path))
+        self._handle.check_whole_file("backup")
+        if not self._handle.skips("backup"):
+            await self._handle.note_act("admin.backup", read_only=True)  # first: the copy's journal is the bank's
+            await care_of(self._handle.store).backup(a_path(path))
 
     async def storage(self) -> Mapping[str, str]:
         """What keeps the bank, and how it is: versions, and what its owner should do, in short texts by name.
 
         Raises UsageError on a handle made by `scoped()`.
         """
-        self._of.check_whole_file("storage")
-        return dict((await care_of(self._of.store).verify(tables=False)).storage)
+        self._handle.check_whole_file("storage")
+        return dict((await care_of(self._handle.store).verify(tables=False)).storage)
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.
@@ -444,12 +448,12 @@ class AsyncAdmin:
         read, nor compared: only whether the file is whole and its tables fit one another. Raises UsageError on a handle
         made by `scoped()`.
         """
-        self._of.check_whole_file("verify")
+        self._handle.check_whole_file("verify")
         compared = a_flag(journal, "journal=") and a_flag(records, "records=")
-        found = list((await care_of(self._of.store).verify(records=a_flag(records, "records="))).problems)
-        for scope in await list_scopes(self._of.store) if compared else ():
+        found = list((await care_of(self._handle.store).verify(records=a_flag(records, "records="))).problems)
+        for scope in await list_scopes(self._handle.store) if compared else ():
             try:
-                found += await differences(self._of.store, scope=scope)
+                found += await differences(self._handle.store, scope=scope)
             except StoreError as error:
                 found.append(f"{scope}: {error}")
         return tuple(found)
@@ -459,15 +463,15 @@ class AsyncAdmin:
 
         Raises UsageError (a handle made by `scoped()` of a bank without reviewers), NotAllowed.
         """
-        await self._of.check_owner("rebuild")
-        await care_of(self._of.store).rebuild()
-        await self._of.note_act("admin.rebuild", read_only=True)
+        await self._handle.check_owner("rebuild")
+        await care_of(self._handle.store).rebuild()
+        await self._handle.note_act("admin.rebuild", read_only=True)
 
     @property
     def _files(self) -> LessonFiles:
         from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
 
-        return LessonFiles(self._of)
+        return LessonFiles(self._handle)
 
     async def _wanted(self, named: Erasing, metadata: Mapping[str, Json] | None) -> Erasing:
         """What was named, with all that goes with it. Raises UsageError."""
@@ -489,7 +493,7 @@ class AsyncAdmin:
     async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
         found = list[str]()
-        async with closing(self._of.store.scan(scope=self._of.scope)) as every:
+        async with closing(self._handle.store.scan(scope=self._handle.scope)) as every:
             async for one in every:
                 if not one.attempts and metadata.items() <= one.metadata.items():
                     found += [lesson.id for lesson in one.lessons]
@@ -502,7 +506,7 @@ class AsyncAdmin:
         if not gone and not found:
             return ()
         resting = list[tuple[set[str | None], tuple[str, ...]]]()
-        async with closing(self._of.store.scan(scope=self._of.scope)) as every:
+        async with closing(self._handle.store.scan(scope=self._handle.scope)) as every:
             async for one in every:
                 attempts = {ref.trajectory_id for ref in one.attempts}
                 whole = bool(attempts) and attempts <= gone
@@ -516,7 +520,7 @@ class AsyncAdmin:
 
     async def _check_there(self, wanted: Erasing) -> None:
         """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""
-        store, scope = self._of.store, self._of.scope
+        store, scope = self._handle.store, self._handle.scope
         for id in wanted.lessons:
             await experience_of_lesson(store, id, scope=scope)
         for id in wanted.runs:
@@ -526,8 +530,8 @@ class AsyncAdmin:
 
     async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         async def page(limit: int, after: str | None) -> Sequence[Run]:
-            return await self._of.store.runs(
-                RunFilter(metadata=metadata, limit=limit, after=after), scope=self._of.scope
+            return await self._handle.store.runs(
+                RunFilter(metadata=metadata, limit=limit, after=after), scope=self._handle.scope
             )
 
         return tuple([run.trajectory.id async for run in paged(page, lambda run: run.trajectory.id)])
@@ -535,7 +539,7 @@ class AsyncAdmin:
     async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         async def page(limit: int, after: str | None) -> Sequence[Recall]:
             wanted = RecallFilter(metadata=metadata, limit=limit, after=after)
-            return await list_recalls(self._of.store, wanted, scope=self._of.scope)
+            return await list_recalls(self._handle.store, wanted, scope=self._handle.scope)
 
         return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
 

@@ -65,7 +65,7 @@ class AsyncLessons:
     raise NotAllowed for anybody else.
     """
 
-    _of: Handle
+    _handle: Handle
 
     async def list(
         self,
@@ -89,7 +89,7 @@ class AsyncLessons:
         lesson. Raises UsageError, NotFound (`after`, `topic`).
         """
         topics = None if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics())
-        found = await self._of.store.lessons(
+        found = await self._handle.store.lessons(
             LessonFilter(
                 state=maybe_one_of(state, "state=", get_args(LessonState)),
                 kind=maybe_one_of(kind, "kind=", get_args(Kind)),
@@ -99,7 +99,7 @@ class AsyncLessons:
                 retired=a_flag(retired, "retired="),
                 **filters(text=text, metadata=metadata, limit=limit, after=after),
             ),
-            scope=self._of.scope,
+            scope=self._handle.scope,
         )
         return tuple(found)
 
@@ -122,8 +122,8 @@ class AsyncLessons:
 
     async def topics(self) -> Mapping[str, str]:
         """The topics of the lessons in this scope: id to name."""
-        scope = self._of.scope
-        return topic_names([lesson async for e in self._of.store.scan(scope=scope) for lesson in e.lessons])
+        scope = self._handle.scope
+        return topic_names([lesson async for e in self._handle.store.scan(scope=scope) for lesson in e.lessons])
 
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
@@ -131,7 +131,7 @@ class AsyncLessons:
 
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
-        return await experience_of_lesson(self._of.store, an_id(lesson_id), scope=self._of.scope)
+        return await experience_of_lesson(self._handle.store, an_id(lesson_id), scope=self._handle.scope)
 
     async def repeats(self, id: str, /) -> tuple[Repeat, ...]:
         """Each time a lesson came again, oldest first: from which runs, how they ended, in which words.
@@ -139,7 +139,7 @@ class AsyncLessons:
         Raises NotFound.
         """
         await self.experience(id)
-        again = await self._of.store.experiences("repeats", [id], scope=self._of.scope)
+        again = await self._handle.store.experiences("repeats", [id], scope=self._handle.scope)
         return tuple(repeat for experience in again for repeat in repeats_in(experience, id))
 
     async def split(self, id: str, experience_id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
@@ -148,15 +148,15 @@ class AsyncLessons:
         `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
         """
         await self.experience(id)
-        experience = await get_experience(self._of.store, an_id(experience_id), scope=self._of.scope)
+        experience = await get_experience(self._handle.store, an_id(experience_id), scope=self._handle.scope)
         apart, lessons = split_off(experience, id)
         if not lessons:
             raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
-        checked = await self._of.parts.intake.experience(experience.model_copy(update={"lessons": lessons}))
+        checked = await self._handle.parts.intake.experience(experience.model_copy(update={"lessons": lessons}))
         apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
-        vectors, _ = await self._of.index([apart])
+        vectors, _ = await self._handle.index([apart])
         change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
-        await self._of.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        await self._handle.apply(change, by=by, vectors=vectors, unchanged=[experience])
         return checked.lessons
 
     async def merge(self, *ids: str, title: str, content: str, by: str, when: str = "", reason: str = "") -> Lesson:
@@ -178,15 +178,19 @@ class AsyncLessons:
             **in_common([lesson for lesson, _ in sources]),
             provenance=_written_by(writer, descent([lesson for lesson, _ in sources])),
         )
-        again = [one for id in named for one in await self._of.store.experiences("repeats", [id], scope=self._of.scope)]
+        again = [
+            one
+            for id in named
+            for one in await self._handle.store.experiences("repeats", [id], scope=self._handle.scope)
+        ]
         why = a_text(reason, "reason=") or f"merged by {writer}"
         merge = merging(lesson, sources, again=again, reason=why)
-        safe = await self._of.parts.intake.experience(merge.experience)
-        vectors, _ = await self._of.index([safe])
+        safe = await self._handle.parts.intake.experience(merge.experience)
+        vectors, _ = await self._handle.index([safe])
         change = merge.model_copy(update={"experience": safe})
         owners = list({owner.id: owner for _, owner in sources}.values())
         vouched = _approval((lesson.id,), writer, why)
-        await self._of.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
+        await self._handle.apply(change, vouched, by=by, vectors=vectors, unchanged=owners)
         return await self.get(lesson.id)
 
     async def unmerge(self, id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
@@ -197,7 +201,7 @@ class AsyncLessons:
         """
         owner = await self.experience(id)
         changes = unmerge(owner, reason=a_text(reason, "reason=", blank=False))
-        await self._of.apply(*changes, by=by)
+        await self._handle.apply(*changes, by=by)
         return tuple([await self.get(source) for source in owner.merged.get(id, ())])
 
     async def add(
@@ -225,11 +229,11 @@ class AsyncLessons:
             provenance=_written_by(writer, Provenance()),
         )
         about, told = a_text(task, "task=", blank=False), a_mapping(metadata)
-        new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
-        new = await self._of.parts.intake.experience(new)
-        vectors, _ = await self._of.index([new])
-        (change,), _, _ = await in_topics(self._of.parts.topics, [Add(experience=new)])
-        applied = await self._of.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
+        new = Experience(scope=self._handle.scope, task=about, lessons=(lesson,), metadata=told)
+        new = await self._handle.parts.intake.experience(new)
+        vectors, _ = await self._handle.index([new])
+        (change,), _, _ = await in_topics(self._handle.parts.topics, [Add(experience=new)])
+        applied = await self._handle.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
@@ -258,7 +262,7 @@ class AsyncLessons:
         lesson = lesson_of(owner, id)
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
-        safe = lesson_of(await self._of.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
+        safe = lesson_of(await self._handle.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
         now = lesson.model_copy(update=_words(safe))
         return await self._edited(edit_to(now, by=writer, reason=a_text(reason, "reason=")), owner, now)
 
@@ -271,15 +275,15 @@ class AsyncLessons:
         """
         writer, owner = person(by), await self.experience(id)
         lesson = lesson_of(owner, id)
-        only = tuple([await self._of.parts.intake.task(text) for text in _tasks(to)])
+        only = tuple([await self._handle.parts.intake.task(text) for text in _tasks(to)])
         change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
 
     async def _edited(self, change: Edit, owner: Experience, lesson: Lesson) -> Lesson:
         """Apply an edit with the vectors of `lesson`, which has its words."""
-        vectors, _ = await self._of.index([owner.model_copy(update={"lessons": (lesson,)})])
+        vectors, _ = await self._handle.index([owner.model_copy(update={"lessons": (lesson,)})])
         vectors = {key: vector for key, vector in vectors.items() if key == lesson.id}
-        await self._of.apply(change, by=change.by, vectors=vectors)
+        await self._handle.apply(change, by=change.by, vectors=vectors)
         return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
@@ -290,8 +294,8 @@ class AsyncLessons:
         somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it. Of two lessons that
         say nearly the same, `merge` makes one, and `approve` keeps both.
         """
-        evidence = await self._of.parts.ledger.proposals(scope=self._of.scope)
-        return (*evidence, *await proposed(self._of), *await compared(self._of))
+        evidence = await self._handle.parts.ledger.proposals(scope=self._handle.scope)
+        return (*evidence, *await proposed(self._handle), *await compared(self._handle))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.
@@ -302,41 +306,41 @@ class AsyncLessons:
         """
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
-        for id in () if self._of.options.off else plain:
-            if found := await accepting(self._of, id, by=writer, reason=why or f"approved by {writer}"):
+        for id in () if self._handle.options.off else plain:
+            if found := await accepting(self._handle, id, by=writer, reason=why or f"approved by {writer}"):
                 plain = tuple(one for one in plain if one != id)
                 changes += found[0]
                 vectors |= found[1]
         vouched = [_approval(plain, writer, why)] if plain else []
-        return await self._of.apply(*vouched, *changes, by=by, vectors=vectors)
+        return await self._handle.apply(*vouched, *changes, by=by, vectors=vectors)
 
     async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
         named = a_list_of_ids(ids, "quarantine")
         await self._hides(named, "quarantine", by=by)
         change = Trust(lesson_ids=named, state="quarantined", by="person", reason=a_text(reason, "reason="))
-        return await self._of.apply(change, by=by)
+        return await self._handle.apply(change, by=by)
 
     async def retire(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
         named = a_list_of_ids(ids, "retire")
         await self._hides(named, "retire", by=by)
         change = Retire(lesson_ids=named, reason=a_text(reason, "reason="))
-        return await self._of.apply(change, by=by)
+        return await self._handle.apply(change, by=by)
 
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
         change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
-        return await self._of.apply(change, by=by)
+        return await self._handle.apply(change, by=by)
 
     async def _hides(self, ids: Sequence[str], call: str, *, by: str | None) -> None:
         """Hiding a lesson is free, so that it is quick; but what a person vouched for, a person takes back."""
         if by is not None:
             person(by)
-        if self._of.options.off:
+        if self._handle.options.off:
             return
         if any([lesson_of(await self.experience(id), id).approved for id in ids]):
-            await self._of.check_reviewer(call, by=by)
+            await self._handle.check_reviewer(call, by=by)
 
 
 def _tasks(to: str | Sequence[str]) -> list[str]:
