@@ -88,7 +88,18 @@ FREE = {
         *("writers", "reviewers", "storage"),
     },
     "": {
-        *("retrieve", "submit", "learn", "keep_unfinished", "judge", "extract", "consolidate", "reflect", "lift"),
+        *(
+            "retrieve",
+            "submit",
+            "tell",
+            "learn",
+            "keep_unfinished",
+            "judge",
+            "extract",
+            "consolidate",
+            "reflect",
+            "lift",
+        ),
         *("attempt", "scale", "trial", "scoped", "in_background", "drain", "close"),
     },
 }

@@ -184,10 +184,10 @@ def test_only_an_admin_erases_and_rolls_back_and_only_in_the_tenant(site: Site) 
                 assert browser.post("/review/history/rollback", data=last).status_code == status
             assert browser.post("/review/purge?scope=other", data=erased).status_code == 404
             assert browser.post("/review/purge", data=erased).status_code == status
-            assert "Settings in force" not in browser.get("/review/administration").text
+            assert "Settings of this bank" not in browser.get("/review/administration").text
     with site.entered("Root") as browser:
         assert SECRET in browser.get("/review/lessons?scope=other").text
-        assert "Settings in force" in browser.get("/review/administration").text
+        assert "Settings of this bank" in browser.get("/review/administration").text
 
 
 def test_a_key_that_ended_ends_its_sessions(site: Site) -> None:

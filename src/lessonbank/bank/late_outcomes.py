@@ -30,7 +30,8 @@ async def find_run(handle: Handle, of: object, /) -> Trajectory:
         fields = cast("Mapping[str, Json]", of)
         return _only(await _with_metadata(handle, fields), f"with the metadata {shown(fields)}")
     if is_a(of, Recall):
-        return _only(await _of_recall(handle, of.id), f"of the recall {shown(of.id)}")
+        of = an_id(of.id, "the recall")
+        return _only(await _of_recall(handle, of), f"of the recall {shown(of)}")
     id = an_id(of, "the run")
     if run := await if_there(get_trajectory(handle.store, id, scope=handle.scope)):
         return run

@@ -286,7 +286,8 @@ class Safety:
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
-        if cast("str", self.trust) == _WITNESSED:
+        trust: object = self.trust
+        if is_a(trust, str) and str.__str__(trust) == _WITNESSED:
             _note_witnessed()
             object.__setattr__(self, "trust", "corroborated")
         one_of(self.trust, "trust", get_args(TrustPolicy))

@@ -152,12 +152,12 @@ def read(
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
     wanted = str.__str__(format) if is_a(format, str) else ""
-    foreign = format if isinstance(format, Format) else _foreign(wanted)
+    foreign = format if is_a(format, Format) else _foreign(wanted)
     if foreign is None and wanted not in ("auto", *_BY_NAME):
         raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {named(place)}")
-    if foreign is not None and not isinstance(foreign, Format):
+    if foreign is not None and not is_a(foreign, Format):
         return iter(foreign(place))
     order = _ORDER if foreign is None else (foreign,)
     if place.is_dir() and (foreign or _of_folder(place) is None):
