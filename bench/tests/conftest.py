@@ -6,4 +6,4 @@ import sys
 from pathlib import Path
 
 _CORE = Path(__file__).parents[2] / "tests"
-sys.path[:0] = [str(_CORE / "cli"), str(_CORE / "security" / "corpus")]
+sys.path[:0] = [str(_CORE / "cli"), str(_CORE / "security" / "corpus"), str(_CORE / "retrieving")]
