@@ -24,7 +24,7 @@ Chance: TypeAlias = Annotated[float, Field(gt=0.0, lt=1.0)]
 Amount: TypeAlias = Annotated[float, Field(gt=0.0)]
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+=:,-]{0,59}$")]
 _SPAN = re.compile(r"(\d{1,9})-(\d{1,9})")
-_ID = re.compile(r"\b[0-9a-f]{32}\b")
+_ID = re.compile(r"\b[0-9a-f]{32}\b|(?<=')[0-9a-f]{8}(?=')")
 _CODE = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{8}(?=\||>>>)")
 _MARKER = re.compile(r"(?<!\S)([0-9a-f]{8})>>>")
 """The end of a marker line; where words were shuffled it stands alone."""
