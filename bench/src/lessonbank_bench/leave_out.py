@@ -10,17 +10,12 @@ from typing import Final, TypeAlias
 
 from lessonbank._base.checks import called
 from lessonbank.contracts.records import Experience, Found
-from lessonbank.search._wrapper import Around
+from lessonbank.search._wrapper import SLACK, Around, ask_next
 
 Rule: TypeAlias = Callable[[str, Experience], bool]
 """Whether an experience is left out when this task is asked for."""
 Template: TypeAlias = Callable[[str], str | None]
 """Which template a task was made from; `None` when that is not known."""
-
-SLACK: Final = 8
-"""How many experiences more than wanted are asked for at once, since a task mostly has few of its own."""
-GROWTH: Final = 4
-"""How many times more are asked for when those were too few."""
 
 _QUOTED: Final = re.compile(r'"[^"\n]{1,200}"|`[^`\n]{1,200}`')
 _DIGIT: Final = re.compile(r"\d")
@@ -67,11 +62,6 @@ class LeaveOut(Around):
         if not kept:
             return Found(notes=found.notes, empty=note)
         return Found(matches=tuple(found.matches[i] for i in kept), notes=(*found.notes, note))
-
-
-def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
-    """How many to ask for next; `None` when there are enough, or the last answer held all there are."""
-    return None if kept >= limit or got < asked else asked * GROWTH
 
 
 def same_task(task: str, experience: Experience, /) -> bool:

@@ -11,7 +11,7 @@ from lessonbank._base.plural import counted
 from lessonbank.errors import FormatError, printable
 from lessonbank.importers import Imported, Skipped
 
-from ._output import say, show_json, show_table, warn
+from ._output import say, show_json, show_table, warn, warn_of_skipped
 from ._report import WIDEST, names
 
 _SUMS = ("steps", "calls", "results", "errors", "unanswered", "strays")
@@ -89,10 +89,7 @@ class Accounts:
             warn(f"{times} × {sentence}")
         if self.passed_over:
             warn(f"no runs in {counted(len(self.passed_over), 'more file')}: --json lists them")
-        for one in self.skipped[:NOTES]:
-            warn(f"skipped {printable(str(one.path))}:{one.line}: {one.reason}")
-        if len(self.skipped) > NOTES:
-            warn(f"and {len(self.skipped) - NOTES} more skipped: --json lists them all")
+        warn_of_skipped([f"{printable(str(one.path))}:{one.line}: {one.reason}" for one in self.skipped], NOTES)
 
     def as_dict(self) -> dict[str, object]:
         """For `--json`."""

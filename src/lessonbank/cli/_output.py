@@ -111,6 +111,14 @@ def say(sentence: str, /, *, to: Console | None = None) -> None:
     (to or console).print(Text(printable(sentence, most=2000)), soft_wrap=True)
 
 
+def warn_of_skipped(lines: Sequence[str], most: int, /) -> None:
+    """Warn of lines that were left out: of the first `most` each, of the others how many there are."""
+    for line in lines[:most]:
+        warn(f"skipped {line}")
+    if len(lines) > most:
+        warn(f"and {len(lines) - most} more skipped: --json lists them all")
+
+
 def warn(sentence: str, /) -> None:
     """One line on stderr."""
     progress_console.print(Text(printable(sentence, most=1000)), style="yellow", soft_wrap=True)

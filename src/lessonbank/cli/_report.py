@@ -13,7 +13,7 @@ from lessonbank.contracts.records import Learned, Lesson
 from lessonbank.errors import ModelUnavailable
 from lessonbank.importers import Skipped
 
-from ._output import GAP, console, say, show_json, show_table, warn
+from ._output import GAP, console, say, show_json, show_table, warn, warn_of_skipped
 
 LESSONS = 12
 """How many titles of new lessons the report prints."""
@@ -195,7 +195,4 @@ def _warn_of(report: Report) -> None:
         warn(f"{times} × {note}")
     if report.passed_over:
         warn(f"no runs in {_few(report.passed_over)}")
-    for line in report.skipped[:NOTES]:
-        warn(f"skipped {line}")
-    if len(report.skipped) > NOTES:
-        warn(f"and {len(report.skipped) - NOTES} more skipped: --json lists them all")
+    warn_of_skipped(report.skipped, NOTES)

@@ -16,6 +16,7 @@ _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+-\w*c\s+(['\"])(.*)\1\s*$", re.DOTALL)
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
 """A command that only prepares the next one."""
@@ -43,6 +44,12 @@ def command_of(arguments: Mapping[str, Json] | str, /) -> str:
         words = [word for word in told if isinstance(word, str)]
         told = words[-1] if len(words) == 3 and words[1].startswith("-") else "\n".join(words)
     return unwrapped(told[:_MOST_COMMAND]) if isinstance(told, str) else ""
+
+
+def stated_exit_code(printed: str, /) -> int | None:
+    """The code with which Claude Code begins what a failed command printed; `None` where it says none."""
+    found = _STATED.match(printed)
+    return int(found.group(1)) if found else None
 
 
 def unwrapped(command: str, /) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,11 +12,11 @@ from lessonbank.text.messages import first_request, trajectory_from
 
 from ._files import Row, Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+from ._shell import stated_exit_code
 
 NAME = "claude_code"
 _SPEAKERS = {"user", "assistant"}
 _WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: ")
-_EXIT = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -129,8 +128,7 @@ def _note_exit_codes(session: _Session, line: Data, message: Data) -> None:
 def _exit_code(result: Data, line: Data) -> int | None:
     """A command that failed says its code. An error without one is something else: a refusal, or a clock."""
     if result.get("is_error") is True:
-        told = _EXIT.match(_text(result.get("content")))
-        return int(told.group(1)) if told else None
+        return stated_exit_code(_text(result.get("content")))
     is_open = at(line, "toolUseResult", "interrupted") is True or at(line, "toolUseResult", "backgroundTaskId")
     return None if is_open else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +12,7 @@ from lessonbank.contracts.records import Json, Usage
 from ._account import unread
 from ._files import Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, number, prompt_beside, words
+from ._shell import stated_exit_code
 
 NAME = "claude_stream"
 _SPEAKERS: Final = {"user", "assistant"}
@@ -21,7 +21,6 @@ _SILENT: Final = {
     *("keep_alive", "tool_progress", "auth_status"),
 }
 _INPUTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_EXIT: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -71,8 +70,7 @@ def _exit_code(result: Data) -> int | None:
     if result.get("is_error") is not True:
         return 0
     content = result.get("content")
-    told = _EXIT.match(words(content) or words(at(next(iter(listing(content)), None), "text")))
-    return int(told.group(1)) if told else None
+    return stated_exit_code(words(content) or words(at(next(iter(listing(content)), None), "text")))
 
 
 @dataclass(slots=True)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from lessonbank.contracts.ports import Retriever, Vectors
 from lessonbank.contracts.records import Experience, Lesson, Match
+
+SLACK: Final = 8
+"""How many experiences more than wanted are asked for at once, since mostly few are left out."""
+GROWTH: Final = 4
+"""How many times more are asked for when those were too few."""
+
+
+def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
+    """How many to ask for next; `None` when there are enough, or the last answer held all there are."""
+    return None if kept >= limit or got < asked else asked * GROWTH
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from lessonbank.contracts.records import Found, Match
 
-from ._wrapper import Around, lessons_of, with_lessons
-
-_SLACK: Final = 8
-"""How many experiences more than wanted are asked for at once."""
-_GROWTH: Final = 4
-"""How many times more are asked for when those were too few."""
+from ._wrapper import SLACK, Around, ask_next, lessons_of, with_lessons
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +22,13 @@ class Without(Around):
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """What `inner` finds besides."""
-        asked = limit + _SLACK
-        while True:
+        asked: int | None = limit + SLACK
+        found, left = Found(), list[Match]()
+        while asked is not None:
             found = await self.inner(task, scope=scope, limit=asked)
             left = [one for match in found.matches if (one := self._left(match))]
-            if len(left) >= limit or len(found.matches) < asked:
-                return found.model_copy(update={"matches": tuple(left[:limit])})
-            asked *= _GROWTH
+            asked = ask_next(asked, got=len(found.matches), kept=len(left), limit=limit)
+        return found.model_copy(update={"matches": tuple(left[:limit])})
 
     def _left(self, match: Match) -> Match | None:
         if match.experience.id in self.ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, MutableMapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -49,6 +49,10 @@ class Packed(MutableMapping[str, Experience]):
     def __len__(self) -> int:
         return len(self._texts)
 
+    def holds(self, experience: Experience, /) -> bool:
+        """Whether it is held as it is, text by text: nothing is parsed."""
+        return zlib.decompress(self._texts[experience.id]) == _text(experience)
+
     @property
     def size(self) -> int:
         """The bytes of what is held."""
@@ -59,7 +63,7 @@ def _text(experience: Experience) -> bytes:
     return experience.model_dump_json().encode()
 
 
-def _make_all(fold: Fold, entries: Iterable[Entry]) -> None:
+def _make_all(fold: Fold[Packed], entries: Iterable[Entry]) -> None:
     for entry in entries:
         fold.make(entry)
 
@@ -79,7 +83,7 @@ async def differences(store: Store, /, *, scope: str) -> tuple[str, ...]:
     return (f"{scope}: it went back and forth while it was compared with its journal: compare it again",)
 
 
-async def _folded(store: Store, scope: str) -> tuple[Fold, int]:
+async def _folded(store: Store, scope: str) -> tuple[Fold[Packed], int]:
     """What all entries make, and the sequence of the last one. A journal with rollbacks is read twice."""
     fold, jumps, last = Fold(Packed()), dict[int, int](), 0
     async with aclosing(async_batches(store.journal(scope=scope), size=_PORTION)) as journal:
@@ -93,7 +97,7 @@ async def _folded(store: Store, scope: str) -> tuple[Fold, int]:
     return fold, last
 
 
-async def _folded_again(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Fold:
+async def _folded_again(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Fold[Packed]:
     fold, last = Fold(Packed()), spans[-1][-1] if spans else 0
     async with aclosing(async_batches(journal, size=_PORTION)) as read:
         async for portion in read:
@@ -104,7 +108,7 @@ async def _folded_again(journal: AsyncIterator[JournalEntry], spans: Sequence[ra
     return fold
 
 
-async def _compared(store: Store, scope: str, fold: Fold) -> dict[str, str]:
+async def _compared(store: Store, scope: str, fold: Fold[Packed]) -> dict[str, str]:
     wrong, left = dict[str, str](), set(fold.experiences)
     async with aclosing(async_batches(store.scan(scope=scope), size=_PORTION)) as records:
         async for portion in records:
@@ -113,12 +117,12 @@ async def _compared(store: Store, scope: str, fold: Fold) -> dict[str, str]:
     return wrong | dict.fromkeys(sorted(left), "the journal has it, the records have not")
 
 
-def _unlike(records: Iterable[Experience], held: Mapping[str, Experience]) -> dict[str, str]:
+def _unlike(records: Iterable[Experience], held: Packed) -> dict[str, str]:
     found: dict[str, str] = {}
     for record in records:
         if record.id not in held:
             found[record.id] = "the records have it, the journal has not"
-        elif _text(held[record.id]) != _text(record):
+        elif not held.holds(record):
             found[record.id] = _difference(held[record.id], record)
     return found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from lessonbank.errors import NotFound
 
@@ -29,6 +29,7 @@ from . import (
     Settle,
 )
 
+M = TypeVar("M", bound=MutableMapping[str, Experience])
 Entry: TypeAlias = Change | Settle | Purge | Erased | Forgotten | Missing
 
 
@@ -149,16 +150,16 @@ def folded(entries: Iterable[Entry], /) -> dict[str, Experience]:
 
     They were checked when they were made; what a purge took out of the middle is passed over.
     """
-    fold = Fold({})
+    fold = Fold(dict[str, Experience]())
     for entry in entries:
         fold.make(entry)
-    return dict(fold.experiences)
+    return fold.experiences
 
 
-class Fold:
+class Fold(Generic[M]):
     """Makes experiences of journal entries, one after the other; `experiences` may be a mapping that packs them."""
 
-    def __init__(self, experiences: MutableMapping[str, Experience], /) -> None:
+    def __init__(self, experiences: M, /) -> None:
         self.experiences = experiences
         self._owners: dict[str, str] = {}
 
