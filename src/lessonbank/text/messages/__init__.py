@@ -33,7 +33,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
     Messages may be mappings or SDK objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or
     plain `{"role", "content"}`; shapes may be mixed, and no SDK is imported. System and developer messages become
     `instructions`; what came before the agent's first turn becomes one step with an empty action; each turn of the
-    agent is a step, and what followed it its observations. A role nobody knows is an observation of the environment under that name; an image is `[image]`.
+    agent is a step, and what followed it its observations. A role nobody knows is an observation of the environment
+    under that name; an image is `[image]`.
 
     Args:
         source: The run, in any of the shapes above.
