@@ -82,7 +82,11 @@ def lessons_since(connection: sqlite3.Connection, scope_name: str, since: int, l
         " AND state IN (SELECT value FROM json_each(?)) AND created_at >= ? LIMIT ?)"
     )
     every = json.dumps(wanted_states(None, retired=True))
-    return int(connection.execute(sql, (find_scope(connection, scope_name).number, every, since, -1 if limit is None else limit)).fetchone()[0])
+    return int(
+        connection.execute(
+            sql, (find_scope(connection, scope_name).number, every, since, -1 if limit is None else limit)
+        ).fetchone()[0]
+    )
 
 
 @dataclass(frozen=True, slots=True)
