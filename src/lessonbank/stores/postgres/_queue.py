@@ -15,6 +15,8 @@ from ._read import FAILED, UNSETTLED
 
 _WAITS: Final = f"t.due > {CLOCK} AND t.due <= {CLOCK} + {LONGEST_WAIT}"
 _HELD: Final = f"(t.worker IS NOT NULL AND {_WAITS})"
+_DUE: Final = (f"t.due <= {CLOCK}", f"t.due > {CLOCK} + {LONGEST_WAIT}")
+"""Two statements: each of them follows an index."""
 _ALONE: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank claims', 0))"
 _SHARED: Final = "SELECT pg_advisory_xact_lock_shared(hashtextextended('lessonbank claims', 0))"
 _CLAIM: Final = (
@@ -45,13 +47,16 @@ def claim(
 ) -> list[Claim]:
     """See `Queue.claim`. Whoever wants a scope alone waits until others have said what they take."""
     rows(connection, _ALONE if exclusive else _SHARED)
-    ready = f"NOT {_HELD}" if anyway else f"t.due IS NOT NULL AND NOT ({_WAITS})"
-    sql = _CLAIM.format(
-        ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
-        order="t.number" if anyway else "t.due, t.number",
-    )
     asked: dict[str, Any] = {"scope": scope, "unfinished": UNFINISHED_TAG, "wait": wait_of(seconds)}
-    taken = rows(connection, sql, asked | {"exclusive": exclusive, "worker": worker, "limit": max(limit, 0)})
+    asked |= {"exclusive": exclusive, "worker": worker}
+    taken = list[tuple[Any, ...]]()
+    for ready in (f"NOT {_HELD}",) if anyway else _DUE:
+        sql = _CLAIM.format(
+            ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
+            order="t.number" if anyway else "t.due, t.number",
+        )
+        if len(taken) < limit:
+            taken += rows(connection, sql, asked | {"limit": limit - len(taken)})
     taken.sort(key=lambda one: one[1:2] if anyway else one[:2])
     return [Claim(scope=s, trajectory=loaded(Trajectory, checked(b)), tries=n) for _, _, s, n, b in taken]
 
@@ -87,7 +92,8 @@ def release(
     done = do(
         connection,
         f"UPDATE lessonbank.trajectories SET worker = NULL, due = {CLOCK} + %(wait)s::bigint,"
-        " error = coalesce(%(why)s, error), tries = tries - %(untried)s WHERE scope = %(scope)s AND id = %(id)s AND worker = %(worker)s AND pending",
+        " error = coalesce(%(why)s, error), tries = tries - %(untried)s"
+        " WHERE scope = %(scope)s AND id = %(id)s AND worker = %(worker)s AND pending",
         asked,
     )
     if done and wait is None:

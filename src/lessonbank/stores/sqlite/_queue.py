@@ -18,6 +18,9 @@ from ._rows import AMONG_IDS, among_ids, find_scope
 
 _WAITS: Final = f"t.due > ?3 AND t.due <= ?3 + {LONGEST_WAIT}"
 _HELD: Final = f"t.worker IS NOT NULL AND {_WAITS}"
+_ANYWAY: Final = (f" AND NOT ({_HELD}) ORDER BY t.number",)
+_DUE: Final = tuple(f" AND t.due {due} ORDER BY t.due, t.number" for due in ("<= ?3", f"> ?3 + {LONGEST_WAIT}"))
+"""Two statements: each of them follows an index."""
 _FREE: Final = (
     f"SELECT t.number, s.name, t.tries, {stored('t.record')} FROM trajectories t JOIN scopes s ON s.number = t.scope"
     f" WHERE {UNSETTLED} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM trajectories l"
@@ -40,11 +43,13 @@ def claim(
 ) -> list[Claim]:
     """See `Queue.claim`."""
     at = microseconds(now())
-    ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else f" AND NOT ({_WAITS}) ORDER BY t.due, t.number"
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    free = f"{_FREE}{one}{ready} LIMIT 1"
+    free = [f"{_FREE}{one}{ready} LIMIT 1" for ready in (_ANYWAY if anyway else _DUE)]
     values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[Claim]()
-    while len(taken) < limit and (row := connection.execute(free, values).fetchone()):
+    while len(taken) < limit:
+        row = next((row for sql in free if (row := connection.execute(sql, values).fetchone())), None)
+        if row is None:
+            break
         number, name, tries, blob = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
         connection.execute(sql, (worker, at + wait_of(seconds), number))
