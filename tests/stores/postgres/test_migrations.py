@@ -135,7 +135,9 @@ async def test_tables_of_a_development_version_are_refused_in_one_sentence(
         raw.execute("ALTER TABLE lessonbank.lessons DROP seen")
         raw.execute("DELETE FROM lessonbank.migrations WHERE number > %s", (step,))
     for read_only in (True, False):
-        with pytest.raises(VersionMismatch, match="a development version made .* without lessons.seen: export") as told:
+        with pytest.raises(
+            VersionMismatch, match=r"a development version made .* without lessons\.seen: export"
+        ) as told:
             await PostgresStore.open(address, read_only=read_only)
         assert len(str(told.value).splitlines()) == 1
     with psycopg.connect(address) as raw:

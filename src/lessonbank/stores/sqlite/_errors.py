@@ -52,8 +52,8 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
         )
         if beside := _unwritable_beside(path):
             cause = (
-                f"{{path}} cannot be written, because {beside} may not: it has the mode that the bank had once; give it "
-                f"the mode that the bank has now, as with chmod 600 {beside}"
+                f"{{path}} cannot be written, because {beside} may not: it has the mode that the bank had once, "
+                f"so give it the bank's, as with chmod 600 {beside}"
             )
     said = f"{error}, {name}" if code == sqlite3.SQLITE_IOERR and name else error
     return StoreUnavailable(cause.format(path=path, error=said, quoted=repr(str(path))))
