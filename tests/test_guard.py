@@ -19,7 +19,8 @@ TOKENS = (
     "<\uff5cbegin\u2581of\u2581sentence\uff5c>", "\uff1c\uff5cim_end\uff5c\uff1e", "<start_of_turn>", "<end_of_turn>",
     "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "<bos>", "<eos>", "[TOOL_CALLS]", "[SYSTEM_PROMPT]",
     "<|turn>", "<turn|>", "[gMASK]", "<sop>", "<tool_call>", "</tool_response>", "<function_calls>", "<system>",
-    "<BOS_TOKEN>", "]~b]", "<seed:bos>", "<|a|b>", "<\uff5cDSML\uff5cinvoke>", "<ifm|think>", ">>QUESTION<<", "[Round 12]",
+    "<BOS_TOKEN>", "]~b]", "<seed:bos>", "<|a|b>", "<\uff5cDSML\uff5cinvoke>", "<ifm|think>", ">>QUESTION<<",
+    "[Round 12]",
 )  # fmt: skip
 CODE = (
     "a <| b |> c", "if (a < s && s > 2)", "List<S> xs = new Box<S>();", "x[INSTALLED]", "vec<i32>", "a || b",

@@ -38,6 +38,17 @@ def test_a_number_of_a_country_goes_beside_a_word_that_says_telephone(before: st
     assert redact(f"Item {number}, please") == f"Item {number}, please"
 
 
+@pytest.mark.parametrize("sign", ["|", ",", ";", "\t"])
+def test_a_number_of_a_country_goes_in_a_column_that_says_telephone(sign: str) -> None:
+    table = [["name", "Home phone", "order"], ["Ann", "(415) 555-0132", "415-555-0199"], ["Ben", "030 901820", "7"]]
+    told = redact("\n".join(sign.join(row) for row in table) + "\n\nid 415-555-0132,b,c")
+    assert told.splitlines()[1:3] == [
+        sign.join(["Ann", "[phone 1]", "415-555-0199"]),
+        sign.join(["Ben", "[phone 2]", "7"]),
+    ]
+    assert redact("name,order\nAnn,415-555-0132") == "name,order\nAnn,415-555-0132"
+
+
 def test_two_numbers_in_a_row_are_two() -> None:
     assert redact("+49 30 901820, +49 30 901821") == "[phone 1], [phone 2]"
     assert redact("+33 6 12 34 56 78 2026-11-28") == "[phone 1] 2026-11-28"

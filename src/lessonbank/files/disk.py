@@ -73,7 +73,7 @@ def _place(path: Path) -> Path:
     A skill is its whole folder: that may be a link no more than the file.
     """
     refuse_odd(path)
-    home = Path(os.path.abspath(path)).parent
+    home = Path(os.path.abspath(path)).parent  # noqa: PTH100 - `resolve` would follow the link
     home = home.parent if path.name == SKILL else home
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(home)):

@@ -251,8 +251,8 @@ class AsyncLessons:
         """Change what a lesson says. It keeps its id; its evidence starts again from nothing.
 
         With the edit the person approves the new words. Where the bank has reviewers, a lesson that was active waits
-        again: approve it, too. One in quarantine stays there. What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this
-        already, or another lesson has these words).
+        again: approve it, too. One in quarantine stays there. What is not given stays as it is. `by`: the person's
+        name. Raises UsageError, NotFound, Conflict (it says this already, or another lesson has these words).
         """
         writer = person(by)
         told = {

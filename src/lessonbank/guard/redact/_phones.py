@@ -44,6 +44,11 @@ _BESIDE = (
     r"[\"'.:：= #*_|\\()-]{0,12}?(?:(?:is|value) ?[:=]? ?[\"']?)?"
     rf"(?P<it>\(?\d{{1,5}}\)?(?:[ ./-]{{1,2}}\(?\d{{2,8}}\)?){{1,4}}|\d{{7,12}}){_END}"
 )
+_CELL = re.compile(r"[^|,;\t\n]+")
+_HEADING = re.compile(
+    r"[^\w]*(?:[a-z]+[ _-])?(?:(?:tele)?phone|telefon|t[ée]l|mobile|cell|fax|handy)(?:[^\w]|_)*[a-z]{0,7}\W*"
+)
+_IN_CELL = re.compile(rf"\(?\d{{1,5}}\)?(?:[ ./-]{{0,2}}\(?\d{{2,8}}\)?){{1,4}}{_END}")
 
 
 def phones(page: Page, /) -> Iterator[Span]:
@@ -57,6 +62,23 @@ def phones(page: Page, /) -> Iterator[Span]:
     for at in positions(page, _WORDS) if any(map(page.said.__contains__, _WORDS)) else ():
         if (named := compiled(_BESIDE).match(page.low, at)) and _LEAST <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _span(text, *named.span("it"))
+    if any(word in page.said for word in _WORDS):
+        yield from (_span(text, *place) for place in _under_headings(page.low))
+
+
+def _under_headings(low: str) -> Iterator[tuple[int, int]]:
+    """Numbers in a column of a table whose heading says telephone."""
+    at, columns, width = 0, list[int](), 0
+    for line in low.splitlines(keepends=True):
+        cells = list(_CELL.finditer(line))
+        if headings := [n for n, cell in enumerate(cells) if len(cell[0]) < 40 and _HEADING.fullmatch(cell[0])]:
+            columns, width = headings, len(cells)
+        elif len(cells) == width > 1:
+            found = [_IN_CELL.search(line, *cells[n].span()) for n in columns]
+            yield from ((at + n.start(), at + n.end()) for n in found if n and sum(map(str.isdigit, n[0])) >= _LEAST)
+        elif line.strip():
+            columns, width = [], 0
+        at += len(line)
 
 
 def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int | None:
