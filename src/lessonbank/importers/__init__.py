@@ -50,7 +50,8 @@ from ._cures import Failure, failure_of, failures_in
 from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported, Run, entries, sessions, tool_call, tool_result
+from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
+from ._sessions import sessions
 
 __all__ = [
     "FORMATS",

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict
 
 from ._opinions import Opinion, opinion_in
-from ._rejections import is_rejection
+from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
 from ._shell import bare, calls_of, command_of, is_shell, own_code, parts_of
 
@@ -95,7 +95,6 @@ _SUMMARY_PASSED: Final = re.compile(
 _NOTHING: Final = re.compile(
     r"no tests ran|collected 0 items|Ran 0 tests|no test files|0 passing|running in (?:the )?background|to background"
 )
-_INTERRUPTED: Final = ("[Request interrupted", "<turn_aborted>")
 
 
 @dataclass(slots=True)
@@ -233,7 +232,7 @@ def _signs(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Sign]:
 
 
 def _signs_of_words(text: str) -> Iterator[Sign]:
-    if text.lstrip().startswith(_INTERRUPTED):
+    if text.lstrip().startswith(INTERRUPTED):
         yield "interrupt"
     elif opinion := opinion_in(text):
         yield opinion

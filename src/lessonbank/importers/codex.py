@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from lessonbank.contracts.records import Json
 
-from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_call, tool_result, words
+from ._reading import Data, Run, at, listing, mapping, spent_on, tool_call, tool_result, words
+from ._sessions import prompts_in, sessions
 
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
@@ -138,6 +139,7 @@ def _run(session: _Session) -> Run:
     usage = spent_on([session.usage], "input_tokens", "output_tokens")
     return Run(
         messages=session.messages,
+        prompts=prompts_in(session.messages),
         source="codex",
         run_id=session.run_id,
         model=session.model or None,
