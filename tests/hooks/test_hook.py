@@ -142,6 +142,23 @@ def test_a_session_that_goes_on_is_given_its_lessons_again_once(
     assert hooks(begins) == ""
 
 
+def test_a_session_that_still_has_its_lessons_is_not_given_them_again(
+    hooks: Hooks, resident: Resident, tmp_path: Path
+) -> None:
+    shown = context(hooks(prompt(SHIP)))
+    transcript = tmp_path / "s-1.jsonl"
+    told = {"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [shown]}}
+    transcript.write_text(json.dumps(told) + "\n")
+    begins = {"hook_event_name": "SessionStart", "session_id": "s-1", "source": "resume", "cwd": "/"}
+    begins["transcript_path"] = str(transcript)
+    assert hooks(begins) == ""
+    again = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": shown}}
+    assert json.loads(hooks({**begins, "source": "compact"})) == again
+    with transcript.open("a") as file:
+        file.write(json.dumps({"type": "system", "subtype": "compact_boundary"}) + "\n")
+    assert json.loads(hooks(begins)) == again
+
+
 def test_nothing_is_said_where_nothing_is_shown_and_nothing_waits(hooks: Hooks, resident: Resident) -> None:
     hooks.options = {"trusted": "yes"}
     assert hooks(prompt("zzz qqq")) == ""

@@ -17,7 +17,7 @@ ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
 NOTE_WITHIN = 1.0
 """Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
-PROTOCOL = 4
+PROTOCOL = 5
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
@@ -34,7 +34,8 @@ ACTIONS = {
     "SessionEnd": NOTE,
 }
 """What the hook does at each event, by the names that the hosts give them."""
-GOES_ON = ("compact", "resume")
+RESUMED = "resume"
+GOES_ON = ("compact", RESUMED)
 """The sources of a session that goes on: its conversation may have lost its lessons."""
 LAST = "SessionEnd"
 PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DIR"}
@@ -154,7 +155,8 @@ def _answer(host: str, options: dict[str, str]) -> None:
         return
     name = event["hook_event_name"]
     if action == WAKE and event.get("source") in GOES_ON:
-        _ask(options, {"do": AGAIN, "session": session}, event=name, session=session)
+        told = {"transcript": event.get("transcript_path") if event["source"] == RESUMED else ""}
+        _ask(options, {"do": AGAIN, "session": session, **told}, event=name, session=session)
     elif action == WAKE:
         _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:

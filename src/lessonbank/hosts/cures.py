@@ -100,17 +100,18 @@ class Cures:
         client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
         return recall
 
-    def learn(self, scope: str, entry: Imported, /, *, session: str, host: str) -> None:
+    def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
         bank, given = self._bank.scoped(_below(scope), writer=host), self._given(session)
         seen = set[str]()
-        for failure in failures_in(entry.trajectory, entry.exit_codes):
+        found = ((one.trajectory, failure) for one in runs for failure in failures_in(one.trajectory, one.exit_codes))
+        for run, failure in found:
             recall = given.get(failure.key)
             if failure.key in seen or len(seen) == _MOST or not (recall or failure.cure):
                 continue
             seen.add(failure.key)
             outcome = "failure" if failure.through_at is None else "success"
-            bank.learn(_episode(entry.trajectory, failure), recall=recall, outcome=outcome, metadata={"host": host})
+            bank.learn(_episode(run, failure), recall=recall, outcome=outcome, metadata={"host": host})
 
     def _given(self, session: str) -> dict[str, str]:
         try:

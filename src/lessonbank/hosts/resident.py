@@ -32,7 +32,7 @@ from lessonbank.guard.trust import is_own
 
 from . import client
 from .cures import Cures
-from .sessions import QUIET, Sessions, open_bank, problem_in
+from .sessions import QUIET, Sessions, holds, open_bank, problem_in
 
 log = logging.getLogger("lessonbank")
 IDLE: Final = 3600.0
@@ -102,7 +102,7 @@ class Resident:
             elif request.get("do") == client.RECALL:
                 self._recall(stream, request)
             elif request.get("do") == client.AGAIN:
-                self._again(stream, str(request["session"]))
+                self._again(stream, str(request["session"]), str(request.get("transcript") or ""))
             elif request.get("do") == client.CURE:
                 self._cure(stream, request)
             elif request.get("do") == client.NOTE:
@@ -134,11 +134,12 @@ class Resident:
             with self._guard:
                 self._busy.discard(session)
 
-    def _again(self, stream: Any, session: str) -> None:
-        """The same words to a session that goes on: its conversation was cut short, or is another program's now."""
+    def _again(self, stream: Any, session: str, transcript: str) -> None:
+        """The same words to a session that goes on, unless they still stand in its conversation."""
         given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
         is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
-        _say(stream, {"text": given.text if given and is_whole else ""})
+        is_there = given is not None and holds(transcript, given.text)
+        _say(stream, {"text": given.text if given and is_whole and not is_there else ""})
 
     def _cure(self, stream: Any, request: dict[str, Any]) -> None:
         """Tell a session what got a command through that failed just now, once."""

@@ -26,6 +26,7 @@ _MOST_OF_A_STEP: Final = 8
 _LONGEST_ANSWER: Final = 200
 _LEAD: Final = (
     r"\W*(?:(?:ok|okay|yes|yep|so|and then|please|now|then|just|great|good|nice|perfect|thanks|thank you)\b\W*)*"
+    r"(?:(?:can|could|would) you (?:please )?)?"
 )
 _GOES_ON: Final = re.compile(
     _LEAD + r"(?:and|also|but|instead|actually|wait|plus|or|use|continue|go (?:on|ahead)|proceed|keep going|carry on|"
@@ -81,18 +82,21 @@ def sessions(
 def tasks_of(run: Run, /) -> Iterator[Run]:
     """The session as one run for each task in it; whole where it says nothing of prompts, or has one task.
 
-    What a session cost is told for all of it, so it is not told of one task among several.
+    What a session cost is told for all of it, so it is not told of one task among several. A last prompt that nobody
+    has answered is no run yet.
     """
     begins = _asks(run.messages, run.prompts)
     ends = [*begins[1:], len(run.messages)]
-    for number, (start, end) in enumerate(zip([0, *begins[1:]], ends, strict=False), 1):
-        prompt = begins[number - 1] if begins else start
-        about = {"prompt": run.prompts.get(prompt) or f"{run.run_id}#{number}"} if begins else {}
-        one = replace(run, messages=run.messages[start:end], origin=run.prompts.get(prompt, ""), about=about)
+    if len(begins) > 1 and not any(at(message, "role") == "assistant" for message in run.messages[begins[-1] :]):
+        begins, ends = begins[:-1], ends[:-1]
+    for number, (prompt, end) in enumerate(zip(begins or [-1], ends, strict=True), 1):
+        name = run.prompts.get(prompt, "")
+        about = {"prompt": name or f"{run.run_id}#{number}"} if begins else {}
+        one = replace(run, messages=run.messages[prompt if number > 1 else 0 : end], origin=name, about=about)
         if number > 1:
-            one = replace(one, task=_text(run.messages[start]).strip())
+            one = replace(one, task=_text(run.messages[prompt]).strip())
         if len(begins) > 1:
-            one = replace(one, usage=Usage(), error=run.error if end == len(run.messages) else None)
+            one = replace(one, usage=Usage(), error=run.error if number == len(begins) else None)
         yield one
 
 
