@@ -289,7 +289,7 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     """
     learning = Learning(domain="code")
     model = options.get("model")
-    parts = Parts() if model else Parts(extractor=ExtractiveExtractor(quotes=False))
+    parts = Parts() if model else Parts(extractor=ExtractiveExtractor(commands=True))
     bank = connect(
         options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts
     )
