@@ -23,9 +23,8 @@ class Lines:
         self.session, self.rows, self._calls = session, list[dict[str, Any]](), 0
 
     def line(self, role: str, content: Any, **more: Any) -> Lines:
-        told = {"type": role, "sessionId": self.session, "uuid": f"u{len(self.rows)}", "message": {"role": role}}
-        told["message"]["content"] = content
-        self.rows.append({**told, **more})
+        told = {"type": role, "sessionId": self.session, "uuid": f"u{len(self.rows)}"}
+        self.rows.append({**told, "message": {"role": role, "content": content}, **more})
         return self
 
     def asks(self, text: str) -> Lines:
@@ -70,7 +69,7 @@ def test_a_session_of_three_tasks_is_three_runs_with_outcomes_of_their_own(tmp_p
         ("Thanks! Now translate the error pages", "failure"),
     ]
     assert [one.trajectory.answer for one in found] == ["Done.", "Half up.", "One fails."]
-    assert {one.trajectory.metadata["run_id"] for one in found} == {"s-1"}
+    assert [one.trajectory.metadata["run_id"] for one in found] == ["s-1"] * 3
     assert [one.trajectory.metadata["prompt"] for one in found] == ["u0", "u6", "u8"]
     assert [len(one.trajectory.steps) for one in found] == [4, 2, 4]
 
@@ -202,7 +201,7 @@ def codex(path: Path) -> Path:
 
 
 def gemini(path: Path) -> Path:
-    call = {"id": "c", "name": "run_shell_command", "args": {"command": "make"}, "result": []}
+    call: dict[str, Any] = {"id": "c", "name": "run_shell_command", "args": {"command": "make"}, "result": []}
     texts = [
         ("user", FIRST),
         ("gemini", "Done."),
@@ -212,7 +211,7 @@ def gemini(path: Path) -> Path:
     ]
     rows: list[dict[str, Any]] = [{"sessionId": "s-1", "projectHash": "h", "startTime": "t"}]
     for number, (kind, text) in enumerate(texts):
-        more = {"toolCalls": [call]} if kind == "gemini" else {}
+        more: dict[str, Any] = {"toolCalls": [call]} if kind == "gemini" else {}
         rows.append({"id": str(number), "type": kind, "content": text, **more})
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path

@@ -92,7 +92,7 @@ class Cures:
         given = self._given(session)
         if failure is None or failure.key in given:
             return None
-        bank = self._bank.scoped(_below(scope), writer=host)
+        bank = self._bank.scoped(below(scope), writer=host)
         one = RetrieveOptions(limit=1, trusted=asked.trusted, own=asked.own)
         if not any(c.score >= _THE_SAME for c in bank.recalls.preview(failure.key, **one.keywords).candidates):
             return None
@@ -102,7 +102,7 @@ class Cures:
 
     def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
-        bank, given = self._bank.scoped(_below(scope), writer=host), self._given(session)
+        bank, given = self._bank.scoped(below(scope), writer=host), self._given(session)
         seen = set[str]()
         found = ((one.trajectory, failure) for one in runs for failure in failures_in(one.trajectory, one.exit_codes))
         for run, failure in found:
@@ -124,7 +124,8 @@ class Cures:
         return self._folder / f"{session}.cures"
 
 
-def _below(scope: str) -> str:
+def below(scope: str, /) -> str:
+    """The scope of the cures of a repository."""
     return f"{scope}/{CURES}"
 
 

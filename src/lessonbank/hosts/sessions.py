@@ -20,8 +20,9 @@ from lessonbank.importers import Imported
 from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
-from .cures import Cures, evidence_of
+from .cures import Cures, below, evidence_of
 from .repositories import COMMON, Chosen, Repositories
+from .switches import Switches
 
 log = logging.getLogger("lessonbank")
 QUIET: Final = 30 * 60.0
@@ -65,6 +66,7 @@ class Sessions:
 
     def __init__(self, folder: Path, /, repositories: Repositories | None = None, cures: Cures | None = None) -> None:
         self._folder, self._repositories, self.cures = folder, repositories, cures
+        self.switches = Switches(folder)
 
     def recall_of(self, session: str, /) -> str | None:
         """The id of the recall that a session was given; `None` if it was given none."""
@@ -77,6 +79,13 @@ class Sessions:
         if not isinstance(told.get("id"), str):
             return None
         return bank.scoped(str(told.get("scope") or COMMON)).recalls.get(told["id"])
+
+    def recalls_of(self, session: str, scope: str, /) -> dict[str, list[str]]:
+        """The recalls that a session in this scope was given, by their scopes."""
+        told = _read(self._folder / f"{session}.recall")
+        own = [told["id"]] if isinstance(told.get("id"), str) else []
+        cures = [str(id) for id in _read(self._folder / f"{session}.cures").values()]
+        return {str(told.get("scope") or scope): own, below(scope): cures}
 
     def remember(self, session: str, recall: str, /, scope: str = "") -> None:
         """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
@@ -119,6 +128,8 @@ class Sessions:
         try:
             told = _read(self._folder / f"{note.session}.recall")
             scope = str(told.get("scope") or self.scope_for(bank, note.scope, note.folder).scope)
+            if self.switches.is_off(session=note.session, scope=scope):
+                return True
             runs, memory = _runs_of(note), bank.scoped(scope, writer=note.host)
             own = [entry for entry in runs if entry.trajectory.metadata.get("run_id") == note.session]
             recall = memory.recalls.get(told["id"]) if isinstance(told.get("id"), str) else None

@@ -47,7 +47,7 @@ from . import (
 )
 from ._account import Account, ends_in, program_of
 from ._cures import Failure, failure_of, failures_in
-from ._evidence import has_reverts, replaced_by, reverted_by, verdict_of
+from ._evidence import WENT_ON, has_reverts, replaced_by, reverted_by, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
@@ -55,6 +55,7 @@ from ._sessions import sessions
 
 __all__ = [
     "FORMATS",
+    "WENT_ON",
     "Account",
     "Entry",
     "Failure",

@@ -18,6 +18,8 @@ from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
 from ._shell import bare, calls_of, command_of, is_shell, own_code, parts_of
 
+WENT_ON: Final = "the session went on after that"
+"""The reason of the verdict on what was learned of a task before its session went on."""
 Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"]
 Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | tuple[Check, bool]
 """What happened in a run, in its order; a check with whether it passed."""
@@ -185,7 +187,7 @@ def replaced_by(run: Trajectory, known: Iterable[Run], /) -> list[tuple[Trajecto
     others = [one for one in known if one.trajectory.id != run.id]
     if any(_size(one.trajectory) >= _size(run) for one in others):
         return None
-    went_on = _decided("unknown", "the session went on after that")
+    went_on = _decided("unknown", WENT_ON)
     return [(one.trajectory, went_on) for one in others if _is_by_rules(one)]
 
 

@@ -158,14 +158,17 @@ def _text(content: Json) -> str:
 
 def _spoken(messages: list[Data]) -> list[Data]:
     """The same with what the program says in the user's name as its own, and a command as the user typed it."""
-    told = list[Data]()
-    for place, message in enumerate(messages):
-        text = _text(message["content"]) if message["role"] == "user" else ""
-        if _WRAPPER.match(text):
-            typed = _typed(text, messages[place - 1 : place] if place else [], messages[place + 1 : place + 2])
-            message = {"role": "user", "content": typed} if typed else _by_program(message)
-        told.append(message)
-    return told
+    return [_as_spoken(message, messages, place) for place, message in enumerate(messages)]
+
+
+def _as_spoken(message: Data, messages: list[Data], place: int) -> Data:
+    text = _text(message["content"]) if message["role"] == "user" else ""
+    if not _WRAPPER.match(text):
+        return message
+    typed = _typed(text, messages[max(place - 1, 0) : place], messages[place + 1 : place + 2])
+    if typed:
+        return {"role": "user", "content": typed}
+    return {**message, "role": "environment", "name": "claude-code"}
 
 
 def _typed(text: str, before: list[Data], after: list[Data]) -> str:
@@ -176,10 +179,6 @@ def _typed(text: str, before: list[Data], after: list[Data]) -> str:
     if name is None or not answered or any(one.startswith("<local-command-") for one in beside):
         return ""
     return f"/{name.group(1).lstrip('/')} {arguments.group(1).strip() if arguments else ''}".strip()
-
-
-def _by_program(message: Data) -> Data:
-    return {**message, "role": "environment", "name": "claude-code"}
 
 
 def _task(messages: list[Data]) -> str | None:
