@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, JsonValue, model_validator
 
-from .ids import new_id
+from .ids import record_id
 from .record import Record, Text
 from .usage import Usage
 
@@ -147,7 +147,7 @@ class Submission(Record):
 class Trajectory(Record):
     """Everything an agent did for one task."""
 
-    id: str = Field(default_factory=new_id)
+    id: str = Field(default_factory=record_id)
     """Names this run. The same id learned twice in one scope adds nothing. Importers derive it from the content."""
     task: Text
     instructions: str = ""

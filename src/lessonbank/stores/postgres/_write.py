@@ -14,7 +14,7 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
-from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._records import encodable, json_of, later, loaded, microseconds, moment
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
@@ -277,7 +277,7 @@ def _put(
 ) -> None:
     def columns(id: str) -> dict[str, object]:
         experience = written.experiences[id]
-        text, total = with_sum(experience.model_dump_json())
+        text, total = with_sum(json_of(experience))
         return {
             "scope": scope,
             "number": numbers[id],

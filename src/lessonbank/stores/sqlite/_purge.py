@@ -35,7 +35,7 @@ from lessonbank.stores._past import (
     take_in_all,
     texts_lost,
 )
-from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._records import json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from . import _lesson_words
@@ -84,9 +84,9 @@ def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
     connection.execute(
         "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ?, entry_sum = ?"
         f" WHERE number BETWEEN ? AND ? AND NOT {acts}",
-        (erased.kind, *with_sum(erased.model_dump_json()), *_span(scope), *OUTLIVE),
+        (erased.kind, *with_sum(json_of(erased)), *_span(scope), *OUTLIVE),
     )
-    left = [(*with_sum(without_reason(entry_of(checked(blob))).model_dump_json()), number) for number, blob in kept]
+    left = [(*with_sum(json_of(without_reason(entry_of(checked(blob))))), number) for number, blob in kept]
     connection.executemany("UPDATE journal SET entry = ?, entry_sum = ? WHERE number = ?", left)
 
 
@@ -208,7 +208,7 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
     ]
     for number, recall, settled in old:
         if settled:
-            left = with_sum(forgotten(recall, salt).model_dump_json())
+            left = with_sum(json_of(forgotten(recall, salt)))
             connection.execute("UPDATE recalls SET record = ?, record_sum = ? WHERE number = ?", (*left, number))
             untag(connection, RECALL, [number])
         else:
@@ -284,7 +284,7 @@ def _put_back(connection: sqlite3.Connection, number: int, kept: _Kept, before: 
     place = kept.scope if kept.scope > 0 else -number
     underive(connection, place, number, before)
     derive(connection, place, {number: left})
-    text = left.model_dump_json()
+    text = json_of(left)
     own = with_sum(text) if kept.entry is None else (None, None)
     connection.execute(
         "UPDATE experiences SET record = ?, record_sum = ?, active = ? WHERE number = ?",
@@ -324,7 +324,7 @@ def _without(text: str | None, numbers: Collection[int]) -> str | None:
 
 def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], erasing: Erasing) -> int:
     changed = scrub_recalls(recalls, erasing)
-    texts = [(*with_sum(left.model_dump_json()), number) for number, left in changed.items()]
+    texts = [(*with_sum(json_of(left)), number) for number, left in changed.items()]
     connection.executemany("UPDATE recalls SET record = ?, record_sum = ? WHERE number = ?", texts)
     untag(connection, RECALL, [number for number, left in changed.items() if not left.metadata])
     return len(changed)

@@ -26,7 +26,7 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
-from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._records import encodable, json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
@@ -386,7 +386,7 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
 
     def row(id: str) -> tuple[Any, ...]:
         experience, (entry, whole) = written.experiences[id], written.entries[id]
-        record = (None, None) if whole else with_sum(experience.model_dump_json())
+        record = (None, None) if whole else with_sum(json_of(experience))
         at = microseconds(experience.created_at)
         number = numbers[id]
         columns = at, _shows(experience), rows.lengths[id], entry, *record
