@@ -9,18 +9,22 @@ import heapq
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from lessonbank.contracts.records import Candidate as Kept
 from lessonbank.contracts.records import Recall, Settlement
+from lessonbank.contracts.records.record import Record
+from lessonbank.contracts.withholding import Withholding
 from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.draws import FollowsEvidence, OrdersByEvidence
 from lessonbank.evidence.review import Review, review
 from lessonbank.evidence.stored_ledger import harmful_units, unit_reviews
 
 from .world import Ask, Candidate, Told, World
 
+R = TypeVar("R", bound=Record)
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST, SHARE = 20, 0.05
 """The rhythm of a bank's reviews."""
@@ -61,10 +65,14 @@ class Played:
         return [key for key in self.words if key[1] in STRONG]
 
 
+Policy: TypeAlias = Withholding
+"""It may order, too, and follow the evidence."""
+
+
 class Bank:
     """A policy, the columns and the reviews."""
 
-    def __init__(self, make: Callable[[str], Any], seed: str, /, *, acts: bool = True) -> None:
+    def __init__(self, make: Callable[[str], Policy], seed: str, /, *, acts: bool = True) -> None:
         self.policies, self.columns, self.acts = [make(seed), make(f"{seed}b")], Columns(), acts
         self.seed = seed
         self.out: set[str] = set()
@@ -88,7 +96,7 @@ class Bank:
             for told in end.told:
                 heapq.heappush(self.waiting, (world.at + told.after, len(self.played.chance), told))
             world.at += 1
-            if world.at % LOOK == 0:
+            if world.looks and world.at % LOOK == 0:
                 self.look(world.at)
         return self.played
 
@@ -105,12 +113,11 @@ class Bank:
         made = policy({one.id: one.groups for one in placed}, recall_id=id, task=ask.task, scope="s")
         gone = {draw.group for draw in made.groups if draw.withheld}
         shown = tuple(
-            one.id
-            for one in placed
-            if not made.control and one.id not in made.withheld and gone.isdisjoint(one.groups)
+            one.id for one in placed if not made.control and one.id not in made.withheld and gone.isdisjoint(one.groups)
         )
         candidates = tuple(
-            Kept(
+            like(
+                _CANDIDATE,
                 lesson_id=one.id,
                 experience_id="e",
                 score=one.near,
@@ -122,7 +129,8 @@ class Bank:
             )
             for rank, one in enumerate(placed)
         )
-        recall = Recall(
+        recall = like(
+            _RECALL,
             id=id,
             scope="s",
             task=ask.task,
@@ -154,8 +162,8 @@ class Bank:
         found = review(episodes)
         self.note(episodes, found, now)
         for policy in self.policies:
-            if hasattr(policy, "tell"):
-                policy.tell("s", unit_reviews(episodes, found), recalls=now)
+            if isinstance(policy, FollowsEvidence):
+                policy.tell("s", unit_reviews(episodes, found))
         if self.acts:
             self.retire({id for _, ids in harmful_units(episodes, found) for id in ids}, now)
 
@@ -180,27 +188,39 @@ class Bank:
                     self.played.words.setdefault((unit, word), now)
 
 
-def ordered(policy: Any, found: list[Candidate], places: int, id: str) -> list[Candidate]:
+def ordered(policy: Policy, found: list[Candidate], places: int, id: str) -> list[Candidate]:
     """Those that have a place: by the policy where it orders, else the nearest."""
-    order = getattr(policy, "order", None)
-    if order is None:
+    if not isinstance(policy, OrdersByEvidence):
         return found[:places]
-    chosen = order([(one.id, one.near) for one in found], places=places, recall_id=id, scope="s")
+    chosen = policy.order([((one.id,), one.near) for one in found], places=places, recall_id=id, scope="s")
     return [found[n] for n in chosen]
 
 
 def settlement(told: Told, seed: str, at: datetime) -> Settlement:
     """As the bank keeps it."""
     success = told.value >= 0.5 if told.runs > 1 else told.value >= 1.0
-    return Settlement(
+    return like(
+        _SETTLEMENT,
         recall_id=f"{seed}-{told.ask}",
         scope="s",
         outcome="success" if success else "failure",
         reward=told.value,
-        source=told.source,  # pyright: ignore[reportArgumentType] - checked when it is made
+        source=told.source,
         runs=told.runs,
         agent=told.model,
         template=told.template,
         steps=5,
         at=at,
     )
+
+
+_CANDIDATE = Kept(lesson_id="", experience_id="e", score=1.0, rank=0, shown=True)
+_RECALL = Recall(scope="s", task="t")
+_SETTLEMENT = Settlement(recall_id="", scope="s", outcome="success", steps=5)
+
+
+def like(pattern: R, /, **told: object) -> R:
+    """The same record with other values. Nothing is checked: half of the time would go into that."""
+    made = object.__new__(type(pattern))
+    object.__setattr__(made, "__dict__", pattern.__dict__ | told)
+    return made

@@ -32,7 +32,10 @@ class Turning(World):
 
 @dataclass
 class Poisoned(World):
-    """30 lessons in five topics, each task finds four of its topic: nine take 15 points away, six add 15."""
+    """30 lessons in five topics, four have a place: nine take 15 points away, six add 15.
+
+    The six of a topic are found for each task of it, in an order and at distances that differ from task to task.
+    """
 
     tasks: int = 3000
     effects: Sequence[float] = (-0.15,) * 9 + (0.15,) * 6 + (0.0,) * 15
@@ -52,14 +55,25 @@ class Poisoned(World):
         return (f"source/{kind}/told/model", f"topic/{self.home[lesson]}")
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """Four of the topic's."""
+        """Those of the topic."""
         (self.topic,) = self.luck.choices(range(5), self.share)
         own = [n for n in range(30) if self.home[n] == self.topic]
-        return tuple(Candidate(f"l{n}", 1.0, self.groups(n)) for n in self.luck.sample(own, 4))
+        near = sorted((self.luck.uniform(0.5, 1.0) for _ in own), reverse=True)
+        order = self.luck.sample(own, len(own))
+        return tuple(Candidate(f"l{n}", far, self.groups(n)) for n, far in zip(order, near, strict=True))
 
     def hardness(self) -> float:
         """By topic."""
         return self.hard[self.topic]
+
+
+@dataclass
+class PoisonedFour(Poisoned):
+    """The same, and a search finds four of the topic's six: nothing competes for a place."""
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The four nearest."""
+        return super().candidates()[:4]
 
 
 @dataclass

@@ -15,6 +15,7 @@ class Alike(World):
 
     tasks: int = 800
     effects: Sequence[float] = (0.0,) * 8
+    looks: bool = True
 
 
 @dataclass

@@ -74,6 +74,8 @@ class World:
     topics: int = 1
     low: float = 0.02
     high: float = 0.98
+    looks: bool = False
+    """Whether somebody asks for the lift every 40 tasks, too."""
     at: int = 0
     """How many calls for memory there were."""
     luck: random.Random = field(init=False)
