@@ -198,7 +198,8 @@ class Learning:
     """Tokens of the steps that the judge is shown when it asks to see them whole. `None`: it is never shown more.
     Default: 8,000."""
     success_at: float = 1.0
-    """The reward from which on a run is a success (above 0, at most 1)."""
+    """The reward from which on a run is learned from as a success (above 0, at most 1). It decides which prompts are used
+    and nothing else: the evidence counts rewards as they are."""
     reflect_every: int | None = None
     """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
     submit: Submit = "here"

@@ -116,7 +116,7 @@ class _Kept:
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=told):
-                    self.columns.settle(told, entry.sequence, at=entry.at)
+                    self.columns.settle(told, at=entry.at)
                 case Audit():
                     self.columns.audits.make(entry.entry)
                 case Forgotten(before=before):

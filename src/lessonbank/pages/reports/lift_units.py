@@ -12,8 +12,6 @@ from lessonbank.evidence.lift import (
     GroupLift,
     LessonLift,
     Lift,
-    Part,
-    Split,
     UnitLift,
     distinct_groups,
     points,
@@ -73,30 +71,6 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
         f'<h2>Groups and lessons</h2>\n<p class="soft">{escape(signs)}. {escape(_KEY)}</p>'
         f'\n<div class="forest">{_ruler(forest)}{"".join(groups)}{rest}</div>{more}'
     )
-
-
-def splits(lift: Lift, /) -> str:
-    """What memory, groups and lessons change on the tasks of each template; where it differs, first."""
-    named_splits = [("Memory as a whole", lift.split)]
-    named_splits += [(_name(group.name or group.group), group.split) for group in lift.groups]
-    named_splits += [(escape(named(lesson)), lesson.split) for lesson in lift.lessons]
-    known = [(name, split) for name, split in named_splits if split and split.parts]
-    known.sort(key=lambda one: not one[1].differs)
-    if not known:
-        return "<h2>For which tasks</h2>\n<p>No two kinds of tasks can be compared yet.</p>"
-    forest = Forest([_part_bar(part, split) for _, split in known[:_SPLITS] for part in split.parts])
-    drawn = "".join(_split(name, split, forest) for name, split in known[:_SPLITS])
-    left = len(known) - _SPLITS
-    more = f"\n<p>{counted(left, 'more effect is', 'more effects are')} not split here.</p>" if left > 0 else ""
-    return f'<h2>For which tasks</h2>\n<div class="forest">{_ruler(forest)}{drawn}</div>{more}'
-
-
-def _split(name: str, split: Split, forest: Forest) -> str:
-    said = "the effects differ" if split.differs else "no difference is shown"
-    rows = "".join(
-        _row(_part_bar(part, split), f"on {_name(part.name)}", points(part.success), forest) for part in split.parts
-    )
-    return f"\n<h3>{name}: {said}</h3>{rows}"
 
 
 def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
@@ -180,14 +154,6 @@ def _id(id: str, where: str) -> str:
 def _command(id: str, scope: str) -> str:
     scope, id = (shlex.quote(one_line(text, limit=_WHEN)) for text in (scope, id))
     return f"lessonbank recalls --bank BANK --scope {scope} --lesson {id}"
-
-
-def _part_bar(part: Part, split: Split) -> Bar:
-    """Coloured only where it is shown that effects differ, and the part's own interval leaves zero out."""
-    effect, standing = part.success, "no evidence yet"
-    if split.differs and effect.always_low is not None and effect.always_high is not None:
-        standing = "helps" if effect.always_low > 0 else "harms" if effect.always_high < 0 else standing
-    return bar(UnitLift(success=effect, standing=standing))
 
 
 def _name(text: str) -> str:
