@@ -178,6 +178,14 @@ class Columns:
         for entry in entries(recall):
             _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
 
+    def last_found(self) -> dict[str, float]:
+        """By lesson: when a recall found it last, in seconds since 1970."""
+        last, (row, lesson, *_) = np.full(len(self._level), -np.inf), self._placed
+        if len(row):
+            at = np.array(self._told["at"])[np.array(row).astype(np.int64)]
+            np.maximum.at(last, np.array(lesson).astype(np.int64), at)
+        return {self.units.names[n]: float(last[n]) for n in np.flatnonzero(np.isfinite(last))}
+
     def _unit(self, name: str, level: int) -> int:
         number = self.units.of(name)
         if number == len(self._level):

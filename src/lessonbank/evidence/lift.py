@@ -78,6 +78,8 @@ class LessonLift(UnitLift):
     cited: int = 0
     """Recalls in which the agent named it among what it used. Adherence: never counted as an effect."""
     retired: bool = False
+    asleep: bool = False
+    """Whether it is retired only until a run meets it again."""
     quarantined: bool = False
     proposed: bool = False
     """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
@@ -444,7 +446,12 @@ def _forecast(unit: UnitLift) -> str:
 def said_of(lesson: LessonLift, /) -> str:
     """What the evidence says of a lesson, and what became of it, in a few words."""
     proposed = "approval proposed" if lesson.standing == "helps" else "retirement proposed"
-    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, proposed: lesson.proposed}
+    states = {
+        "asleep": lesson.asleep,
+        "retired": lesson.retired and not lesson.asleep,
+        "quarantined": lesson.quarantined,
+        proposed: lesson.proposed,
+    }
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
 
 

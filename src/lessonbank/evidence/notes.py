@@ -162,7 +162,7 @@ def _alike(episodes: Episodes) -> Iterator[str]:
     told = episodes.outcome[episodes.known]
     if len(told) < _KNOWN or float(np.ptp(told)) > 0.0:
         return
-    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(told[0], f"rewards are {told[0]:g}")
+    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(float(told[0]), f"rewards are {told[0]:g}")
     yield f"all {len(told):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
 
 

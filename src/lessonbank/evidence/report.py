@@ -190,7 +190,9 @@ def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[
 def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
     id, known = units.of.units[unit], dict[str, Any]()
     if lesson:
-        known = {name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired")}
+        known = {
+            name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired", "asleep")
+        }
         known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
     return LessonLift(
         lesson_id=id,

@@ -135,8 +135,8 @@ class Settlement(Record):
     """How many runs of this recall it counts; 0: as many as `trajectory_ids`."""
     outcome: Outcome
     reward: float | None = None
-    """The reward of a single run, or the mean of several, where a run without one counts 1 or 0. The evidence takes it as
-    it is, if it is from 0 to 1."""
+    """The reward of a single run, or the mean of several, where a run without one counts 1 or 0. The evidence takes it
+    as it is, if it is from 0 to 1."""
     confidence: float = 1.0
     source: VerdictSource = "judge"
     """Of several runs: `judge`, if a judge decided any of them."""

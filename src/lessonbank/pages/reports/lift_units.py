@@ -29,7 +29,7 @@ MOST: Final = 500
 NAMES: Final = ("interval if you look once", "interval however often you look")
 _TEXT, _WHEN = 2_000, 600
 """Characters of a lesson's content, and of when to use it."""
-_NAMED, _SPLITS = 20, 20
+_NAMED: Final = 20
 _KEY: Final = (
     "The thick line is the interval if you look once. The thin one is right however often you look; it may be cut off. "
     "Open a row to read more."
@@ -108,10 +108,6 @@ def _summary(drawn: Bar, name: str, said: str, forest: Forest) -> str:
     return f'<span><span class="{drawn.look}">{escape(said)}</span> {name}</span>{forest.strip(drawn)}'
 
 
-def _row(drawn: Bar, name: str, said: str, forest: Forest) -> str:
-    return f'\n<div class="unit row">{_summary(drawn, name, minus(said), forest)}</div>'
-
-
 def _ruler(forest: Forest) -> str:
     return f'\n<div class="unit row ruler"><span class="soft">points of success</span>{forest.ruler()}</div>'
 
@@ -154,10 +150,6 @@ def _id(id: str, where: str) -> str:
 def _command(id: str, scope: str) -> str:
     scope, id = (shlex.quote(one_line(text, limit=_WHEN)) for text in (scope, id))
     return f"lessonbank recalls --bank BANK --scope {scope} --lesson {id}"
-
-
-def _name(text: str) -> str:
-    return escape(canonical_line(text, limit=_WHEN))
 
 
 def _between(low: float | None, high: float | None) -> str:
