@@ -812,7 +812,7 @@ class TestSettlements:
         runs = self.attempts(("success", "judge", {"seconds": 10.0}), ("success", "judge", {}))
         columns = Columns()
         columns.receipt(self.RECALL)
-        columns.settle(settlement_of(self.RECALL, "e", runs), 1)
+        columns.settle(settlement_of(self.RECALL, "e", runs))
         assert str(columns.episodes().seconds[0]) in {"10.0", "nan"}
 
 

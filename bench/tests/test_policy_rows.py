@@ -37,7 +37,7 @@ def test_the_simulated_bank_draws_and_reviews_as_a_real_one() -> None:
             (told,) = world.end([f"l{n}" for n, _ in enumerate(recall.shown)]).told
             simulated.receipt(recall)
             made = settlement(Told(number, told.value), "s", recall.created_at)
-            simulated.settle(like(made, recall_id=recall.id), number + 1)
+            simulated.settle(like(made, recall_id=recall.id))
             bank.learn(Trajectory(task=recall.task, answer="done"), recall=recall, reward=told.value)
             world.at += 1
         lift, found = bank.lift(), review(simulated.episodes())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from lessonbank.contracts.records import Change, Found, Proposal
@@ -21,6 +22,14 @@ class Acted:
     proposals: Sequence[Proposal] = ()
     """Lessons that it would have retired, had no person approved them."""
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """When a lesson was found for a task last, and whether it is shown to do nothing."""
+
+    at: datetime
+    does_nothing: bool
 
 
 class Ledger(Protocol):
@@ -57,6 +66,10 @@ class Ledger(Protocol):
         """Ids of recalls that were drawn and wait for a person's label, the oldest first."""
         ...
 
+    async def met(self, *, scope: str) -> Mapping[str, Met]:
+        """By lesson that a task of `scope` ever found: when that was last, and what is known of it."""
+        ...
+
     async def lift(self, *, scope: str, level: float) -> Lift:
         """What memory changed in `scope` so far."""
         ...
@@ -91,6 +104,10 @@ class Unmeasured:
     async def unlabelled(self, *, scope: str) -> Sequence[str]:
         """None waits."""
         return ()
+
+    async def met(self, *, scope: str) -> Mapping[str, Met]:
+        """Nobody knows."""
+        return {}
 
     async def lift(self, *, scope: str, level: float) -> Lift:
         """Raises UsageError: nothing was measured."""

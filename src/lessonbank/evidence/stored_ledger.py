@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -53,8 +53,8 @@ from .columns import Columns
 from .draws import FollowsEvidence, OrdersByEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
 from .groups import named, topic_names
-from .ledger import Acted
-from .lift import Lift
+from .ledger import Acted, Met
+from .lift import LITTLE, Lift
 from .report import report
 from .review import ALPHA, Review, left_out, review
 from .review_snapshot import ReviewSnapshot, UnitReview
@@ -117,7 +117,7 @@ class _Kept:
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=told):
-                    self.columns.settle(told, entry.sequence, at=entry.at)
+                    self.columns.settle(told, at=entry.at)
                 case Audit():
                     self.columns.audits.make(entry.entry)
                 case Forgotten(before=before):
@@ -234,6 +234,18 @@ class StoredLedger:
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
             return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
+
+    async def met(self, *, scope: str) -> Mapping[str, Met]:
+        """See `Ledger.met`."""
+        await self._reread(scope)
+        units = self._told[scope].units
+        async with self._locks.of(scope):
+            last = (await self._read(scope)).columns.last_found()
+        known = {id: one for id, one in units.items() if not one.by_judge and one.grade == "no evidence yet"}
+        return {
+            id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
+            for id, at in last.items()
+        }
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
@@ -475,10 +487,12 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
     placed = _times_found(episodes)
     logs = (np.where(found.differs, 0.0, np.clip(log, -700.0, 700.0)) for log in (found.log_help, found.log_harm))
-    columns = (seen, placed, *logs, mean, found.expected.spread)
+    most = np.maximum(np.abs(found.low), np.abs(found.high))
+    numbers = np.column_stack((*logs, mean, found.expected.spread))
+    known = zip(episodes.units, found.standing, seen.tolist(), placed.tolist(), most.tolist(), numbers, strict=True)
     return {
-        id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers), found=int(times))
-        for id, standing, recalls, times, *numbers in zip(episodes.units, found.standing, *columns, strict=True)
+        id: UnitReview(recalls, standing, not found.acts, *map(float, row), found=times, most=large)
+        for id, standing, recalls, times, large, row in known
         if recalls or times
     }
 

@@ -112,7 +112,7 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         told = Settlement(
             recall_id=recall.id, scope=SCOPE, outcome=outcome, source="ground_truth", identity=crowd.identity(writer)
         )
-        columns.settle(told, settled, at=MORNING + timedelta(days=number // A_DAY))
+        columns.settle(told, at=MORNING + timedelta(days=number // A_DAY))
         if settled - reviewed < max(20, 0.05 * reviewed):
             continue
         reviewed = settled

@@ -24,7 +24,7 @@ from lessonbank.evidence.lift import (
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import NAMES, Address, groups_and_lessons, nowhere, splits
+from .lift_units import NAMES, Address, groups_and_lessons, nowhere
 from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
@@ -71,7 +71,6 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             so_far(lift.series),
             _overall(lift),
             groups_and_lessons(lift, address=address),
-            splits(lift) if lift.recalls else "",
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",

@@ -78,7 +78,7 @@ class Bank:
         self.out: set[str] = set()
         self.groups: dict[str, tuple[str, ...]] = {}
         self.since: dict[str, datetime] = {}
-        self.reviewed = self.known = self.sequence = 0
+        self.reviewed = self.known = 0
         self.played = Played()
         self.waiting: list[tuple[float, int, Told]] = []
         self.settled: set[int] = set()
@@ -147,9 +147,8 @@ class Bank:
         """Take in what is told by now, and review the evidence when it is time."""
         while self.waiting and self.waiting[0][0] <= now:
             _, _, told = heapq.heappop(self.waiting)
-            self.sequence += 1
             at = BEGAN + timedelta(minutes=now)
-            self.columns.settle(settlement(told, self.seed, at), self.sequence, at=at)
+            self.columns.settle(settlement(told, self.seed, at), at=at)
             self.known += told.ask not in self.settled
             self.settled.add(told.ask)
             if self.known - self.reviewed >= max(FIRST, SHARE * self.reviewed):
