@@ -161,15 +161,22 @@ def _expected_of_all(
     """What is expected of all lessons of a recall together, by one way to know it or by two.
 
     By their topic, if they have one and it is known, else by memory as a whole. Where each of them is known, too, the
-    sum of their effects tells more: of a topic that harms a task may find the lessons that help.
+    sum of their effects tells more: of a topic that harms a task may find the lessons that help. It may also tell less:
+    each of two lessons that say the same does nothing beside the other. A single lesson that is known speaks alone.
     """
-    topics = {group for groups in lessons.values() for group in groups if group.startswith(TOPIC)}
-    all_ = known.get(topics.pop(), _UNKNOWN) if len(topics) == 1 else _UNKNOWN
-    yield _expected(all_ if all_.recalls >= _FEW else known.get(WHOLE, _UNKNOWN))
     each = [(1.0 - rate[id], known.get(id, _UNKNOWN)) for id in lessons]
-    if all(one.recalls >= _FEW and not one.by_judge for _, one in each):
-        told = [(share * mean, share * spread) for share, one in each for mean, spread in (_expected(one),)]
-        yield sum(mean for mean, _ in told), hypot(*(spread for _, spread in told))
+    are_known = all(one.recalls >= _FEW and not one.by_judge for _, one in each)
+    if are_known and len(each) == 1:
+        yield _expected(each[0][1])
+        return
+    topics = {group for groups in lessons.values() for group in groups if group.startswith(TOPIC)}
+    topic = known.get(topics.pop(), _UNKNOWN) if len(topics) == 1 else _UNKNOWN
+    yield _expected(topic if topic.recalls >= _FEW else known.get(WHOLE, _UNKNOWN))
+    if are_known:
+        yield (
+            sum(share * one.expected for share, one in each),
+            hypot(*(share * one.spread for share, one in each)),
+        )
 
 
 def _times(ids: Sequence[str], known: Mapping[str, UnitReview]) -> int:
