@@ -128,6 +128,8 @@ class Episodes:
     model: Ints = field(default_factory=_whole_numbers)
     """By row: on which model the agent ran, as a position in `models`; -1 where nobody said. Empty: nowhere."""
     models: tuple[str, ...] = ()
+    again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """By row: whether it was made in the middle of a run. Empty: none was."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -146,6 +148,11 @@ class Episodes:
     def due(self) -> Flags:
         """Which rows are scored: those before the first one that is waited for."""
         return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
+
+    @property
+    def first(self) -> Flags:
+        """Which rows began a run."""
+        return ~self.again if len(self.again) else np.ones(len(self), np.bool_)
 
     @property
     def told_by(self) -> Ints:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lessonbank.contracts.lesson_block import numbers_cited
 
-from .ids import new_id, now
+from .ids import record_id, record_time
 from .lessons import Lesson
 from .record import Moment, Record
 from .runs import Json, Outcome, VerdictSource
@@ -47,7 +47,7 @@ class GroupDraw(Record):
 class Recall(Record):
     """The receipt of one retrieval: what was found, shown, withheld, and the exact text."""
 
-    id: str = Field(default_factory=new_id)
+    id: str = Field(default_factory=record_id)
     scope: str
     task: str
     text: str = ""
@@ -76,7 +76,7 @@ class Recall(Record):
     """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
     step: int | None = None
     """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning."""
-    created_at: Moment = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=record_time)
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""
 
@@ -154,6 +154,6 @@ class Settlement(Record):
     """The model that the agent ran on, where the run names it: `metadata["model"]`. Estimates pool all models."""
     another_task: bool = False
     """Whether a run was of another task than the recall, so that its outcome may say nothing of what was shown."""
-    at: Moment = Field(default_factory=now)
+    at: Moment = Field(default_factory=record_time)
     identity: str = ""
     """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""
