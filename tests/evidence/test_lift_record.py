@@ -253,7 +253,7 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     text = str(lift(success=by_judge, standing="helps", more=90, lessons=lessons, groups=groups))
     assert "Yes, by the judge: success +30.0" in text
     assert "undecided: likely helps, by the judge: A" in text
-    assert "0 lessons, undecided, by the judge, at most 34 points either way: G" in text
+    assert "undecided, by the judge, at most 34 points either way: G" in text
     assert OPINIONS in text
     assert PROMISE not in text
     assert "What to do next: Let a person label some runs: bank.runs.audit(30)" in text

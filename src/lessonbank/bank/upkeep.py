@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Experience, Lesson, Restore, Retire
+from lessonbank.contracts.records.ids import now
 from lessonbank.errors import Conflict, LessonbankError, NotFound
 from lessonbank.evidence.ledger import Met
 from lessonbank.guard.quote import quoted
 from lessonbank.search.trusted import task_words
 
 from .handle import Handle
+from .retention import older_than
 
 WRITER: Final = "upkeep"
 _ALIKE: Final = 0.5
@@ -50,7 +52,7 @@ async def look_after(handle: Handle, tasks: Iterable[str], /) -> tuple[str, ...]
     if options.sleep_after is None and options.keep_lessons is None:
         return ()
     try:
-        notes, today = (), datetime.now(UTC).date()
+        notes, today = (), now().date()
         if handle.state.looked_after.get(handle.scope, (None,))[0] != today:
             notes = await _put_away(handle)
         return (*await _wake(handle, tasks), *notes)
@@ -59,7 +61,7 @@ async def look_after(handle: Handle, tasks: Iterable[str], /) -> tuple[str, ...]
 
 
 async def _put_away(handle: Handle) -> tuple[str, ...]:
-    options, now = handle.options, datetime.now(UTC)
+    options, today = handle.options, now().date()
     held = [one async for one in handle.store.scan(scope=handle.scope)]
     lessons = [lesson for one in held for lesson in one.lessons]
     shown = [lesson for lesson in lessons if not lesson.hidden]
@@ -67,14 +69,15 @@ async def _put_away(handle: Handle) -> tuple[str, ...]:
     asleep, gone, most = (), (), options.keep_lessons
     idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {counted(most or 0, 'lesson')}"
     if options.sleep_after is not None:
-        asleep = sleepers(free, before=now - timedelta(days=options.sleep_after))
+        before, _ = await older_than(handle.store, options.sleep_after, scope=handle.scope)
+        asleep = sleepers(free, before=before)
         await _apply(handle, Retire(lesson_ids=asleep, reason=idle, asleep=True))
     if most is not None:
         left = [one for one in free if one.lesson_id not in asleep]
         gone = surplus(left, count=len(shown) - len(asleep) - most)
         await _apply(handle, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
     sleeping = {*asleep, *(lesson.id for lesson in lessons if lesson.asleep)}
-    handle.state.looked_after[handle.scope] = now.date(), _tasks_of(held, sleeping)
+    handle.state.looked_after[handle.scope] = today, _tasks_of(held, sleeping)
     notes = [f"{counted(len(asleep), 'lesson was', 'lessons were')} put to sleep: {idle}"] if asleep else []
     notes += [f"{counted(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
     return tuple(notes)

@@ -219,23 +219,23 @@ class Columns:
         told = _said(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
             told = {name: told[name] for name in ("judged", "confidence") if name in told}  # the truth stays
-        if "outcome" in told and not math.isnan(outcome):
-            self._tell(row, settlement, at)
-        told |= self._numbers(settlement, outcome)
-        for name, value in told.items():
+        if not math.isnan(outcome):
+            if "outcome" in told:
+                self._tell(row, settlement, at)
+            if opinion:
+                told["judge"] = self.judges.of(settlement.judge or "judge")
+        for name, value in (told | self._named(settlement)).items():
             self._told[name][row] = value
         self._cite(row, settlement.cited)
 
-    def _numbers(self, settlement: Settlement, outcome: float) -> dict[str, float]:
-        """Names as numbers, by column."""
-        told = dict[str, float]()
-        if settlement.source == "judge" and not math.isnan(outcome):
-            told["judge"] = self.judges.of(settlement.judge or "judge")
+    def _named(self, settlement: Settlement) -> dict[str, float]:
+        """The template and the model of the agent, where the run names them."""
+        named = dict[str, float]()
         if settlement.template is not None:
-            told["cluster"] = self._clusters.of(f"template {settlement.template}")
+            named["cluster"] = self._clusters.of(f"template {settlement.template}")
         if settlement.agent:
-            told["model"] = self._models.of(settlement.agent)
-        return told
+            named["model"] = self._models.of(settlement.agent)
+        return named
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""
