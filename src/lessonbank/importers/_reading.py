@@ -178,13 +178,25 @@ def each(
             yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n), ends=ends_in(entry))
 
 
-def spent_on(requests: Sequence[Data], sent: str, back: str, /) -> Usage:
-    """The tokens of requests, each of which has the counts of both directions under these names."""
-    return Usage(
-        requests=len(requests),
-        input_tokens=sum(count(one.get(sent)) for one in requests),
-        output_tokens=sum(count(one.get(back)) for one in requests),
-    )
+def spent_on(
+    told: Sequence[Data],
+    sent: str | tuple[str, ...],
+    back: str | tuple[str, ...],
+    /,
+    *,
+    requests: Json = None,
+    cost: Json = None,
+) -> Usage:
+    """What was spent, told in one or several pieces that have the tokens of each direction under one or several names.
+
+    `requests`: how many there were; `None`: one for each piece.
+    """
+    sums = [
+        sum(count(one.get(name)) for one in told for name in ((names,) if isinstance(names, str) else names))
+        for names in (sent, back)
+    ]
+    made = len(told) if requests is None else count(requests)
+    return Usage(requests=made, input_tokens=sums[0], output_tokens=sums[1], cost=number(cost))
 
 
 def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:

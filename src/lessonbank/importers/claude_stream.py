@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 
 from ._account import unread
 from ._files import Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, number, prompt_beside, words
+from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, prompt_beside, spent_on, words
 from ._shell import stated_exit_code
 
 NAME = "claude_stream"
@@ -97,7 +97,7 @@ class _Stream:
 def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) -> Run:
     said = any(at(block, "type") == "text" for block in _blocks(session, "user"))
     asked = None if is_child or said else prompt_beside(source)
-    spent = session.usage.values()
+    spent = list(session.usage.values())
     return Run(
         messages=session.messages,
         source="claude-code",
@@ -106,12 +106,7 @@ def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) 
         model=session.model or None,
         error=None if is_child else _error(stream.end),
         exit_codes=session.exit_codes,
-        usage=Usage(
-            requests=len(spent),
-            input_tokens=sum(count(one.get(key)) for one in spent for key in _INPUTS),
-            output_tokens=sum(count(one.get("output_tokens")) for one in spent),
-            cost=None if is_child else number(stream.end.get("total_cost_usd")),
-        ),
+        usage=spent_on(spent, _INPUTS, "output_tokens", cost=None if is_child else stream.end.get("total_cost_usd")),
         left=unread(stream.unknown),
     )
 

@@ -18,10 +18,10 @@ from ._reading import (
     Run,
     at,
     attempt,
-    count,
     listing,
     mapping,
     prompt_beside,
+    spent_on,
     tool_call,
     tool_result,
     words,
@@ -56,12 +56,8 @@ class _Thread:
         if kind == "thread.started":
             self.id = words(line.get("thread_id")) or self.id
         elif kind == "turn.completed":
-            self.error, spent = "", mapping(line.get("usage"))
-            self.usage += Usage(
-                requests=1,
-                input_tokens=count(spent.get("input_tokens")),
-                output_tokens=count(spent.get("output_tokens")),
-            )
+            self.error = ""
+            self.usage += spent_on([mapping(line.get("usage"))], "input_tokens", "output_tokens")
         elif kind in ("turn.failed", "error"):
             self.error = words(at(line, "error", "message")) or words(line.get("message")) or "error"
         elif kind == "item.completed":

@@ -12,7 +12,21 @@ from lessonbank.contracts.records import Json, Usage
 
 from ._account import unread
 from ._files import Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, tool_call, tool_result, words
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Run,
+    at,
+    attempt,
+    count,
+    listing,
+    mapping,
+    spent_on,
+    tool_call,
+    tool_result,
+    words,
+)
 
 NAME = "copilot_cli"
 _SAID: Final = ("user.message", "assistant.message", "tool.execution_complete")
@@ -113,12 +127,9 @@ class _Session:
 
 def _spent(data: Data) -> Usage:
     """The tokens of all models that the session asked."""
-    models = [mapping(one) for one in mapping(data.get("modelMetrics")).values()]
-    return Usage(
-        requests=sum(count(at(one, "requests", "count")) for one in models),
-        input_tokens=sum(count(at(one, "usage", "inputTokens")) for one in models),
-        output_tokens=sum(count(at(one, "usage", "outputTokens")) for one in models),
-    )
+    models = mapping(data.get("modelMetrics")).values()
+    requests = sum(count(at(one, "requests", "count")) for one in models)
+    return spent_on([mapping(at(one, "usage")) for one in models], "inputTokens", "outputTokens", requests=requests)
 
 
 def _run(session: _Session, name: str, agent: _Agent) -> Run:
