@@ -161,6 +161,19 @@ def sessions(
     return Format(name, description, matches, read)
 
 
+def streamed(
+    source: Source, format: str, add: Callable[[Data], None], runs: Callable[[], Iterable[Callable[[], Run]]], /
+) -> Iterator[Entry]:
+    """The runs that the lines of a file come to: `add` takes each line in, and `runs` gives what builds each run."""
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            add(mapping(row.value))
+    for number, build in enumerate(runs(), 1):
+        yield attempt(source, number, format, build)
+
+
 def each(
     source: Source,
     /,

@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from lessonbank.contracts.records import Json, Usage
 
 from ._account import unread
-from ._files import Skipped, Source
+from ._files import Source
 from ._reading import (
     Data,
     Entry,
     Format,
     Run,
     at,
-    attempt,
     listing,
     mapping,
     prompt_beside,
     spent_on,
+    streamed,
     tool_call,
     tool_result,
     words,
@@ -146,12 +147,7 @@ def _run(thread: _Thread, source: Source) -> Run:
 
 def _read(source: Source) -> Iterator[Entry]:
     thread = _Thread(source.stem)
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            thread.add(mapping(row.value))
-    yield attempt(source, 1, NAME, lambda: _run(thread, source))
+    return streamed(source, NAME, thread.add, lambda: [partial(_run, thread, source)])
 
 
 FORMAT = Format(NAME, "what `codex exec --json` prints", _matches, _read)

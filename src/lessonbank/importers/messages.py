@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lessonbank.contracts.records import Json
 
@@ -56,19 +57,22 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     row: Data = entry if isinstance(entry, dict) else {"messages": entry}
     system = row.get("system")
     parts = [words(mapping(part).get("text")) for part in listing(system)]
+    told = words(system) or "\n".join(filter(None, parts))
+    return replace(run_of(row, source, line, NAME), system=told, tools=row.get("tools"), left=_left(row))
+
+
+def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
+    """The run of an object with `messages` and the fields that the neutral format names."""
     return Run(
         messages=messages_of(row),
-        source=words(row.get("source")) or NAME,
+        source=words(row.get("source")) or name,
         run_id=words(row.get("run_id")) or f"{source.name}/{line}",
         task_id=words(row.get("task_id")),
         task=words(row.get("task")).strip() or None,
-        system=words(system) or "\n".join(filter(None, parts)),
-        tools=row.get("tools"),
         model=words(row.get("model")) or None,
         success=row.get("success"),
         reward=row.get("reward"),
         verbatim=True,
-        left=_left(row),
     )
 
 
