@@ -14,6 +14,7 @@ from ._reading import (
     Entry,
     Format,
     Run,
+    at,
     attempt,
     each,
     listing,
@@ -64,7 +65,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
 def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
     """The run of an object with `messages` and the fields that the neutral format names."""
     return Run(
-        messages=messages_of(row),
+        messages=[*messages_of(row), *_reply(row)],
         source=words(row.get("source")) or name,
         run_id=words(row.get("run_id")) or f"{source.name}/{line}",
         task_id=words(row.get("task_id")),
@@ -76,9 +77,16 @@ def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
     )
 
 
+def _reply(row: Data) -> list[Json]:
+    """The reply beside the request in a log of requests (LiteLLM, OpenHands)."""
+    choices = listing(at(row, "response", "choices"))
+    reply = at(choices[0], "message") if choices else None
+    return [reply] if mapping(reply).get("role") == "assistant" else []
+
+
 def _left(row: Data) -> tuple[str, ...]:
     """What stands beside the messages and was not read."""
-    names = row.keys() - _READ - _NAMES - set(ends_in(row))
+    names = row.keys() - _READ - _NAMES - set(ends_in(row)) - ({"response"} if _reply(row) else set[str]())
     return (*changed_shape(row), *unread(name for name in row if name in names and row[name] not in (None, "", [], {})))
 
 

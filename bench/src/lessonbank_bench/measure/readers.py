@@ -115,7 +115,10 @@ def table(readings: list[Reading], /) -> str:
 def _cell(some: list[Reading], name: str) -> str:
     found = sum(asdict(one.read)[name] or 0 for one in some)
     both = [(asdict(one.read)[name], asdict(one.own)[name]) for one in some if asdict(one.own)[name] is not None]
-    return f"{found:,} ({sum(own for _, own in both):,})" if len(both) == len(some) else f"{found:,} (-)"
+    own = sum(known for _, known in both)
+    if len(both) == len(some):
+        return f"{found:,} ({own:,})"
+    return f"{found:,} ({sum(told or 0 for told, _ in both):,}/{own:,})" if both else f"{found:,} (-)"
 
 
 def main() -> int:
@@ -130,7 +133,10 @@ def main() -> int:
     programs = Counter(one.file.program for one in readings)
     print(f"{len(files):,} of {len(listed()):,} files of the list, of {len(programs)} programs: ", end="")
     print(", ".join(f"{program} {count}" for program, count in sorted(programs.items())))
-    print("\nIn brackets: the own count.\n\n" + table(readings))
+    print(
+        "\nIn brackets: the own count; after a slash, where it can count only some of the files, which have the number before it.\n\n"
+        + table(readings)
+    )
     print(f"\n{len(silent)} files differ in silence")
     for one in silent if not asked.differences else [one for one in readings if one.differences]:
         print(f"  {one.file.repository}/{one.file.path}: {one.differences} {one.said[:1]}")
