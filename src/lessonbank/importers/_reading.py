@@ -420,6 +420,28 @@ def messages_of(value: Json, /) -> list[Json]:
     return messages
 
 
+def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
+    """The run of an object with `messages` and the fields that the neutral format names."""
+    return Run(
+        messages=[*messages_of(row), *reply_beside(row)],
+        source=words(row.get("source")) or name,
+        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
+        task_id=words(row.get("task_id")),
+        task=words(row.get("task")).strip() or None,
+        model=words(row.get("model")) or None,
+        success=row.get("success"),
+        reward=row.get("reward"),
+        verbatim=True,
+    )
+
+
+def reply_beside(row: Data, /) -> list[Json]:
+    """The reply beside the request in a log of requests (LiteLLM, OpenHands)."""
+    choices = listing(at(row, "response", "choices"))
+    reply = at(choices[0], "message") if choices else None
+    return [reply] if mapping(reply).get("role") == "assistant" else []
+
+
 def without(message: Json, /, *keys: str) -> Json:
     """A message without bookkeeping fields and those that are null."""
     if not isinstance(message, dict):

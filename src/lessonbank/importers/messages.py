@@ -14,12 +14,12 @@ from ._reading import (
     Entry,
     Format,
     Run,
-    at,
     attempt,
     each,
     listing,
     mapping,
-    messages_of,
+    reply_beside,
+    run_of,
     words,
 )
 
@@ -62,31 +62,9 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return replace(run_of(row, source, line, NAME), system=told, tools=row.get("tools"), left=_left(row))
 
 
-def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
-    """The run of an object with `messages` and the fields that the neutral format names."""
-    return Run(
-        messages=[*messages_of(row), *_reply(row)],
-        source=words(row.get("source")) or name,
-        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
-        task_id=words(row.get("task_id")),
-        task=words(row.get("task")).strip() or None,
-        model=words(row.get("model")) or None,
-        success=row.get("success"),
-        reward=row.get("reward"),
-        verbatim=True,
-    )
-
-
-def _reply(row: Data) -> list[Json]:
-    """The reply beside the request in a log of requests (LiteLLM, OpenHands)."""
-    choices = listing(at(row, "response", "choices"))
-    reply = at(choices[0], "message") if choices else None
-    return [reply] if mapping(reply).get("role") == "assistant" else []
-
-
 def _left(row: Data) -> tuple[str, ...]:
     """What stands beside the messages and was not read."""
-    names = row.keys() - _READ - _NAMES - set(ends_in(row)) - ({"response"} if _reply(row) else set[str]())
+    names = row.keys() - _READ - _NAMES - set(ends_in(row)) - ({"response"} if reply_beside(row) else set[str]())
     return (*changed_shape(row), *unread(name for name in row if name in names and row[name] not in (None, "", [], {})))
 
 

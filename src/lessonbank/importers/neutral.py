@@ -23,8 +23,7 @@ from dataclasses import replace
 from lessonbank.contracts.records import Json
 
 from ._files import Source
-from ._reading import Run, at, entries, mapping, words
-from .messages import run_of
+from ._reading import Run, at, entries, mapping, run_of, words
 
 NAME = "neutral"
 

@@ -103,12 +103,12 @@ def table(readings: list[Reading], /) -> str:
     by_form = defaultdict[str, list[Reading]](list)
     for one in readings:
         by_form[one.form or "(no known form)"].append(one)
-    lines = [f"{'form':<16}{'files':>6}" + "".join(f"{name:>15}" for name in _COLUMNS) + "  differ, said"]
+    lines = [f"{'form':<16}{'files':>6}" + "".join(f"{name:>22}" for name in _COLUMNS) + "  differ, said"]
     for form, some in sorted(by_form.items()):
         cells = [_cell(some, name) for name in _COLUMNS]
         differ = [one for one in some if one.differences]
         told = f"  {len(differ)}, {sum(bool(one.said) for one in differ)}"
-        lines.append(f"{form:<16}{len(some):>6}" + "".join(f"{cell:>15}" for cell in cells) + told)
+        lines.append(f"{form:<16}{len(some):>6}" + "".join(f"{cell:>22}" for cell in cells) + told)
     return "\n".join(lines)
 
 
@@ -133,10 +133,8 @@ def main() -> int:
     programs = Counter(one.file.program for one in readings)
     print(f"{len(files):,} of {len(listed()):,} files of the list, of {len(programs)} programs: ", end="")
     print(", ".join(f"{program} {count}" for program, count in sorted(programs.items())))
-    print(
-        "\nIn brackets: the own count; after a slash, where it can count only some of the files, which have the number before it.\n\n"
-        + table(readings)
-    )
+    print("\nIn brackets: the own count; where it knows only some of the files, behind the readers' number of these.\n")
+    print(table(readings))
     print(f"\n{len(silent)} files differ in silence")
     for one in silent if not asked.differences else [one for one in readings if one.differences]:
         print(f"  {one.file.repository}/{one.file.path}: {one.differences} {one.said[:1]}")
