@@ -134,19 +134,24 @@ class AsyncAdmin:
     ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
+        `atif` writes each kept run as a trajectory of ATIF to a file of its own in a folder, and how many.
         Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
         a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
         as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
         that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
         StoreUnavailable.
         """
-        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl", "atif"))
         budget, all = a_count(budget, "budget="), a_flag(all, "all=")
         if self._handle.skips("export"):
             return 0
         if format == "jsonl":
             count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
             await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
+            return count
+        if format == "atif":
+            count = await archive.write_runs(self._handle.store, a_path(path), scope=self._handle.scope)
+            await self._handle.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)

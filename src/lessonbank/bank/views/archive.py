@@ -25,7 +25,7 @@ from lessonbank._base.iterate import async_batches, batches
 from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.handle import log
-from lessonbank.contracts.ports import Imported, Redactor, Store
+from lessonbank.contracts.ports import Imported, Redactor, RunFilter, Store
 from lessonbank.contracts.records import (
     UNCHECKED,
     Experience,
@@ -39,7 +39,8 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
 from lessonbank.contracts.store_calls import care_of, every_saved_recall, get_trajectory, pending_runs
-from lessonbank.errors import FormatError, UsageError
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.files.atif import document
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.redact import redacted, through
@@ -71,6 +72,34 @@ _UPGRADES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "recall": format_10.upgrade_recall,
 }
 """What makes of records in an export of version 1 those of today."""
+
+
+async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
+    """Write each kept run of `scope` as an ATIF trajectory to a file of its own in `folder`; how many.
+
+    Raises:
+        UsageError: `folder` is a file.
+        StoreUnavailable: it cannot be made, or a file cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{named(folder)} is a file: name a folder for the runs")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot make the folder {named(folder)}: {error.strerror or error}") from error
+    count, after = 0, None
+    while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
+        for run in runs:
+            told = json.dumps(document(run), ensure_ascii=False, indent=1) + "\n"
+            async with replacing(folder / f"{_file_name(run.trajectory.id)}.json", what="run") as part:
+                await to_thread.run_sync(partial(part.write_text, told, encoding="utf-8"))
+        count, after = count + len(runs), runs[-1].trajectory.id
+    return count
+
+
+def _file_name(id: str) -> str:
+    """An id may be a caller's own, and hold what no name of a file may."""
+    return id if id.isascii() and id.replace("-", "").replace("_", "").isalnum() and len(id) < 100 else digest(id)
 
 
 async def write(store: Store, path: Path, /, *, scope: str) -> int:
