@@ -90,6 +90,7 @@ class Lessons(Waiting[AsyncLessons]):
     merge = _sync(AsyncLessons.merge)
     unmerge = _sync(AsyncLessons.unmerge)
     add = _sync(AsyncLessons.add)
+    propose = _sync(AsyncLessons.propose)
     edit = _sync(AsyncLessons.edit)
     narrow = _sync(AsyncLessons.narrow)
     proposals = _sync(AsyncLessons.proposals)
@@ -166,6 +167,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     """
 
     retrieve = _sync(AsyncReasoningBank.retrieve)
+    recall_again = _sync(AsyncReasoningBank.recall_again)
     learn = _sync(AsyncReasoningBank.learn)
     submit = _sync(AsyncReasoningBank.submit)
     tell = _sync(AsyncReasoningBank.tell)

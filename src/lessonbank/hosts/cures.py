@@ -14,20 +14,16 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
+from lessonbank.bank.again import CURES
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Extraction, Lesson, Provenance, Recall, Run, Trajectory
-from lessonbank.contracts.records.lessons import EXTRACTIVE
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
 
 from . import client
 from .repositories import COMMON
 
-CURES: Final = "@cures"
-"""The scope of a repository's cures, below its own."""
 _CURE: Final = "cure"
-_THE_SAME: Final = 0.9999
-"""The score of the very same key."""
 _MOST: Final = 20
 """Failures of one session that are learned from."""
 
@@ -49,21 +45,7 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(told, dict):
         return None
     failed, cure, program = (str(told.get(name, "")) for name in ("failed", "cure", "program"))
-    is_changed = failure_program(cure) == program
-    return Lesson(
-        title=f"`{failed}` failed here before",
-        content=f"`{cure}` went through{'.' if is_changed else ', and then it did.'}",
-        place=program,
-        provenance=Provenance(
-            method=EXTRACTIVE, trajectory_ids=(episode.id,), verdict="success", verdict_source="ground_truth"
-        ),
-    )
-
-
-def failure_program(command: str, /) -> str:
-    """The program and sub-command of a command; empty where it is more than one."""
-    found = failure_of(command, "")
-    return found.program if found else ""
+    return Failure(program, "", failed, 0, cure=cure).lesson(episode.id)
 
 
 class Cures:
@@ -92,17 +74,16 @@ class Cures:
         given = self._given(session)
         if failure is None or failure.key in given:
             return None
-        bank = self._bank.scoped(_below(scope), writer=host)
-        one = RetrieveOptions(limit=1, trusted=asked.trusted, own=asked.own)
-        if not any(c.score >= _THE_SAME for c in bank.recalls.preview(failure.key, **one.keywords).candidates):
+        bank = self._bank.scoped(scope, writer=host)
+        recall = bank.recall_again(printed, doing=command, cured=True, trusted=asked.trusted, own=asked.own)
+        if not recall.candidates:
             return None
-        recall = bank.retrieve(failure.key, **one.keywords)
         client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
         return recall
 
     def learn(self, scope: str, entry: Imported, /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
-        bank, given = self._bank.scoped(_below(scope), writer=host), self._given(session)
+        bank, given = self._bank.scoped(f"{scope}/{CURES}", writer=host), self._given(session)
         seen = set[str]()
         for failure in failures_in(entry.trajectory, entry.exit_codes):
             recall = given.get(failure.key)
@@ -121,10 +102,6 @@ class Cures:
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.cures"
-
-
-def _below(scope: str) -> str:
-    return f"{scope}/{CURES}"
 
 
 def _episode(run: Trajectory, failure: Failure) -> Trajectory:

@@ -46,11 +46,12 @@ from . import (
     tau_bench,
 )
 from ._account import Account, ends_in, program_of
-from ._cures import Failure, failure_of, failures_in
+from ._cures import Failure, error_in, failure_of, failures_in
 from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported, Run, entries, sessions, tool_call, tool_result
+from ._shell import doing_of
 
 __all__ = [
     "FORMATS",
@@ -63,7 +64,9 @@ __all__ = [
     "Skipped",
     "Source",
     "detect",
+    "doing_of",
     "entries",
+    "error_in",
     "failure_of",
     "failures_in",
     "has_rejection",

@@ -35,6 +35,7 @@ from lessonbank.contracts.records import (
     LessonState,
     Proposal,
     Provenance,
+    Recall,
     Repeat,
     Replace,
     Restore,
@@ -45,14 +46,23 @@ from lessonbank.contracts.records.repeats import repeats_in, split_off
 from lessonbank.contracts.store_calls import experience_of_lesson, get_experience
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.guard import canonical, canonical_line
+from lessonbank.guard.gate import CONTENT
 from lessonbank.guard.identity import holders
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
+from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.trusted import task_words
 
 from .proposals import accepting, compared, edit_to, proposed
 
+NOTE: Final = "note"
+"""The method of a lesson that an agent noted itself."""
+_BY_AGENT: Final = "noted by the agent itself"
+_MOST_WAITING: Final = 500
+"""Lessons that may wait in quarantine when one more is noted."""
+_LONGEST_TITLE: Final = 100
 _LONGEST: Final = 200
 """Characters of what names a task."""
 
@@ -236,6 +246,40 @@ class AsyncLessons:
         (change,), _, _ = await in_topics(self._handle.parts.topics, [Add(experience=new)])
         applied = await self._handle.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
+
+    async def propose(
+        self,
+        content: str,
+        /,
+        *,
+        task: str,
+        title: str = "",
+        run: str | None = None,
+        recall: Recall | str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Lesson:
+        """Put what an agent noted into the inbox. Nobody is shown it before a person approves it.
+
+        `task`: what the agent was doing; `run`: the id of the run that shows it, or `recall`: what that run was
+        shown. Raises UsageError (the inbox is full), Conflict (another lesson has these words).
+        """
+        said, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
+        maybe_id(run, "run=")
+        shown_before = recall.id if is_a(recall, Recall) else maybe_id(recall, "recall=")
+        if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
+            raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
+        lesson = Lesson(
+            title=canonical_line(a_text(title, "title=") or said, limit=_LONGEST_TITLE),
+            content=canonical(said, limit=CONTENT),
+            provenance=Provenance(writer=self._handle.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
+        )
+        new = Experience(scope=self._handle.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
+        new = new.model_copy(update={"recall_id": shown_before})
+        new = taught_by(await self._handle.parts.intake.experience(new), await self._handle.identity())
+        waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
+        if not self._handle.skips("propose"):
+            await self._handle.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
+        return waits
 
     async def edit(
         self,
