@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from anyio import get_cancelled_exc_class
+
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import a_mapping
 from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Reviewed, Settled
@@ -36,7 +38,7 @@ from lessonbank.learning.settlement import changed_settlement, corrected, of_ano
 
 from .again import AFTER, CURES
 from .commit import Commit
-from .handle import Handle
+from .handle import Handle, log
 from .keeping import RunKeeper
 from .reflecting import reflect
 from .retention import forget_old_runs
@@ -82,12 +84,22 @@ class Learner:
         self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json] | None, keeper: RunKeeper
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
-        handle, steps = self.handle, Steps(self.handle)
         new = await keeper.clean(prior.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
                 return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report.truths))
             report = await keeper.with_earlier_word(waiting, report)
+        try:
+            return await self._learn_kept(new, prior, report, keeper)
+        except get_cancelled_exc_class():
+            told = f"the run {new[0].id} is" if len(new) == 1 else f"{len(new)} runs are"
+            log.warning("learning was interrupted: %s kept with what was said, and runs.retry() goes on", told)
+            raise
+
+    async def _learn_kept(
+        self, new: Sequence[Trajectory], prior: PriorRuns, report: RunReport, keeper: RunKeeper
+    ) -> Learned:
+        handle, steps = self.handle, Steps(self.handle)
         decided = {run.id: report.truths.get(run.id) or prior.verdict(run.id) for run in new}
         mismatch = await steps.vector_mismatch(new[0].task)
         judging = [partial(steps.judge, run, decided[run.id], mismatch) for run in new]
