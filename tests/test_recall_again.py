@@ -20,9 +20,8 @@ FAILED = "error: the customs form is missing"
 
 
 def opened(where: Any = ":memory:", **settings: Any) -> ReasoningBank:
-    return lessonbank.connect(
-        where, scope="acme", embedder="lexical", **{"evidence": Evidence(holdout=None), **settings}
-    )
+    settings.setdefault("evidence", Evidence(holdout=None))
+    return lessonbank.connect(where, scope="acme", embedder="lexical", **settings)
 
 
 def written(bank: ReasoningBank, title: str, task: str, content: str = "") -> Lesson:

@@ -181,8 +181,9 @@ class FollowedRun:
         if not code or self.recall is None or len(self._again) == _MOST_AGAIN:
             return ""
         with harmless("a second look"):
-            bank, told = self._follower.bank.aio.scoped(self.scope), {"recall": self.recall, "step": len(self._codes)}
-            looking = bank.recall_again(printed, doing=command, cured=True, **told, **self._follower.asked.keywords)
+            looking = self._follower.bank.aio.scoped(self.scope).recall_again(
+                printed, doing=command, recall=self.recall, cured=True, **self._follower.asked.keywords
+            )
             again = start(looking).result(self._follower.deadline)
             self._again += [again] if again.kept else []
             return again.text
