@@ -246,6 +246,7 @@ async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_se
     assert isinstance(bank, RemoteBank)
     calls: dict[str, tuple[object, ...]] = {
         "retrieve": ("t",),
+        "recall_again": ("it failed",),
         "learn": ([{"role": "user", "content": "x"}],),
         "submit": ([{"role": "user", "content": "x"}],),
         "tell": ("run-1",),
