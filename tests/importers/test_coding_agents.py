@@ -63,6 +63,7 @@ def _gemini() -> Iterable[Row]:
     yield {"id": "3", "type": "user", "content": [{"functionResponse": {"id": "a", "response": {"output": "twice"}}}]}
     yield {"$brand_new": 1}
     failed = "<untrusted_context>\nOutput: FAILED (failures=1)\nExit Code: 1\n</untrusted_context>"
+    failed += f"\n\n<hook_context>{SHOWN}</hook_context>"
     yield {"id": "4", "type": "gemini", "content": "", **tokens, "toolCalls": [call("b", TEST, failed)]}
     yield {"id": "5", "type": "gemini", "content": "It fails.", "thoughts": []}
 
