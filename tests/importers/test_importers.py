@@ -536,7 +536,7 @@ def test_a_line_longer_than_the_limit_is_skipped_and_the_next_is_read(
 
 
 def test_every_format_says_in_one_line_what_it_is() -> None:
-    assert len(FORMATS) == 24
+    assert len(FORMATS) == 26
     assert all(name.isidentifier() and description and "\n" not in description for name, description in FORMATS)
 
 

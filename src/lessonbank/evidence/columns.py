@@ -17,6 +17,7 @@ from lessonbank.guard.identity import one_of_many
 
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
+from .groups import AGAIN
 from .units import WHOLE, chances, entries
 
 _NAN: Final = float("nan")
@@ -137,7 +138,7 @@ class Columns:
 
     def __post_init__(self) -> None:
         """Empty columns."""
-        self._told = {name: array("d") for name in (*_UNTOLD, "control", "at", "cluster")}
+        self._told = {name: array("d") for name in (*_UNTOLD, "control", "again", "at", "cluster")}
         self._unit(WHOLE, WHOLE_LEVEL)
 
     def __len__(self) -> int:
@@ -165,18 +166,23 @@ class Columns:
         row = self._rows[recall.id] = len(self)
         cluster = self._clusters.of(template_of(recall.task))
         told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
+        is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
+        told["again"] = not is_first
         for name, value in (_UNTOLD | told).items():
             self._told[name].append(value)
         self._task.append(hash(recall.task))
         chance = chances(recall)
         for candidate in recall.candidates:
-            if candidate.placed:
+            if candidate.placed and is_first:
                 lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
                 self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
                 _append(self._placed, row, lesson, candidate.shown, 0, chance[candidate.lesson_id])
         self._places.append(len(self._placed[0]))
         for entry in entries(recall):
-            _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
+            if is_first:
+                _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
+            elif entry.unit.startswith(AGAIN):
+                _append(self._drawn, row, self._unit(entry.unit, GROUP_LEVEL), entry.shown, entry.chance)
 
     def _unit(self, name: str, level: int) -> int:
         number = self.units.of(name)
@@ -197,7 +203,8 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
-        self.audits.settle(settlement)
+        if not self._told["again"][row]:
+            self.audits.settle(settlement)
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
@@ -253,7 +260,7 @@ class Columns:
         again = _superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "agent")}
-        flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control")}
+        flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
         del told["first"]
         at, agent = told["at"], whole.pop("agent")[~np.isnan(told["outcome"])]
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])

@@ -123,6 +123,8 @@ class Episodes:
     another_task: int = 0
     """Recalls that a run of another task settled."""
     restarts: tuple[Restart, ...] = ()
+    again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """By row: whether it was made in the middle of a run. Empty: none was."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -131,6 +133,11 @@ class Episodes:
     def known(self) -> Flags:
         """Which rows have an outcome."""
         return ~np.isnan(self.outcome)
+
+    @property
+    def first(self) -> Flags:
+        """Which rows began a run."""
+        return ~self.again if len(self.again) else np.ones(len(self), np.bool_)
 
     @property
     def told_by(self) -> Ints:

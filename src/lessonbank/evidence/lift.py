@@ -548,7 +548,8 @@ def _lesson(lesson: LessonLift) -> str:
 
 
 def _group(group: GroupLift) -> str:
-    said = f"{counted(group.lessons, 'lesson')}, {standing_of(group)}"
+    count = f"{counted(group.lessons, 'lesson')}, " if group.lessons else ""
+    said = f"{count}{standing_of(group)}"
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 
 

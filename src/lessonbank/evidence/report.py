@@ -15,6 +15,7 @@ from lessonbank.guard.sanitise import one_line
 from .calibration import calibrations, share
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, information_needed, more_needed
+from .groups import AGAIN
 from .labels import more_labels
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
 from .notes import notes
@@ -62,8 +63,8 @@ def report(
     return Lift(
         scope=scope,
         level=level,
-        recalls=len(episodes),
-        settled=int(known.sum()),
+        recalls=int(episodes.first.sum()),
+        settled=int((known & episodes.first).sum()),
         controls=int((known & control).sum()),
         writers=len(np.unique(episodes.told_by[known])),
         uncounted=episodes.uncounted,
@@ -175,7 +176,8 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
         GroupLift(
             group=(id := units.of.units[n]), name=names.get(id, ""), lessons=int(members[n]), **units.told(int(n))
         )
-        for n in np.flatnonzero((units.of.level == GROUP_LEVEL) & (members > 0))
+        for n in np.flatnonzero(units.of.level == GROUP_LEVEL)
+        if members[n] or units.of.units[n].startswith(AGAIN)
     ]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.group)))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
+from lessonbank.bank.again import CURES
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Extraction, Lesson, Provenance, Recall, Run, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
@@ -23,11 +24,7 @@ from lessonbank.importers import Failure, Imported, failure_of, failures_in
 from . import client
 from .repositories import COMMON
 
-CURES: Final = "@cures"
-"""The scope of a repository's cures, below its own."""
 _CURE: Final = "cure"
-_THE_SAME: Final = 0.9999
-"""The score of the very same key."""
 _MOST: Final = 20
 """Failures of one session that are learned from."""
 
@@ -92,11 +89,10 @@ class Cures:
         given = self._given(session)
         if failure is None or failure.key in given:
             return None
-        bank = self._bank.scoped(below(scope), writer=host)
-        one = RetrieveOptions(limit=1, trusted=asked.trusted, own=asked.own)
-        if not any(c.score >= _THE_SAME for c in bank.recalls.preview(failure.key, **one.keywords).candidates):
+        bank = self._bank.scoped(scope, writer=host)
+        recall = bank.recall_again(printed, doing=command, cured=True, trusted=asked.trusted, own=asked.own)
+        if not recall.candidates:
             return None
-        recall = bank.retrieve(failure.key, **one.keywords)
         client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
         return recall
 

@@ -24,7 +24,7 @@ Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"
 Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | tuple[Check, bool]
 """What happened in a run, in its order; a check with whether it passed."""
 _MOST_OUTPUT: Final = 20_000
-_EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
+_EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
 _BEFORE: Final = (
     r"^\s*(?:\w+=\S*\s+)*(?:(?:sudo|time|timeout\s+\S+|env|npx|uv\s+run|poetry\s+run|pdm\s+run|hatch\s+run|"
     r"bundle\s+exec|xvfb-run)\s+)*(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:\S*/)?"

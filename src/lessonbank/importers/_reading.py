@@ -236,9 +236,9 @@ def _trajectory(run: Run, format: str) -> Trajectory:
     made = _made(run)
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
     known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
-    identity = [format, run.source, run.origin or run.run_id, run.task_id, made.task, run.system, run.messages]
+    identity = [format, run.source, run.origin or run.run_id, run.task_id, made.task, run.system]
     update = {
-        "id": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32],
+        "id": _digest(identity, run.messages),
         "answer": made.answer if run.answer is None else storable(run.answer),
         "error": None if run.error is None else storable(run.error),
         "usage": run.usage,
@@ -246,6 +246,16 @@ def _trajectory(run: Run, format: str) -> Trajectory:
         "original": made.original if run.verbatim else (),
     }
     return made.model_copy(update=update)
+
+
+def _digest(head: list[str], messages: Sequence[Json]) -> str:
+    """The digest of `[*head, messages]` as JSON, of which no more than a message is written at a time."""
+    digest = hashlib.sha256(json.dumps(head).encode()[:-1] + b", [")
+    for number, message in enumerate(messages):
+        digest.update(b", " if number else b"")
+        digest.update(json.dumps(message, sort_keys=True).encode())
+    digest.update(b"]]")
+    return digest.hexdigest()[:32]
 
 
 def _made(run: Run) -> Trajectory:

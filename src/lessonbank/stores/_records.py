@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -93,6 +93,10 @@ def moment(microseconds: int, /) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def later(at: int, seconds: float, /) -> int:
-    """Microseconds of a moment after `at`, however short the time is: one call never takes the same run twice."""
-    return at + max(round(seconds * 1e6), 1)
+LONGEST_WAIT: Final = 86_400_000_000
+"""Microseconds for which a run waits, or a worker has it, at most: what is due later was written by a wrong clock."""
+
+
+def wait_of(seconds: float, /) -> int:
+    """Seconds of a wait in microseconds; not 0, however short it is: one call never takes the same run twice."""
+    return min(max(round(seconds * 1e6), 1), LONGEST_WAIT)

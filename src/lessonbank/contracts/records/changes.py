@@ -204,7 +204,7 @@ class Trust(Entry):
 class Edit(Entry):
     """Replace the words of a lesson by a person's, or the tasks it is kept for.
 
-    It keeps its id and its state; its evidence starts again.
+    It keeps its id; its evidence starts again. How far its new words are trusted, a `Trust` beside it says.
     """
 
     kind: Literal["edit"] = "edit"

@@ -17,6 +17,8 @@ MODEL = "model"
 """The metadata key for the model that the agent ran on."""
 TEMPLATE = "template"
 """The metadata key for the template that a run's task was made from."""
+RECALLS_AGAIN = "recalls_again"
+"""The metadata key for the ids of the recalls in the middle of a run: they are settled as its first one is."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue

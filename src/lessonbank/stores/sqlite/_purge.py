@@ -40,7 +40,7 @@ from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from . import _lesson_words
 from ._checks import stored
-from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
+from ._derived import RECALL, derive, forget_words, recount, reindex_words, settle_all, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
 from ._vectors import drop, forget
@@ -68,6 +68,7 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
     _empty_journal(connection, scope)
     told = _append(connection, name, writer, tombstone)
+    reindex_words(connection)
     _lesson_words.reindex(connection)
     _drop_settings(connection, keys_of(name))
     _finish(connection, name)
@@ -103,8 +104,8 @@ def purge(
     receipts = dict(past.recalls)
     told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
     _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
+    forget_words(connection, scope.number, past.doomed)
     _delete(connection, find_scope(connection, name), past.doomed)
-    _lesson_words.finish(connection)
     _finish(connection, name)
     return told
 
@@ -226,8 +227,8 @@ def _leave_bytes(connection: sqlite3.Connection) -> None:
 
 
 def _finish(connection: sqlite3.Connection, name: str) -> None:
-    # The word index keeps what was deleted until its segments are merged, so it is made anew.
-    reindex_words(connection)
+    # A new experience may get the number of one that went: it is in no index then.
+    connection.execute("UPDATE indexed SET upto = min(upto, (SELECT coalesce(max(number), 0) FROM experiences))")
     scope = find_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
