@@ -43,6 +43,7 @@ from .keeping import RunKeeper
 from .reflecting import reflect
 from .retention import forget_old_runs
 from .steps import Steps
+from .upkeep import look_after
 
 T = TypeVar("T", Recall, Learned)
 _AGAIN: Final = 20
@@ -119,6 +120,7 @@ class Learner:
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)
+        learned = noted(learned, await look_after(handle, [run.task for run in new]))
         return noted(learned, await forget_old_runs(handle))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
