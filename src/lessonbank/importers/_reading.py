@@ -28,6 +28,7 @@ SHELL_TRAILER = re.compile(
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
+_MEMORY = re.compile(r"\n*(?:<|&lt;)lessonbank(?:>|&gt;).*?(?:<|&lt;)/lessonbank(?:>|&gt;)", re.DOTALL)
 FAILED = "the reader failed"
 """How the reason begins where a reader met an entry that it did not expect."""
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
@@ -206,6 +207,11 @@ def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False
     """
     told: Data = {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
     return {**told, "is_success": True} if stated and not failed else told
+
+
+def without_memory(text: str, /) -> str:
+    """What a command gave, without what memory told after it: some programs keep both as one text."""
+    return _MEMORY.sub("", text) if "lessonbank" in text else text
 
 
 def shell_exit_code(text: str, /) -> int | None:

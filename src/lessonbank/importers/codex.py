@@ -51,6 +51,9 @@ class _Session:
         elif kind == "event_msg" and payload.get("type") == "token_count":
             spent = mapping(at(payload, "info", "total_token_usage"))
             self.usage, self.requests = spent or self.usage, self.requests + bool(spent)
+        elif kind == "event_msg" and at(payload, "item", "type") == "CommandExecution":
+            code = at(payload, "item", "exit_code")
+            self.exit_codes |= {words(at(payload, "item", "id")): code} if isinstance(code, int) else {}
         elif kind == "response_item" and (message := _message(payload)):
             self.messages.append(message)
             if payload.get("type") in _RESULTS and (code := _output(payload)[1]) is not None:
