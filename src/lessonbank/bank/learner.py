@@ -22,6 +22,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Usage,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.store_calls import count_records, settled_in
 from lessonbank.errors import LessonbankError
@@ -183,7 +184,7 @@ class Learner:
             settlement = told_by(settlement, await handle.identity())
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
         wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
-        notes = (*report.notes, *prior.contradictions(truths), *wrong_tasks)
+        notes = notes_of(*report.notes, *prior.contradictions(truths), *wrong_tasks)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
@@ -218,4 +219,4 @@ class Learner:
 
 def noted(record: T, notes: tuple[str, ...], /) -> T:
     """`record` with more notes."""
-    return record.model_copy(update={"notes": (*record.notes, *notes)}) if notes else record
+    return record.model_copy(update={"notes": (*record.notes, *notes_of(*notes))}) if notes else record

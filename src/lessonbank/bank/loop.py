@@ -36,6 +36,7 @@ from lessonbank.contracts.records import (
     Run,
     Trajectory,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -96,7 +97,7 @@ class AsyncReasoningBank:
         asked, begun = RetrieveOptions(**options), perf_counter()
         task = await self.parts.intake.task(a_text(task, "the task", blank=False))
         if self.options.off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+            return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
         recall, found = await Recaller(self._handle).recall(task, asked, draw=True)
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
         kept = await self._state.receipts.keep(recall)
@@ -129,7 +130,7 @@ class AsyncReasoningBank:
         pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
         """
         if self.options.off:
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         return await Learner(self._handle).learn(
             source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
         )
@@ -151,7 +152,7 @@ class AsyncReasoningBank:
         if outcome is None and reward is None:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
         if self._handle.skips("tell"):
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         return await Learner(self._handle).learn(await find_run(self._handle, of), outcome=outcome, reward=reward)
 
     async def submit(
