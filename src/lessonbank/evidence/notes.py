@@ -13,7 +13,7 @@ from lessonbank.guard.quote import quoted
 from .columns import FREE, TWICE
 from .draws import USUAL
 from .episodes import LESSON_LEVEL, Episodes, Floats
-from .lift import Split, points
+from .lift import ONLY_TOGETHER, SAME_JOB, Split, points
 from .redundancy import Together, together
 from .review import Review, left_out
 from .sequences import Outcomes
@@ -149,9 +149,10 @@ def _doubts(episodes: Episodes) -> Iterator[str]:
 
 
 def _differing(splits: Mapping[int, Split], titles: Sequence[str]) -> Iterator[str]:
-    """Units whose effect is shown to differ between tasks."""
+    """Units whose effect is shown to differ between tasks; of units with the same tasks the narrowest."""
+    narrowest = {tuple((part.name, part.recalls) for part in split.parts): unit for unit, split in splits.items()}
     for unit, split in splits.items():
-        if split.differs:
+        if split.differs and unit in narrowest.values():
             parts = ", ".join(f"{points(part.success)} on {part.name!r}" for part in split.parts[:_SHOWN])
             yield (
                 f"the effect of {titles[unit]} differs between tasks: {parts}; lessons.narrow keeps a lesson for the "
@@ -180,9 +181,9 @@ def _said(one: Together, titles: Sequence[str]) -> str:
     alone = ", ".join(f"{100 * value:+z.0f}" for value in one.alone)
     numbers = f"shown together {100 * one.joint:+z.0f} points, each added to the others {alone}"
     if one.says == "same":
-        return f"{named} likely do the same job: keep one of them and take out the rest, never all ({numbers})"
+        return f"{named} {SAME_JOB}: keep one of them and take out the rest, never all ({numbers})"
     return (
-        f"{named} likely work only together: keep all or take out all, and do not add up their effects, each of which "
+        f"{named} {ONLY_TOGETHER}: keep all or take out all, and do not add up their effects, each of which "
         f"is that of the whole set ({numbers})"
     )
 
