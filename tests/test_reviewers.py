@@ -226,6 +226,17 @@ def test_without_reviewers_nothing_asks_for_a_key_and_the_first_one_needs_none(t
         bank.lessons.edit(lesson.id, content="Oil it.", by="Ana")
 
 
+def test_where_there_are_reviewers_an_active_lesson_waits_again_after_an_edit(case: Case) -> None:
+    with opened(case.file, safety=Safety(trust="reviewed")) as bank:
+        ana = bank.scoped(writer="Ana", key=case.key)
+        lesson = ana.lessons.add(title="Oil it", content="Oil the valve.", task=TASK, by="Ana")
+        edited = ana.lessons.edit(lesson.id, content="Oil it twice.", by="Ana")
+        assert (edited.state, edited.approved) == ("probation", False)
+        assert "Oil it twice." not in bank.retrieve(TASK).text
+        ana.lessons.approve(lesson.id, by="Ana")
+        assert "Oil it twice." in bank.retrieve(TASK).text
+
+
 def test_the_key_is_kept_nowhere_in_clear(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with opened(case.file) as bank:

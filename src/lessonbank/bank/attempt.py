@@ -11,8 +11,10 @@ from typing import Any, Protocol, Unpack, cast
 
 from lessonbank._base.checks import a_flag, is_a, kind, shown
 from lessonbank.contracts.records import (
+    RECALLS_AGAIN,
     SECONDS,
     Action,
+    Json,
     Learned,
     Lesson,
     Note,
@@ -27,10 +29,12 @@ from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, check_names
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted
+from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
+_MOST_NOTES = 3
 
 
 class Loop(Protocol):
@@ -39,6 +43,9 @@ class Loop(Protocol):
     @property
     def scope(self) -> str: ...
     async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
+    @property
+    def lessons(self) -> Any: ...
+    async def recall_again(self, *args: Any, **options: Any) -> Recall: ...
     async def learn(self, *args: Any, **options: Any) -> Learned: ...
     async def submit(self, *args: Any, **options: Any) -> Any: ...
     async def keep_unfinished(self, *args: Any, **options: Any) -> Any: ...
@@ -63,6 +70,8 @@ class AsyncAttempt:
         check_names(options)  # their values are a matter of the memory, which does not break the block
         self._bank, self._metadata = bank, options.get("metadata")
         self._retrieve = partial(bank.retrieve, **options)
+        self._options = options
+        self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
@@ -104,6 +113,33 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - whatever is in a value that is no text
             self._failed("a step was not noted", problem)
 
+    async def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
+        """Look again where the run stands: `.text`, of at most 400 tokens, shows nothing that was shown before.
+
+        `observation` is what came back last; without it, that of the last step. `cured=True` looks only for the cure of
+        this very failure. See `bank.recall_again`. Raises UsageError before the block is entered.
+        """
+        first, last = self.recall, self.steps[-1] if self.steps else Step()
+        observation = observation or "\n".join(seen.text for seen in last.observations)
+        told: dict[str, Any] = {"recall": self._receipt, "reason": reason, "step": len(self.steps), "cured": cured}
+        try:
+            again = await self._bank.recall_again(observation, doing=doing_of(last), **told, **self._options)
+        except Exception as problem:  # noqa: BLE001 - as in `finish`
+            note = self._failed("the agent goes on without a second look", problem)
+            return Recall(scope=self._bank.scope, task=first.task, notes=(note,), kept=False)
+        self._again += [again.id] if again.kept else []
+        return again
+
+    def note(self, text: str, /) -> None:
+        """Put what the agent found out into the inbox, with this run as evidence: at most three notes of a run.
+
+        It is kept with the run. Nobody is shown it, in any scope or under any policy, before a person approves it.
+        """
+        if len(self._noted) == _MOST_NOTES:
+            self._note(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
+        else:
+            self._noted.append(text)
+
     async def finish(
         self,
         source: object = None,
@@ -132,7 +168,9 @@ class AsyncAttempt:
         try:
             call = self._bank.learn if a_flag(wait, "wait=") else self._bank.submit
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            return self._done(await call(whole, **self._told(outcome, reward)))
+            result = await call(whole, **self._told(outcome, reward))
+            await self._propose()
+            return self._done(result)
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
@@ -165,10 +203,12 @@ class AsyncAttempt:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
                 await self._bank.keep_unfinished(run, recall=self._receipt, metadata=self._metadata)
+                await self._propose()
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
                 self._done(await self._bank.learn(self._timed_run(crashed), **self._told(None, None)))
+                await self._propose()
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
@@ -179,6 +219,16 @@ class AsyncAttempt:
             return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
+
+    async def _propose(self) -> None:
+        """Hand in the notes for the inbox."""
+        for text in self._noted:
+            try:
+                await self._bank.lessons.propose(
+                    text, task=self._named_task or _NO_TASK, run=self.run_id, metadata=self._metadata
+                )
+            except Exception as problem:  # noqa: BLE001 - as in `finish`
+                self._failed("a note is not in the inbox", problem)
 
     def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
         return {
@@ -239,10 +289,10 @@ class AsyncAttempt:
         return self._timed_run(runs[0].model_copy(update={"id": self.run_id}))
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
-        """A trajectory that does not say how long it took, with the time since the block was entered."""
-        if SECONDS in run.metadata:
-            return run
-        return run.model_copy(update={"metadata": {**run.metadata, SECONDS: round(monotonic() - self._began, 3)}})
+        """A trajectory with its later recalls, and, where it does not say how long it took, the time of the block."""
+        told: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
+        told |= {RECALLS_AGAIN: list[Json](self._again)} if self._again else {}
+        return run.model_copy(update={"metadata": told})
 
 
 def _warned(what: str, problem: Exception) -> str:
@@ -296,6 +346,15 @@ class Attempt:
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
         self._attempt.step(action, observation, thought=thought)
+
+    def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
+        """Look again where the run stands; see `AsyncAttempt.recall_again`."""
+        again: Recall = self._wait(self._attempt.recall_again(observation=observation, reason=reason, cured=cured))
+        return again
+
+    def note(self, text: str, /) -> None:
+        """Put what the agent found out into the inbox; see `AsyncAttempt.note`."""
+        self._attempt.note(text)
 
     def finish(
         self,

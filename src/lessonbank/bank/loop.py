@@ -28,6 +28,7 @@ from lessonbank.contracts.records import (
     Change,
     Experience,
     Extraction,
+    Found,
     Json,
     Learned,
     Outcome,
@@ -57,6 +58,7 @@ from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
 from lessonbank.trials.compare import trial
 
+from .again import State, recall_again
 from .attempt import AsyncAttempt
 from .handle import BankState, Handle
 from .keeping import RunKeeper
@@ -98,7 +100,46 @@ class AsyncReasoningBank:
         task = await self.parts.intake.task(a_text(task, "the task", blank=False))
         if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
-        recall, found = await Recaller(self._handle).recall(task, asked, draw=True)
+        return await self._kept(*await Recaller(self._handle).recall(task, asked, draw=True), begun=begun)
+
+    @takes_retrieve_options
+    async def recall_again(
+        self,
+        observation: str,
+        /,
+        *,
+        doing: str = "",
+        recall: Recall | str | None = None,
+        reason: str = "error",
+        step: int = 0,
+        cured: bool = False,
+        **options: Unpack[RetrieveKeywords],
+    ) -> Recall:
+        """Look again in the middle of a run, by what came back last; the text has at most 400 tokens.
+
+        `recall` is the first recall of the run: nothing that it or a later one showed is shown again. `doing` is the
+        command or call, and `step` how many steps there were. For a command that failed, the cure of this very failure
+        comes first; with `cured=True` only that. `lift` measures each `reason` as a group. `bank.attempt` settles the
+        receipt with the run; elsewhere name it in the run's metadata, `{"recalls_again": [recall.id]}`. Raises
+        UsageError, NotFound, StoreError.
+        """
+        asked, begun = RetrieveOptions(**options), perf_counter()
+        state = State(
+            observation=a_text(observation, "the observation"),
+            doing=a_text(doing, "doing="),
+            reason=a_text(reason, "reason="),
+            step=a_count(step, "step=", least=0),
+        )
+        first, _ = await self._state.receipts.returned(recall, scope=self.scope)
+        why = OFF
+        if not self.options.off:
+            if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
+                return await self._kept(*found, begun=begun)
+            why = "nothing more is known of where this run stands"
+        task = await self.parts.intake.task(state.text or reason)
+        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
+
+    async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
         kept = await self._state.receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
@@ -239,7 +280,7 @@ class AsyncReasoningBank:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = several(attempts, "extract", Run)
         if self.options.off:
-            return Extraction(notes=(OFF,))
+            return Extraction(notes=notes_of(OFF))
         return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
@@ -308,7 +349,7 @@ class AsyncReasoningBank:
         a_flag(dry_run, "dry_run=")
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
         if self.options.off:
-            return Reflected(notes=(OFF,))
+            return Reflected(notes=notes_of(OFF))
         if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
         return await reflect(self._handle, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,7 @@ import typer
 from rich.progress import Progress
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Counts, Lesson, QueueStatus, Run
+from lessonbank.contracts.records import Counts, QueueStatus
 from lessonbank.contracts.records.attempts import used_by_agents
 
 from . import _options as options
@@ -78,7 +77,8 @@ def doctor(
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
         unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active, reviewers = memory.settings, memory.admin.reviewers()
-        used = used_by_agents(*([r for s in scopes for r in of(memory.scoped(s))] for of in (_runs, _lessons)))
+        runs = [run for s in scopes for run in memory.scoped(s).runs.list(limit=_LATELY)]
+        used = used_by_agents(runs, [one for s in scopes for one in memory.scoped(s).lessons.list(limit=_LATELY)])
     report = {
         "settings": active if is_server(bank) else {name: active[name] for name in _KEPT},
         "used": used,
@@ -103,14 +103,6 @@ def doctor(
         _show(report)
     if problems:
         raise typer.Exit(1)
-
-
-def _runs(memory: ReasoningBank) -> Sequence[Run]:
-    return memory.runs.list(limit=_LATELY)
-
-
-def _lessons(memory: ReasoningBank) -> Sequence[Lesson]:
-    return memory.lessons.list(limit=_LATELY)
 
 
 def leaving(*, model: str | None, base_url: str | None, embedder: str) -> list[str]:

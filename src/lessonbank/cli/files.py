@@ -146,7 +146,7 @@ def _holds(state: FileState) -> str:
 
 def export(
     files: Annotated[
-        list[Path], typer.Argument(help="Where to write; with --format skill, the folder of skills.", metavar="FILE")
+        list[Path], typer.Argument(help="Where to write; with --format skill or atif, a folder.", metavar="FILE")
     ],
     bank: options.Bank,
     scope: options.Scope,
@@ -154,8 +154,8 @@ def export(
         ExportFormat | None,
         typer.Option(
             "--format",
-            help="jsonl: everything, for `import`. The others: lessons for people. Default: jsonl; with --sync, what "
-            "the name of the file says.",
+            help="jsonl: everything, for `import`. atif: the runs, for other programs. The others: lessons for people. "
+            "Default: jsonl; with --sync, what the name of the file says.",
         ),
     ] = None,
     budget: Annotated[
@@ -170,7 +170,7 @@ def export(
 ) -> None:
     """Write everything a scope holds to a file; or its lessons between two markers of files for people and agents."""
     if sync:
-        if all or format == "jsonl":
+        if all or format in ("jsonl", "atif"):
             raise typer.BadParameter("it is for files of trusted lessons", param_hint="--sync")
         _sync(files, bank, scope, format, budget, preview=preview, as_json=as_json)
         return
@@ -181,7 +181,7 @@ def export(
     (file,), form = files, format or "jsonl"
     with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
         written = memory.admin.export(file, format=form, budget=budget, all=all)
-    what = "records" if form == "jsonl" else "lessons"
+    what = {"jsonl": "records", "atif": "runs"}.get(form, "lessons")
     _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
@@ -101,6 +101,13 @@ class Run:
     """Whether the file says who spoke, or only where the words stand does."""
     left: tuple[str, ...] = ()
     """What the file has and the run lacks, a sentence each."""
+    prompts: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Where the user speaks among the messages, with the name that the file gives the prompt: one that asks for
+    something new begins a run of its own."""
+    origin: str = ""
+    """The name of its prompt, if the file has one: the run is the same where another session repeats it."""
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More that the run's metadata say of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +129,6 @@ class Session(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Session)
-
-
 def entries(
     name: str,
     description: str,
@@ -136,29 +140,6 @@ def entries(
 ) -> Format:
     """A format of which each value of a file is an entry, or holds those that `split` finds; `build` reads one."""
     return Format(name, description, matches, lambda source: each(source, format=name, split=split, build=build))
-
-
-def sessions(
-    name: str,
-    description: str,
-    matches: Callable[[Json, str], bool],
-    begin: Callable[[str], S],
-    build: Callable[[S], Run],
-    /,
-) -> Format:
-    """A format of which each file is one session, begun with the file's name; `build` reads what its lines came to."""
-
-    def read(source: Source) -> Iterator[Entry]:
-        session, ends = begin(source.stem), dict[str, None]()
-        for row in source.rows():
-            if isinstance(row, Skipped):
-                yield row
-            else:
-                session.add(mapping(row.value))
-                ends.update(dict.fromkeys(ends_in(row.value)))
-        yield attempt(source, 1, name, lambda: build(session), ends=ends)
-
-    return Format(name, description, matches, read)
 
 
 def each(
@@ -215,36 +196,43 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
 
     `ends`: the fields of the file that say how it ended. They are named where the run has no outcome.
     """
+    return next(attempts(source, line, format, lambda: [build()], ends=ends))
+
+
+def attempts(
+    source: Source, line: int, format: str, build: Callable[[], Iterable[Run]], /, *, ends: Iterable[str] = ()
+) -> Iterator[Entry]:
+    """The same for the runs of a session: those before the first that cannot be read, and the reason."""
     try:
-        run = build()
-        verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
-        return Imported(
-            _trajectory(run, format),
-            verdict,
-            source.path,
-            line,
-            run.exit_codes,
-            format=format,
-            speakers=run.speakers,
-            left=run.left,
-            ends=tuple(ends),
-        )
+        for run in build():
+            verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
+            yield Imported(
+                _trajectory(run, format),
+                verdict,
+                source.path,
+                line,
+                run.exit_codes,
+                format=format,
+                speakers=run.speakers,
+                left=run.left,
+                ends=tuple(ends),
+            )
     except FormatError as error:
-        return Skipped(source.path, line, str(error))
+        yield Skipped(source.path, line, str(error))
     except RecursionError:
-        return Skipped(source.path, line, "the run is nested too deep")
+        yield Skipped(source.path, line, "the run is nested too deep")
     except (LookupError, TypeError, ValueError, AttributeError) as error:  # a reader that somebody else wrote
-        return Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
+        yield Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
 
 
 def _trajectory(run: Run, format: str) -> Trajectory:
     """The run with an id that the same run of the same file always gets."""
     made = _made(run)
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
-    known = {key: storable(value) for key, value in named.items() if value} | made.metadata
-    identity = [format, run.source, run.run_id, run.task_id, made.task, run.system, run.messages]
+    known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
+    identity = [format, run.source, run.origin or run.run_id, run.task_id, made.task, run.system]
     update = {
-        "id": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32],
+        "id": _digest(identity, run.messages),
         "answer": made.answer if run.answer is None else storable(run.answer),
         "error": None if run.error is None else storable(run.error),
         "usage": run.usage,
@@ -252,6 +240,16 @@ def _trajectory(run: Run, format: str) -> Trajectory:
         "original": made.original if run.verbatim else (),
     }
     return made.model_copy(update=update)
+
+
+def _digest(head: list[str], messages: Sequence[Json]) -> str:
+    """The digest of `[*head, messages]` as JSON, of which no more than a message is written at a time."""
+    digest = hashlib.sha256(json.dumps(head).encode()[:-1] + b", [")
+    for number, message in enumerate(messages):
+        digest.update(b", " if number else b"")
+        digest.update(json.dumps(message, sort_keys=True).encode())
+    digest.update(b"]]")
+    return digest.hexdigest()[:32]
 
 
 def _made(run: Run) -> Trajectory:

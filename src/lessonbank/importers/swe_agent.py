@@ -28,7 +28,8 @@ def _matches(value: Json, name: str) -> bool:
     steps, history = listing(at(value, "trajectory")), listing(at(value, "history"))
     if steps and "action" in mapping(steps[0]) and "observation" in mapping(steps[0]):
         return True
-    return bool(history) and "role" in mapping(history[0]) and "content" in mapping(history[0])
+    first = mapping(history[0]) if history else {}
+    return {"role", "content"} <= first.keys() and ("agent" in first or "info" in mapping(value))
 
 
 def _build(entry: Json, source: Source, line: int) -> Run:

@@ -18,7 +18,6 @@ from pathlib import Path
 import lessonbank
 from lessonbank import Lesson, ReasoningBank, Trajectory
 from lessonbank.contracts.records import Provenance
-from lessonbank.evidence import Blocked
 
 CHOICES: Mapping[str, str] = {
     "A": "Keep memory and all of its lessons: it helps.",
@@ -104,12 +103,12 @@ WORLDS: tuple[World, ...] = (
     World("no effect", "F", effects(0.5), tasks=1000),
     World("just begun", "F", effects(0.5, Read=0.1), tasks=60),
     World("one harms among helpers", "C", effects(0.45, Read=0.25, Ask=0.15, Use=-0.3), titles=TITLES, tasks=1200),
-    World("twins", "D", _twins, tasks=4000),
-    World("help only together", "E", _pair, tasks=4000),
+    World("twins", "A", _twins, tasks=1200),
+    World("help only together", "A", _pair, tasks=1200),
     World("helped, and harms now", "C", _turned, tasks=2400),
     World("outcomes missing with memory", "G", effects(0.5), tasks=700, told=_silent),
     World("a judge alone", "G", effects(0.4, Read=0.25), tasks=600, judge=True),
-    World("two kinds of task", "H", _by_template, titles=TITLES[:1], tasks=1600, metadata=_template),
+    World("two kinds of task", "F", _by_template, titles=TITLES[:1], tasks=1600, metadata=_template),
     World("edited of late", "F", effects(0.5, Ask=0.05), tasks=760, also=_edit),
 )
 
@@ -119,15 +118,13 @@ async def _no_lessons(attempts: object) -> lessonbank.Extraction:
 
 
 def text_of(world: World, seed: int, /) -> str:
-    """What `lift` prints of a world after all of its tasks."""
+    """What `lift` prints of a world after all of its tasks. Draws go by recall ids, so each call gives other ones."""
     luck = random.Random(f"{world.name} {seed}")
-    policy = Blocked(size=4, lessons=0.25, seed=f"{world.name} {seed}")
     held = [Lesson(title=title, content=f"{title} before you go on.", provenance=BY) for title in world.titles]
     with lessonbank.connect(
         ":memory:",
         scope=SCOPE,
         embedder="lexical",
-        evidence=lessonbank.Evidence(holdout=policy),
         parts=lessonbank.Parts(extractor=_no_lessons, judge=_opinion if world.judge else None),
     ) as bank:
         bank.consolidate(lessonbank.Experience(scope=SCOPE, task=world.task(0), lessons=tuple(held)))

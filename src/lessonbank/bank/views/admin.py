@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, get_args
@@ -44,6 +44,7 @@ from lessonbank.contracts.records import (
     Synced,
     target_of,
 )
+from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import REFUSED
 from lessonbank.contracts.store_calls import (
     care_of,
@@ -133,19 +134,24 @@ class AsyncAdmin:
     ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
+        `atif` writes each kept run as a trajectory of ATIF to a file of its own in a folder, and how many.
         Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
         a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
         as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
         that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
         StoreUnavailable.
         """
-        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl", "atif"))
         budget, all = a_count(budget, "budget="), a_flag(all, "all=")
         if self._handle.skips("export"):
             return 0
         if format == "jsonl":
             count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
             await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
+            return count
+        if format == "atif":
+            count = await archive.write_runs(self._handle.store, a_path(path), scope=self._handle.scope)
+            await self._handle.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
@@ -341,15 +347,23 @@ class AsyncAdmin:
         search = SuccessionSearch(self._handle, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
         return await search.find([id for id in wanted.lessons if id not in named])
 
-    async def forget(self, *, days: float) -> Forgotten:
+    async def forget(self, *, days: float, by: str | None = None) -> Forgotten:
         """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
 
-        `Learning(keep_runs=days)` does this automatically. Raises UsageError, NotAllowed, StoreUnavailable.
+        `Learning(keep_runs=days)` does this automatically. Where the journal leaps by more than a week, what is that
+        old only because of the leap is not erased, unless a person (`by`) says that the clock is right. Raises
+        UsageError (there is such a leap, and nobody says so: nothing was erased), NotAllowed, StoreUnavailable.
         """
-        before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
+        days, name = some_days(days, "days="), None if by is None else checked_name(by, what="by=")
+        before = now() - timedelta(days=days)
         if self._handle.skips("forget"):
             return Forgotten(before=before)
-        return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=self._handle.writer)
+        if name is None:
+            _, leap = await retention.older_than(self._handle.store, days, scope=self._handle.scope)
+            if leap:
+                raise UsageError(leap[0])
+        writer = name or self._handle.writer
+        return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=writer)
 
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.

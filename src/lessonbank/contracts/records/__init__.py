@@ -66,6 +66,7 @@ from .repairs import Salvaged as Salvaged
 from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
 from .runs import NOT_JUDGED as NOT_JUDGED
+from .runs import RECALLS_AGAIN as RECALLS_AGAIN
 from .runs import SECONDS as SECONDS
 from .runs import TEMPLATE as TEMPLATE
 from .runs import Action as Action

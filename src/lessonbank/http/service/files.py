@@ -14,7 +14,8 @@ from fastapi import Request
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from lessonbank.errors import UsageError
+from lessonbank._base.checks import named
+from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.http.client.operations import Operation, result_of
 
 RESULT: Final = "Lessonbank-Result"
@@ -47,6 +48,9 @@ async def receive(request: Request, operation: Operation, call: Callable[..., Aw
             async for block in request.stream():
                 await out.write(block)
         return Response(result_of(operation).dump_json(await call(path)), media_type="application/json")
+    except LessonbankError as error:
+        error.args = (str(error).replace(named(path), named(path.name)),)  # the caller knows nothing of a folder here
+        raise
     finally:
         await _removed(folder)
 
