@@ -271,7 +271,7 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         if listed:
             lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
         lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
-        lines += [f"  {_BESIDE}"] if len(lift.lessons) > 1 else []
+        lines += [f"  {_BESIDE}"] if len(lift.lessons) > 1 and lift.success.value is not None else []
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         look = ", but where 'one look' stands beside them" if spent(lift) else ""
