@@ -88,7 +88,15 @@ def test_the_topic_of_talk_is_the_deed() -> None:
             ("track_parcel", {"tracking": "T1"}, "on its way"),
         ]
         bank.learn(talk("Where is the thing that I bought?", steps), outcome="success")
-        assert set(bank.lessons.topics().values()) == {"refund", "track parcel"}
+        assert sorted(bank.lessons.topics().values()) == ["refund", "track parcel"]
+
+
+def test_a_deed_that_is_asked_for_without_a_common_word_is_the_same_topic() -> None:
+    with bank_of() as bank:
+        bank.learn(refunded("Please refund order {}.", "#W3001", "broken", looks_up=False), outcome="success")
+        late: list[Made] = [("refund", {"order_id": "#W3002"}, "error: bought too long ago")]
+        bank.learn(talk("Give me my money back!", late), outcome="failure")
+        assert list(bank.lessons.topics().values()) == ["refund"]
 
 
 def test_two_errors_of_one_run_of_talk_are_two_lessons() -> None:

@@ -121,8 +121,11 @@ class TopicsByWords:
                     members[id].update(again)
         lessons = [lesson for one in around for lesson in one.lessons]
         deed = _deed(experience.lessons)
-        if deed and (held_by := next((one.topic for one in lessons if one.topic and one.topic.name == deed), None)):
-            return _Near(held_by, 1.0, deed, lessons, private)
+        if deed:  # whatever words it was asked for in
+            lately = await self.store.lessons(LessonFilter(limit=_LATELY), scope=experience.scope)
+            ids = {name: id for id, name in topic_names({one.id: one for one in (*lessons, *lately)}.values()).items()}
+            if deed in ids:
+                return _Near(Topic(id=ids[deed], name=deed), 1.0, deed, lessons, private)
         own = deed or _name(_telling(mine), private)
         means = {id: sum(alike) / len(alike) for id, alike in likeness.items()}
         best = max(means, key=lambda id: (means[id], id), default="")
