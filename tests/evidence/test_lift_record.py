@@ -227,7 +227,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
-        "chosen at random\n  since 2026-09-01; a task: steps",
+        "chosen at random\n  tasks since 2026-09-01; a task: steps",
         "What to do next: Go on: about 300 more recalls",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",
@@ -286,3 +286,22 @@ def test_where_outcomes_go_missing_on_one_side_there_is_no_verdict_and_a_way_on(
 def test_a_number_that_is_none_is_refused(value: float) -> None:
     with pytest.raises(UsageError, match="finite number"):
         Estimate(value=value)
+
+
+def test_a_bound_that_everybody_knew_is_not_said() -> None:
+    wide = Estimate(value=0.1, low=-0.3, high=0.5, always_low=-0.6, always_high=0.7)
+    assert "Undecided, too few tasks: success +10.0 points" in headline(lift(success=wide))
+    assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
+
+
+def test_a_forecast_that_takes_longer_than_that_for_ten_points_is_left_out_of_the_row() -> None:
+    row = LessonLift(lesson_id="a", success=sure(0.02), more=300, more_as_it_looks=9000)
+    assert said_of(row).endswith("(about 300 more recalls for ten points)")
+
+
+def test_there_is_always_something_to_do_next_and_what_the_bank_did_is_said() -> None:
+    out = LessonLift(lesson_id="a", standing="harms", retired=True)
+    assert advice(lift(success=sure(0.0), lessons=(out,))) == (
+        "1 lesson that harms is taken out already; keep the others.",
+    )
+    assert advice(lift(success=sure(0.0))) == ("Nothing. Keep going.",)

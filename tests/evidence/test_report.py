@@ -273,3 +273,22 @@ def test_the_first_outcome_is_reported_without_a_warning() -> None:
 
 def test_a_probability_next_to_nothing_is_no_trouble() -> None:
     assert told(played(14, 40, whole=1e-17)).settled == 40
+
+
+def test_a_bank_of_one_lesson_has_one_decision() -> None:
+    g = np.random.default_rng(5)
+    n, control = 1500, g.random(1500) < 0.3
+    withheld = g.random((n, 1)) < 0.1
+    good = g.random(n) < np.where(control | withheld[:, 0], 0.4, 0.65)
+    one = episodes(
+        good.astype(float),
+        control=control,
+        control_probability=0.3,
+        lessons=np.zeros((n, 1), np.int64),
+        withheld=withheld,
+        probability=0.1,
+        names=1,
+    )
+    lift = told(one)
+    assert lift.standing != "no evidence yet"
+    assert lift.lessons[0].standing == lift.standing

@@ -129,8 +129,7 @@ def test_an_error_is_paired_with_what_fixed_it_in_success_and_in_failure() -> No
     for outcome in ("success", "failure"):
         lesson = headed(extract(attempt(calls(*steps), outcome)).lessons, "Error and what got past it")
         assert lesson.content == (
-            '`book(pay=<chosen pay>)` failed ("Error: card is not on file"); '
-            "then the same with another `pay` went through."
+            '`book(pay=<pay>)` failed ("Error: card is not on file"); then the same with another `pay` went through.'
         )
         assert lesson.kind == ("strategy" if outcome == "success" else "guardrail")
         assert lesson.provenance.evidence == ("step 2", "step 3")
@@ -478,8 +477,8 @@ def test_in_a_success_the_very_next_action_after_an_error_is_what_got_past_it() 
         ("return_order", {"order": "W2"}, "return opened"),
     )
     lesson = headed(extract(attempt(done, "success")).lessons, "Error and what got past it")
-    assert "`cancel(order=<chosen order>)` failed" in lesson.content
-    assert "then `return_order(order=<chosen order>)` went through" in lesson.content
+    assert "`cancel(order=<order>)` failed" in lesson.content
+    assert "then `return_order(order=<order>)` went through" in lesson.content
 
 
 @pytest.mark.parametrize("read", ["get_reservation", "search_flights", "list_orders", "Check_status", "read_file"])

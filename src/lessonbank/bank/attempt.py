@@ -17,11 +17,13 @@ from lessonbank.contracts.records import (
     Json,
     Learned,
     Lesson,
+    Note,
     Observation,
     Outcome,
     Recall,
     Step,
     Trajectory,
+    notes_of,
 )
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, check_names
@@ -98,11 +100,11 @@ class AsyncAttempt:
         return self.recall.shown
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why the text is empty, what failed, what was not learned."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each with a level and a code: why the text is empty, what was not learned."""
         recalled = self._recall.notes if self._recall else ()
         learned = self.learned.notes if self.learned else ()
-        return tuple(dict.fromkeys((*recalled, *self._problems, *learned)))
+        return tuple(dict.fromkeys((*recalled, *notes_of(*self._problems), *learned)))
 
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
@@ -187,7 +189,7 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
             note = _warned("the agent works without memory", problem)
             self._recall = Recall(
-                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=(note,), kept=False
+                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=notes_of(note), kept=False
             )
         return self
 
@@ -241,11 +243,13 @@ class AsyncAttempt:
         if isinstance(result, Learned):
             self.learned = result
             return result
-        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else self.notes)
+        if not result:
+            return Learned(notes=self.notes)
+        return Learned(notes=notes_of(f"kept, to be learned in the background: {', '.join(result)}"))
 
     def _refused(self, note: str) -> Learned:
         self._note(note)
-        return Learned(notes=(note,))
+        return Learned(notes=notes_of(note))
 
     def _failed(self, what: str, problem: Exception) -> str:
         note = _warned(what, problem)
@@ -325,8 +329,8 @@ class Attempt:
         return self._attempt.learned
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why the text is empty, what failed, what was not learned."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each with a level and a code: why the text is empty, what was not learned."""
         return self._attempt.notes
 
     @property

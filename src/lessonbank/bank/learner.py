@@ -25,6 +25,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Usage,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.store_calls import count_records, settled_in
 from lessonbank.errors import LessonbankError
@@ -203,7 +204,7 @@ class Learner:
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
         await self._settle_again([run.trajectory for run in counted], settlement)
         wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
-        notes = (*report.notes, *prior.contradictions(truths), *wrong_tasks)
+        notes = notes_of(*report.notes, *prior.contradictions(truths), *wrong_tasks)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
@@ -253,4 +254,4 @@ class Learner:
 
 def noted(record: T, notes: tuple[str, ...], /) -> T:
     """`record` with more notes."""
-    return record.model_copy(update={"notes": (*record.notes, *notes)}) if notes else record
+    return record.model_copy(update={"notes": (*record.notes, *notes_of(*notes))}) if notes else record

@@ -37,6 +37,7 @@ from lessonbank.contracts.records import (
     Run,
     Trajectory,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -98,7 +99,7 @@ class AsyncReasoningBank:
         asked, begun = RetrieveOptions(**options), perf_counter()
         task = await self.parts.intake.task(a_text(task, "the task", blank=False))
         if self.options.off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+            return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
         return await self._kept(*await Recaller(self._handle).recall(task, asked, draw=True), begun=begun)
 
     @takes_retrieve_options
@@ -136,7 +137,7 @@ class AsyncReasoningBank:
                 return await self._kept(*found, begun=begun)
             why = "nothing more is known of where this run stands"
         task = await self.parts.intake.task(state.text or reason)
-        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=(why,))
+        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
 
     async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
@@ -170,7 +171,7 @@ class AsyncReasoningBank:
         pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
         """
         if self.options.off:
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         return await Learner(self._handle).learn(
             source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
         )
@@ -192,7 +193,7 @@ class AsyncReasoningBank:
         if outcome is None and reward is None:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
         if self._handle.skips("tell"):
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         return await Learner(self._handle).learn(await find_run(self._handle, of), outcome=outcome, reward=reward)
 
     async def submit(
@@ -279,7 +280,7 @@ class AsyncReasoningBank:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = several(attempts, "extract", Run)
         if self.options.off:
-            return Extraction(notes=(OFF,))
+            return Extraction(notes=notes_of(OFF))
         return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
@@ -348,7 +349,7 @@ class AsyncReasoningBank:
         a_flag(dry_run, "dry_run=")
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
         if self.options.off:
-            return Reflected(notes=(OFF,))
+            return Reflected(notes=notes_of(OFF))
         if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
         return await reflect(self._handle, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)

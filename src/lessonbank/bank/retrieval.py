@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from lessonbank.contracts.ports import Retriever
-from lessonbank.contracts.records import Found, Recall
+from lessonbank.contracts.records import Found, Recall, notes_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import OFF
@@ -71,7 +71,7 @@ class Recaller:
         """What would be shown with some settings, without draws and without a receipt."""
         task = await self.handle.parts.intake.task(task)
         if self.handle.options.off:
-            return Recall(scope=self.handle.scope, task=task, kept=False, notes=(OFF,))
+            return Recall(scope=self.handle.scope, task=task, kept=False, notes=notes_of(OFF))
         recall, found = await self._with(tried).recall(task, asked, draw=False)
         recall = await with_reason(recall, found, self.handle.store)
         return recall.model_copy(update={"kept": False})

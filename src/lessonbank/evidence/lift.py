@@ -238,9 +238,13 @@ OPINIONS: Final = (
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
+_TOO_FEW: Final = ", too few tasks"
 _HALF: Final = 0.5
-_ANYTHING: Final = 0.995
-"""An effect of at most a hundred points is any effect at all."""
+_ANYTHING: Final = 0.5
+"""From here on a bound says nothing that a reader did not know."""
+_BESIDE: Final = (
+    "A lesson's effect is what it adds to the others: two that say the same look small, two that need each other large."
+)
 _EARLY: Final = 20
 """Recalls below which a missing outcome may just be late."""
 _SAYS: Final[dict[Standing, str]] = {
@@ -269,6 +273,7 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         if listed:
             lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
         lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
+        lines += [f"  {_BESIDE}"] if len(lift.lessons) > 1 and lift.success.value is not None else []
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         look = ", but where 'one look' stands beside them" if spent(lift) else ""
@@ -289,7 +294,7 @@ def headline(lift: Lift, /) -> str:
         settled = counted(lift.settled, "settled recall")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
+    most = (_at_most(lift.success) or _TOO_FEW) if lift.standing == "no evidence yet" else ""
     answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
     said = f"{answer}{since}{_by(lift.success)}{most}"
     return f"Does memory help? {said}: success {points(lift.success)}."
@@ -337,10 +342,8 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.settled:
         told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), told)
-    found = (*_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_forget(lift), *_wait(lift))
-    if not found and lift.standing in ("helps", "likely helps"):
-        return (NOTHING,)
-    return found
+    found = *_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    return found or (NOTHING,)
 
 
 def _nothing_found(lift: Lift) -> str:
@@ -404,6 +407,12 @@ def _forget(lift: Lift) -> Iterator[str]:
         yield f"Make room: {they} nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
 
 
+def _removed(lift: Lift) -> Iterator[str]:
+    """What the bank did itself, so that nobody does it twice."""
+    if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lift.lessons):
+        yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already; keep the others."
+
+
 def _wait(lift: Lift) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
     if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
@@ -423,7 +432,7 @@ def standing_of(unit: UnitLift, /) -> str:
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
     known = _at_most(unit.success)
-    most = (f"{known}{_forecast(unit)}" if known else ", too few tasks") if open_yet else ""
+    most = f"{known or _TOO_FEW}{_forecast(unit)}" if open_yet else ""
     decision = "does nothing" if does_nothing(unit) else _DECISION[unit.standing]
     if unit.success.basis == "judge" and not open_yet:
         decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
@@ -439,7 +448,7 @@ def _at_most(effect: Estimate) -> str:
 def _forecast(unit: UnitLift) -> str:
     if not unit.more or does_nothing(unit):
         return ""
-    if not unit.more_as_it_looks:
+    if not unit.more_as_it_looks or unit.more_as_it_looks >= unit.more:
         return f" (about {counted(_roughly(unit.more), 'more recall')} for ten points)"
     looks = counted(_roughly(unit.more_as_it_looks), "more recall")
     return f" (about {looks} as it looks, {_roughly(unit.more):,} for ten points)"
@@ -532,7 +541,7 @@ def spent(lift: Lift, /) -> str:
 def _spent(lift: Lift) -> list[str]:
     told = spent(lift)
     spent_now = [f"a task: {told}"] if told else []
-    since = [f"since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
+    since = [f"tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
     return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
 
 

@@ -182,10 +182,10 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
 
 
 def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
-    made = [
-        _lesson(units, int(n), lessons.get(units.of.units[n]), proposed)
-        for n in np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
-    ]
+    there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
+    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
+    if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
+        made = [made[0].model_copy(update=units.told(0))]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
 

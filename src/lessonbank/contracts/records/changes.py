@@ -11,6 +11,7 @@ from lessonbank._base.plural import counted
 
 from .entry import Entry, Sentence
 from .lessons import Experience, Lesson, TrustState
+from .notes import Note
 from .recalls import Settlement
 from .record import Record, Text
 from .runs import Verdict
@@ -446,7 +447,7 @@ class Learned(Record):
     usage: Usage = Field(default_factory=Usage)
     known: tuple[str, ...] = ()
     """Ids of runs that this scope had already learned; they added nothing."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Fallbacks that were used and failures that cost only a lesson: one sentence each. Never empty after a failure."""
     errors: tuple[str, ...] = ()
     """The codes of those errors in `notes` after which a run stays pending.

@@ -10,6 +10,7 @@ from lessonbank.contracts.lesson_block import numbers_cited
 
 from .ids import record_id, record_time
 from .lessons import Lesson
+from .notes import Note
 from .record import Moment, Record
 from .runs import Json, Outcome, VerdictSource
 from .usage import Usage
@@ -65,7 +66,7 @@ class Recall(Record):
     """The draws for groups of lessons. A group that is not named here was not drawn."""
     retriever: str = ""
     space: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Fallbacks that were used, and why `text` is empty if it is: one sentence each."""
     kept: bool = True
     """Whether this receipt was on disk when the text was given. If not, `notes` says why, and `learn` keeps it when the

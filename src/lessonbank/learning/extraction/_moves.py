@@ -16,7 +16,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
 
 from ._answers import failed
 from ._commands import only_looks
-from ._slots import Shown, action_line, called, message
+from ._slots import Shown, action_line, called, message, words_passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -24,7 +24,7 @@ _READ = 20_000
 """Characters of one observation that are looked at, from each end: enough for any message, linear for any page."""
 _SHORT = 200
 """An observation this short is a message and is read for its wording; a longer one is content and is not."""
-_LABEL, _SEEN, _RAW = 140, 90, 400
+_LABEL, _SEEN, _RAW, _DEED = 140, 90, 400, 40
 _MADE: Final = "{0.name}({0.arguments})".format
 _TEXT: Final = attrgetter("text")
 _FAILED: Final = attrgetter("is_error")
@@ -126,6 +126,13 @@ class Move:
         return cut(self._told, _LABEL)
 
     @cached_property
+    def deed(self) -> str:
+        """What was done, in a few words: the tools that were called, or the line of a shell."""
+        named = " and ".join([call.name for call in self.calls[:3]])
+        told = self._told[len(named) + 1 : -1] if self.calls and is_command(self.calls[0]) else named or self._told
+        return cut(told, _DEED)
+
+    @cached_property
     def gist(self) -> str:
         """The line of what came back that says most, as it was: never for a lesson.
 
@@ -162,7 +169,7 @@ class Move:
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
     tools = any(map(attrgetter("action.calls"), trajectory.steps))
-    shown = Shown(values, trajectory.task, trajectory.instructions)
+    shown = Shown(values, trajectory.task, trajectory.instructions, words=words_passed_on(trajectory))
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):
