@@ -360,3 +360,14 @@ def test_torn_and_odd_lines_are_skipped_and_the_rest_is_read(tmp_path: Path, nam
     assert len([entry for entry in entries if isinstance(entry, Skipped)]) == 1
     assert isinstance(entries[-1], Imported)
     assert entries[-1].trajectory.answer == "It fails."
+
+
+def test_what_codex_says_in_the_users_name_is_no_task(tmp_path: Path) -> None:
+    begin, *rest = _codex()
+    told = {"type": "message", "role": "user", "content": [{"text": "<recommended_plugins>\nHere is a list"}]}
+    path = tmp_path / "rollout-x.jsonl"
+    rows = [begin, {"type": "response_item", "payload": told}, *rest]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (run,) = read(path)
+    assert isinstance(run, Imported)
+    assert run.trajectory.task == "Fix add"

@@ -14,7 +14,10 @@ from ._sessions import prompts_in, sessions
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "local_shell_call_output"}
-_WRAPPED = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions", "<hook_prompt")
+_WRAPPED = (
+    *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions", "<hook_prompt"),
+    "<recommended_plugins>",
+)
 _EXIT = re.compile(r"(?:exited with code|[Ee]xit code:?) (-?\d+)")
 _OUTPUT = "Output:\n"
 _NESTED = re.compile(r"\btools\.exec_command\(\s*\{")
