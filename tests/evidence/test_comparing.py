@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from planted import episodes
 
-from lessonbank import Evidence, Trajectory, connect
 from lessonbank.contracts.records import Lesson
-from lessonbank.evidence import Bandit, TrialPeriods, Withholding
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.notes import price_of_following
 from lessonbank.evidence.report import report
 
 LESSONS = {f"lesson {n}": Lesson(id=f"lesson {n}", title=f"Title {n}", content="Do it.") for n in range(3)}
@@ -62,42 +58,3 @@ def test_by_a_judge_alone_the_labels_that_would_help_are_named() -> None:
 
 def test_where_the_truth_is_told_no_label_is_asked_for() -> None:
     assert world(5, 300).labels_needed is None
-
-
-def drawn(share: float, of_lessons: float) -> list[str]:
-    """What is said of 400 recalls in which these shares of memory and of single lessons were withheld."""
-    luck = np.random.default_rng(4)
-    made = episodes(
-        np.ones(400),
-        control=luck.random(400) < share,
-        control_probability=share,
-        lessons=np.tile(np.arange(3), (400, 1)),
-        withheld=luck.random((400, 3)) < of_lessons,
-        probability=of_lessons,
-        names=3,
-    )
-    return price_of_following(made)
-
-
-def test_the_report_says_what_odds_that_follow_the_evidence_cost_in_proof() -> None:
-    (told,) = drawn(0.02, 0.9)
-    assert "0.22 times as much of memory as a whole as it would with 10% withheld" in told
-    assert told.endswith("and less than half as much of 0 of 3 lessons")
-    (told,) = drawn(0.5, 0.02)
-    assert "2.8 times as much of memory" in told
-    assert told.endswith("and less than half as much of 3 of 3 lessons")
-
-
-@pytest.mark.parametrize("policy", [Bandit(), TrialPeriods()])
-def test_a_bank_whose_odds_follow_the_evidence_says_so_in_its_lift_and_no_other_does(policy: Withholding) -> None:
-    with connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(policy)) as bank:
-        bank.lessons.add(title="Look first", content="Look at its state.", task="Close the case", by="Ana")
-        for number in range(30):
-            bank.learn(Trajectory(task="Close it"), recall=bank.retrieve(f"Close the case {number}"), reward=1.0)
-        notes = [note for note in bank.lift().notes if note.startswith("the odds follow the evidence (Bandit)")]
-        assert len(notes) == isinstance(policy, Bandit)
-
-
-def test_a_bank_whose_odds_follow_the_evidence_has_a_lift_before_anything_was_asked() -> None:
-    with connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(Bandit())) as bank:
-        assert bank.lift().notes == ()

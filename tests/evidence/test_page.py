@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
+from lessonbank.evidence import Estimate, Holdout, JudgeReport, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.lift import PROMISE, GroupLift, in_words
 from lessonbank.pages.reports.lift_page import content, page
 
@@ -428,7 +428,10 @@ def test_one_point_is_drawn_as_a_dot() -> None:
 
 def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
     with lessonbank.connect(
-        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=Blocked(lessons=0.3))
+        tmp_path / "bank.db",
+        scope="t",
+        embedder="lexical",
+        evidence=Evidence(holdout=Holdout(0.3, 0.5)),
     ) as bank:
         bank.learn(
             Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),)),

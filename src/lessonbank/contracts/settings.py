@@ -245,8 +245,9 @@ class Evidence:
 
     holdout: float | Withholding | Unset | None = UNSET
     """The probability with which each lesson, and each whole recall, is withheld so that effects can be measured; a
-    policy of `lessonbank.evidence`; `None` for never. Default: `TrialPeriods()`, 0.3 for what is new, then 0.1, 0.05
-    for what is shown to help, and at most 0.5 for what seems to harm; topics are withheld as one."""
+    policy of `lessonbank.evidence`; `None` for never. Default: `AdaptiveHoldout()`. It leaves memory out of 15 % of
+    tasks and a lesson that is not alone out of 30 %, of less as it turns out to help, and of more as it turns out to
+    harm. It also orders lessons by their effect."""
     act: bool = True
     """Whether a lesson that is shown to harm is retired automatically, and one that is shown to help is trusted."""
     observe: bool = False

@@ -23,6 +23,8 @@ _TINY = 1e-9
 """A standard error of nothing: all runs took the same."""
 _RECENT = 100
 """So many draws of a unit tell with which odds it is drawn at present."""
+_MEMORY = 0.04
+"""The variance of what memory as a whole may change, before evidence: 20 points either way."""
 _POWER = 0.8
 """What e-values need besides their threshold to be there in 80 % rather than in half of all cases (by simulation)."""
 
@@ -175,7 +177,7 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
         inner = np.array([innermost(parents, int(n)) for n in at], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = found.estimate[at], error[at] ** 2, seen[at]
-        between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use])
+        between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
         centre = np.where(grouped, mean[inner], _centre(x[use & ~grouped], v[use & ~grouped], between))
         precise = np.where(use, 1.0 / np.where(use, v, 1.0), 0.0)
         mean[at] = (np.where(use, x, 0.0) * precise + centre / between) / (precise + 1.0 / between)

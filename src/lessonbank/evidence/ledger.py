@@ -35,8 +35,15 @@ class Met:
 class Ledger(Protocol):
     """Measures what memory changes, and acts on it. It never breaks a run: what fails in it becomes a note."""
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
-        """`found` with what is shown to help before its equals: the other lessons of its experience."""
+    def reach(self, places: int, /) -> int:
+        """How many matches a search should find, so that some may compete for `places`."""
+        ...
+
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
+        """The `places` matches that are shown, the best first; of each, the lessons that are shown to help come first.
+
+        `recall_id` decides whether one that is less near is tried; with an empty one, none is.
+        """
         ...
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
@@ -71,7 +78,11 @@ class Ledger(Protocol):
 class Unmeasured:
     """Draws nothing and measures nothing."""
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+    def reach(self, places: int, /) -> int:
+        """No more than are shown."""
+        return places
+
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         """As it was found."""
         return found
 

@@ -12,7 +12,6 @@ from lessonbank.guard.quote import quoted
 
 from ._bets import tally
 from .columns import FREE, TWICE, WINDOW
-from .draws import USUAL
 from .episodes import LESSON_LEVEL, Episodes
 from .lift import Estimate, points
 from .review import Review, left_out
@@ -21,9 +20,7 @@ from .sequences import Scores, bounds
 _SHOWN = 3
 """Parts that a sentence names, and sets of lessons that the notes name."""
 _KNOWN = 20
-"""Draws of a unit with an outcome below which nothing is said of its odds."""
-_RECENT = 100
-"""So many draws of a unit tell with which odds it is drawn at present."""
+"""Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
 _FEW = 0.01
 _ELSEWHERE = (
     "recall was settled by a run of another task than it was made for",
@@ -186,29 +183,3 @@ def _doubts(episodes: Episodes) -> Iterator[str]:
         )
     if others := episodes.another_task:
         yield f"another task: {counted(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"
-
-
-def price_of_following(episodes: Episodes, /) -> list[str]:
-    """What odds that follow the evidence cost in proof, against odds that stay as they start; for the report.
-
-    A recall tells chance * (1 - chance) of what a fair coin could tell four times over. What is shown nearly always,
-    or nearly never, is hardly measured.
-    """
-    draws = episodes.draws
-    told = np.flatnonzero(episodes.known[draws.row])
-    told = told[np.argsort(draws.unit[told], kind="stable")]
-    units, first = np.unique(draws.unit[told], return_index=True)
-    weight = draws.chance[told] * (1 - draws.chance[told]) / (USUAL * (1 - USUAL))
-    of_each = np.split(weight, first)[1:]
-    speed = {
-        int(unit): float(own[-_RECENT:].mean()) for unit, own in zip(units, of_each, strict=True) if len(own) >= _KNOWN
-    }
-    if 0 not in speed:
-        return []
-    lessons = [one for unit, one in speed.items() if episodes.level[unit] == LESSON_LEVEL]
-    slow = sum(one < 0.5 for one in lessons)
-    return [
-        "the odds follow the evidence (Bandit), and not what measures best: of late a recall tells "
-        f"{speed[0]:.2g} times as much of memory as a whole as it would with {USUAL:.0%} withheld, and less than half "
-        f"as much of {slow} of {counted(len(lessons), 'lesson')}"
-    ]

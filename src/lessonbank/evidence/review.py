@@ -13,7 +13,6 @@ from lessonbank.guard.identity import one_of_many
 from ._bets import STARTS, restarted, tally
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
-from .joint import jointly
 from .lift import Standing
 from .sequences import (
     Basis,
@@ -29,13 +28,15 @@ from .sequences import (
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
-_SHARES: Final = (0.4, 0.3, 0.2)
-"""Of it for memory as a whole, for groups, for lessons. The rest is for differences between tasks: `splits.ALPHA`."""
-_SLOW: Final = 20.0
+_SHARES: Final = (0.3, 0.2, 0.5)
+"""Of it for memory as a whole, for groups, for lessons."""
+_SLOW: Final = 10.0
 LIKELY: Final = math.log(40.0)
 """From what evidence on memory as a whole or a group likely helps, or harms: a logarithm."""
 _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
+_LATE: Final = 300
+"""The last draws of a unit, by which its effect is expected to be what it is."""
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -108,7 +109,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         effects=made,
         low=low,
         high=high,
-        expected=jointly(pooled(made, episodes.level, episodes.parents), episodes, found, turned=start > 0),
+        expected=pooled(_of_late(present, episodes, level), episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
         least=least,
@@ -119,6 +120,12 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         filled=every,
         found=found,
     )
+
+
+def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
+    """The effects by the last draws of each unit: what was longer ago may have changed."""
+    counts = np.bincount(present.group, minlength=present.groups)
+    return effects(present.where(present.rank() >= (counts - _LATE)[present.group]), episodes, level=level)
 
 
 _WORDS: Final[dict[int, Standing]] = {

@@ -15,14 +15,18 @@ import time
 
 ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
+SAY_WITHIN = 2.5
+"""Seconds for the answer to a person who asked memory itself."""
 NOTE_WITHIN = 1.0
 """Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
-PROTOCOL = 4
+PROTOCOL = 5
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
 Codex 2,500 tokens and takes four bytes for one: a text of Chinese has three times as many bytes as characters."""
-RECALL, AGAIN, CURE, NOTE, WAKE, STOP = "recall", "again", "cure", "note", "wake", "stop"
+RECALL, AGAIN, CURE, SAY, NOTE, WAKE, STOP = "recall", "again", "cure", "say", "note", "wake", "stop"
+SLASH_COMMAND = "/lessonbank"
+"""What a person writes to ask memory itself: the hook answers, and the agent does not see it."""
 ACTIONS = {
     "SessionStart": WAKE,
     "UserPromptSubmit": RECALL,
@@ -34,7 +38,8 @@ ACTIONS = {
     "SessionEnd": NOTE,
 }
 """What the hook does at each event, by the names that the hosts give them."""
-GOES_ON = ("compact", "resume")
+RESUMED = "resume"
+GOES_ON = ("compact", RESUMED)
 """The sources of a session that goes on: its conversation may have lost its lessons."""
 LAST = "SessionEnd"
 PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DIR"}
@@ -154,7 +159,8 @@ def _answer(host: str, options: dict[str, str]) -> None:
         return
     name = event["hook_event_name"]
     if action == WAKE and event.get("source") in GOES_ON:
-        _ask(options, {"do": AGAIN, "session": session}, event=name, session=session)
+        told = {"transcript": event.get("transcript_path") if event["source"] == RESUMED else ""}
+        _ask(options, {"do": AGAIN, "session": session, **told}, event=name, session=session)
     elif action == WAKE:
         _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:
@@ -169,8 +175,12 @@ def _answer(host: str, options: dict[str, str]) -> None:
             _ask(options, {"do": CURE, "retrieve": _asked(options), **told}, event=name)
     elif action == RECALL and str(event.get("prompt") or "").strip():
         told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
-        told["scope"] = options.get("--scope", "")
-        _ask(options, {"do": RECALL, "retrieve": _asked(options), **told}, event=name, session=session)
+        told.update(scope=options.get("--scope", ""), retrieve=_asked(options))
+        first, _, words = event["prompt"].strip().partition(" ")
+        if first == SLASH_COMMAND:
+            _say(options, {"do": SAY, "words": words[:200], **told})
+        else:
+            _ask(options, {"do": RECALL, **told}, event=name, session=session)
 
 
 def _asked(options: dict[str, str]) -> dict[str, str]:
@@ -241,6 +251,20 @@ def _ask(options: dict[str, str], request: dict[str, object], *, event: str = ""
             return
     if is_old:
         _start(options)
+
+
+def _say(options: dict[str, str], request: dict[str, object]) -> None:
+    """Answer the person, and keep the prompt from the agent, also where there is no answer yet."""
+    signal.setitimer(signal.ITIMER_REAL, SAY_WITHIN)
+    try:
+        reply = ask(options["--key"], request)
+    except OSError:
+        reply = {"replace": True}
+    if reply.get("replace"):
+        _start(options)
+    _print(
+        {"decision": "block", "reason": reply.get("text") or "lessonbank: its process begins: ask again in a moment"}
+    )
 
 
 def _problem(key: str, session: str) -> str:

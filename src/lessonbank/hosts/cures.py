@@ -96,17 +96,18 @@ class Cures:
         client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
         return recall
 
-    def learn(self, scope: str, entry: Imported, /, *, session: str, host: str) -> None:
+    def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
-        bank, given = self._bank.scoped(f"{scope}/{CURES}", writer=host), self._given(session)
+        bank, given = self._bank.scoped(below(scope), writer=host), self._given(session)
         seen = set[str]()
-        for failure in failures_in(entry.trajectory, entry.exit_codes):
+        found = ((one.trajectory, failure) for one in runs for failure in failures_in(one.trajectory, one.exit_codes))
+        for run, failure in found:
             recall = given.get(failure.key)
             if failure.key in seen or len(seen) == _MOST or not (recall or failure.cure):
                 continue
             seen.add(failure.key)
             outcome = "failure" if failure.through_at is None else "success"
-            bank.learn(_episode(entry.trajectory, failure), recall=recall, outcome=outcome, metadata={"host": host})
+            bank.learn(_episode(run, failure), recall=recall, outcome=outcome, metadata={"host": host})
 
     def _given(self, session: str) -> dict[str, str]:
         try:
@@ -117,6 +118,11 @@ class Cures:
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.cures"
+
+
+def below(scope: str, /) -> str:
+    """The scope of the cures of a repository."""
+    return f"{scope}/{CURES}"
 
 
 def _episode(run: Trajectory, failure: Failure) -> Trajectory:

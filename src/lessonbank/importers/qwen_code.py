@@ -14,13 +14,13 @@ from ._reading import (
     at,
     listing,
     mapping,
-    sessions,
     shell_exit_code,
     spent_on,
     tool_call,
     tool_result,
     words,
 )
+from ._sessions import prompts_in, sessions
 
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
@@ -86,6 +86,7 @@ def _exit_code(told: Data) -> int | None:
 def _run(chat: _Chat) -> Run:
     return Run(
         messages=chat.messages,
+        prompts=prompts_in(chat.messages),
         source="qwen-code",
         run_id=chat.run_id,
         model=chat.model or None,

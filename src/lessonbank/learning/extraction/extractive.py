@@ -21,7 +21,7 @@ from lessonbank.guard.gate import EXTRACTIVE
 from lessonbank.guard.gate.run_values import RunValues
 
 from ._commands import is_about, tries_again, writes_a_file
-from ._moves import Move, is_command_run, moves
+from ._moves import Move, cut, is_command_run, moves
 from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
@@ -34,6 +34,9 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _QUOTE = re.compile(r' \("[^"]*"\)| \(what was seen in brackets\)')
 """What a tool printed, as `_in_quotes` writes it, and its announcement."""
+_CALLED = re.compile(r"\w+\((.*)\)")
+_COMMAND = 80
+"""Characters of a command where two of them stand in one line."""
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
@@ -118,15 +121,17 @@ class ExtractiveExtractor:
     Args:
         max_lessons: lessons from one attempt at most.
         max_contrast_lessons: lessons from several attempts at most.
-        quotes: whether a lesson repeats what a tool printed.
+        commands: for coding agents: one line each about commands alone, what got past an error and what was repeated
+            in vain, without what was printed. Which files were read and edited is of one task, and so is an order in
+            which nothing failed.
     """
 
     asks_model = False
 
-    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5, quotes: bool = True) -> None:
+    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5, commands: bool = False) -> None:
         self._max_lessons = max_lessons
         self._max_contrast_lessons = max_contrast_lessons
-        self._quotes = quotes
+        self._commands = commands
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
@@ -139,9 +144,8 @@ class ExtractiveExtractor:
         values = cache(lambda: RunValues.of([attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
-        drawn = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
-        if not self._quotes:
-            drawn = _distinct(replace(lesson, content=_QUOTE.sub("", lesson.content)) for lesson in drawn)
+        found = _of_commands(runs) if self._commands else _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
+        drawn = _distinct(found)[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
@@ -166,6 +170,22 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
     yield from _no_effect([run], led_by=None if ending else run)
     yield from _fixes([run])
     yield from _loops(run)
+
+
+def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
+    for run in runs:
+        for wrong, right in _fixed(run):
+            if wrong.command and right.command and wrong.label != right.label:
+                told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
+                kind: Kind = "strategy" if run.succeeded else "guardrail"
+                yield _Lesson(kind, "Error and what got past it", told, ((run, wrong), (run, right)))
+        yield from (replace(lesson, content=_QUOTE.sub("", lesson.content)) for lesson in _loops(run, commands=True))
+
+
+def _bare(move: Move) -> str:
+    """The line of a shell without the tool that it was given to."""
+    inside = _CALLED.fullmatch(move.label)
+    return f"`{cut(inside.group(1) if inside else move.label, _COMMAND)}`"
 
 
 def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
@@ -307,6 +327,8 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
 def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> Move | None:
     """A similar action that went through, or in a success the very next one."""
     for later in soon:
+        if later.reads and not wrong.reads:
+            continue
         next_in_success = run.succeeded and later is soon[0] and not later.reads
         if later.effect == "moved" and (next_in_success or _akin(wrong, later, one_tool=run.has_one_tool)):
             return later
@@ -338,16 +360,18 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
-def _loops(run: _Run) -> Iterator[_Lesson]:
+def _loops(run: _Run, *, commands: bool = False) -> Iterator[_Lesson]:
     # A command that says the same again was mostly right to be run again: a check after an edit.
     idle = [m for m in run.moves if m.effect == "error" or (m.effect != "moved" and not m.command)]
+    idle = [m for m in idle if m.command or not commands]
     often = {raw for raw, n in Counter([move.raw for move in idle]).items() if n >= _LOOP}
     again = [move for move in idle if move.raw in often and move.is_specific]
     same = Counter([(move.raw, move.label, move.seen) for move in again])
     repeated = [(label, said, n) for (_, label, said), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    told = [f"`{label}` was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
+    named = {m.label: _bare(m) if commands else f"`{m.label}`" for m in again}
+    told = [f"{named[label]} was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson("guardrail", "Repeated in vain", " ".join(told) + " Change the approach after the first.", shown_by)
 

@@ -49,7 +49,7 @@ _HOW = (
 
 _COUNTS: Final = (
     "The share counts whatever a draw left out: lessons one by one, groups as one, and all lessons of a task without "
-    "memory. It is high at first, while memory and topics are on trial, and higher for what looks harmful."
+    "memory. It is lower for what clearly helps, and higher for what looks harmful."
 )
 
 
