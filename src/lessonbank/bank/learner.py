@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from anyio import CancelScope
+
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import a_mapping
 from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Reviewed, Settled
@@ -48,6 +50,8 @@ class Learner:
     """Learns from runs in one scope, in the name of one writer."""
 
     handle: Handle
+    limit: CancelScope | None = None
+    """What ends the wait until runs are kept."""
 
     async def learn(
         self,
@@ -62,7 +66,7 @@ class Learner:
     ) -> Learned:
         """`bank.learn`, where memory is on."""
         metadata = a_mapping(metadata)
-        keeper = await RunKeeper.of(self.handle)  # a wrong key costs no model
+        keeper = await RunKeeper.of(self.handle, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
         prior = await find_prior_runs(self.handle.store, report.runs, scope=self.handle.scope)
         report = await keeper.with_own_receipt(report, prior)
