@@ -1,7 +1,7 @@
 """Follows the runs of an agent program: one recall when a run begins, one kept run when it ends, and never an error.
 
 Every adapter translates its framework's callbacks into these calls. Searching, judging and learning happen on the
-bank's own event loop. The program waits for nothing but the recall, and for that at most `deadline` seconds.
+bank's own event loop. The program waits for nothing but the recall, and for that at most `patience` seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import partial, reduce, wraps
 from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
-from lessonbank._base.checks import a_flag, a_number
+from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
 from lessonbank.bank.again import CURES
 from lessonbank.bank.sync import ReasoningBank
@@ -49,8 +49,6 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Asked = TypeVar("Asked")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
-DEADLINE: Final = 2.0
-"""Seconds a run waits for its recall."""
 _MOMENT: Final = 0.02
 """Seconds from the end of a run until it is read and kept. Python's threads take turns of 5 ms each: work that began at
 once would hold up the host, which is about to give its answer."""
@@ -64,8 +62,6 @@ _MOST_RUNS: Final = 4096
 class Common(RetrieveKeywords, total=False):
     """What every adapter takes besides its bank and its scope, with the options of `retrieve`."""
 
-    deadline: float
-    """Seconds a run waits for its recall."""
     verify: Verifier | None
     """The caller's own check of a finished run. It beats the judge."""
     cures: bool
@@ -319,12 +315,12 @@ class RunFollower:
     Args:
         bank: what `lessonbank.connect` returns.
         source: the name of the framework. It is kept with every run.
-        deadline: seconds a run waits for its recall, 2 by default. Then it goes on without memory.
         is_instruction: whether the text goes where instructions stand. Then only active lessons are shown.
         scope: the caller's own function that names the scope of a run, see `scoped`.
         verify: the caller's own check of a finished run. It beats the judge, and is called in the background.
         cures: whether a command that fails again is told what got it through before, and such cures are kept.
-        options: those of `retrieve`, for the recall of every run.
+        options: those of `retrieve`, for the recall of every run. After `patience` seconds, 2 by default, the run goes
+            on without memory.
 
     Raises:
         UsageError: an async bank (its work would end with the event loop of the agent), no number above 0, or an
@@ -339,7 +335,6 @@ class RunFollower:
         is_instruction: bool = False,
         /,
         *,
-        deadline: float = DEADLINE,
         scope: Callable[..., str] | None = None,
         verify: Verifier | None = None,
         cures: bool = True,
@@ -348,7 +343,6 @@ class RunFollower:
         if not isinstance(cast("object", bank), ReasoningBank):
             raise UsageError("an adapter takes the bank of lessonbank.connect(…), which has an event loop of its own")
         self.bank, self.source = bank, source
-        self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
         if is_instruction and options.get("trusted") is False:
             raise UsageError(
                 f"trusted=False: {source} puts lessons where instructions stand, so it shows only those that a person "
@@ -370,7 +364,7 @@ class RunFollower:
         if finding and not finding.done():
             waiting = asyncio.wrap_future(finding)
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
-            await asyncio.wait([waiting], timeout=self.deadline)
+            await asyncio.wait([waiting], timeout=self._asked.patience)
         return self._decided(followed, finding)
 
     def begin_waiting(
@@ -379,7 +373,7 @@ class RunFollower:
         """`begin` for a program that does not await."""
         followed, finding = self._begun(task, run, scope, parent)
         if finding:
-            wait_for_futures([finding], timeout=self.deadline)
+            wait_for_futures([finding], timeout=self._asked.patience)
         return self._decided(followed, finding)
 
     def start(
@@ -429,14 +423,14 @@ class RunFollower:
         return await self.bank.aio.scoped(scope).retrieve(task, **self.asked.keywords)
 
     def _decided(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
-        """Whatever comes after the deadline is not shown: a text that came in the middle would spoil prompt caches."""
+        """Whatever comes too late is not shown: a text that came in the middle would spoil prompt caches."""
         with self._lock:
             if finding is None or self._runs.get(followed.id, (followed, finding))[1] is None:
                 return followed
             self._runs[followed.id] = followed, None
             problem = None if finding.cancel() else finding.exception()
             if finding.cancelled():
-                log.warning("the agent works without memory: no answer within %g seconds", self.deadline)
+                log.warning("the agent works without memory: no answer within %g seconds", self._asked.patience)
             elif problem:
                 log.warning("the agent works without memory: %s", _told(problem))
             else:
