@@ -15,6 +15,7 @@ from planted import SEEDS, episodes
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.estimates import ENOUGH, Effects, cost_effect, effects, pooled, sober, t_quantile
 from lessonbank.evidence.report import report
+from lessonbank.evidence.review import review
 from lessonbank.evidence.sequences import outcomes, scores
 
 PLANTED = (0.25, 0.0, -0.25)
@@ -240,3 +241,10 @@ def test_a_change_of_model_for_good_is_said_with_what_each_model_shows() -> None
     at = 1e9 + 60.0 * np.arange(len(one))
     (note,) = [n for n in report(replace(one, model=model, at=at), scope="t").notes if n.startswith("the agent")]
     assert note.startswith("the agent changed to the model night on 2001-09-10: every number here pools all models")
+
+
+def test_a_verdict_does_not_flicker_while_two_models_take_turns() -> None:
+    one = by_turns(5, (0.4, 0.4), n=1_200)
+    words = [review(replace(one, waiting=np.arange(1_200) >= n)).standing[0] for n in range(100, 1_201, 25)]
+    said = [word != "no evidence yet" for word in words]
+    assert said[said.index(True) :] == [True] * (len(said) - said.index(True))

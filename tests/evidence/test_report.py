@@ -292,3 +292,21 @@ def test_a_bank_of_one_lesson_has_one_decision() -> None:
     lift = told(one)
     assert lift.standing != "no evidence yet"
     assert lift.lessons[0].standing == lift.standing
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [(0.0, "all 60 outcomes are failures,"), (1.0, "all 60 outcomes are successes,"), (0.5, "all 60 rewards are 0.5,")],
+)
+def test_outcomes_that_are_all_alike_are_said(outcome: float, said: str) -> None:
+    alike = replace(played(3, 60), outcome=np.full(60, outcome))
+    assert [note for note in told(alike).notes if note.startswith(said)]
+    assert not [note for note in told(played(3, 60)).notes if note.startswith("all 60")]
+
+
+def test_outcomes_behind_a_recall_that_is_waited_for_are_counted_and_said_not_to_count_yet() -> None:
+    one = played(3, 60)
+    open_ = replace(one, outcome=np.where(np.arange(60) == 50, np.nan, one.outcome), waiting=np.arange(60) >= 50)
+    lift = told(open_)
+    assert (lift.recalls, lift.settled, lift.waiting) == (60, 59, 9)
+    assert any(note.startswith("9 outcomes do not count yet: an earlier recall has none") for note in lift.notes)

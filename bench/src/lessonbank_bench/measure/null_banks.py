@@ -29,7 +29,7 @@ from typing import Final, Literal, Protocol
 import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Parts, Trajectory
 from lessonbank.contracts.records import Candidate, Recall, Settlement, Topic
-from lessonbank.evidence import Lift, TrialPeriods
+from lessonbank.evidence import AdaptiveHoldout, Lift
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.report import report
@@ -112,7 +112,7 @@ class Records:
     """A ledger over receipts that are made here, with the default policy."""
 
     def __init__(self, chance: random.Random, /) -> None:
-        self._chance, self._columns, self._policy = chance, Columns(), TrialPeriods()
+        self._chance, self._columns, self._policy = chance, Columns(), AdaptiveHoldout()
         self._lessons = [
             [(f"{topic}{n}" + "0" * 8, ("source/strategy/told/model", f"topic/{topic:08x}")) for n in range(3)]
             for topic in range(len(TOPICS))
@@ -166,7 +166,7 @@ class Records:
     def look(self) -> Mapping[str, Standing]:
         episodes = self._columns.episodes()
         found = review(episodes)
-        self._policy.tell(SCOPE, unit_reviews(episodes, found), recalls=len(episodes))
+        self._policy.tell(SCOPE, unit_reviews(episodes, found))
         return dict(zip(episodes.units, found.standing, strict=True))
 
     def lift(self) -> Lift:
