@@ -130,3 +130,18 @@ def test_a_history_without_an_answer_says_so(tmp_path: Path) -> None:
     assert isinstance(skipped, Skipped)
     assert skipped.unknown
     assert "no chat in which a model answered" in skipped.reason
+
+
+@pytest.mark.parametrize(
+    ("first", "task"),
+    [
+        ("# Fix any errors below, if possible.", "Fix the parser"),
+        ("# Question: How do I undo?\n\n# Relevant docs:\n\n<doc>", "How do I undo?"),
+    ],
+)
+def test_what_aider_asks_in_the_users_name_is_not_the_task(first: str, task: str, tmp_path: Path) -> None:
+    lines = "  \n#### ".join(first.split("\n"))
+    chat = f"# aider chat started at 2025-06-02 11:58:11\n\n#### {lines}  \n\nYes.\n\n#### Fix the parser  \n\nDone.\n"
+    (run,) = read(written(tmp_path, chat))
+    assert isinstance(run, Imported)
+    assert run.trajectory.task == task

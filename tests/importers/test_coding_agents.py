@@ -63,6 +63,7 @@ def _gemini() -> Iterable[Row]:
     yield {"id": "3", "type": "user", "content": [{"functionResponse": {"id": "a", "response": {"output": "twice"}}}]}
     yield {"$brand_new": 1}
     failed = "<untrusted_context>\nOutput: FAILED (failures=1)\nExit Code: 1\n</untrusted_context>"
+    failed += f"\n\n<hook_context>{SHOWN}</hook_context>"
     yield {"id": "4", "type": "gemini", "content": "", **tokens, "toolCalls": [call("b", TEST, failed)]}
     yield {"id": "5", "type": "gemini", "content": "It fails.", "thoughts": []}
 
@@ -87,7 +88,8 @@ def _qwen() -> Iterable[Row]:
     trailer = "\nError: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)"
     yield result("a", output=f"Command: {COMMAND}\nDirectory: (root)\nOutput: (empty){trailer}")
     yield call("b", TEST)
-    yield result("b", error=f"Command: {TEST}\nDirectory: (root)\nOutput: FAILED (failures=1)")
+    told = f"\n\n&lt;lessonbank&gt;\n{SHOWN}\n&lt;/lessonbank&gt;"
+    yield result("b", error=f"Command: {TEST}\nDirectory: (root)\nOutput: FAILED (failures=1){told}")
     yield line("assistant", {"text": "It fails."}, {"text": "hm", "thought": True})
 
 
@@ -138,7 +140,15 @@ def _opencode_file(folder: Path) -> Path:
             {"role": "user"},
             [{"type": "text", "text": '"Fix add"'}, {"type": "text", "text": SHOWN, "synthetic": True}],
         ),
-        ("2", told, [{"type": "step-start"}, call("a", COMMAND, "", 0), call("b", TEST, "FAILED (failures=1)", 1)]),
+        (
+            "2",
+            told,
+            [
+                {"type": "step-start"},
+                call("a", COMMAND, "", 0),
+                call("b", TEST, f"FAILED (failures=1)\n\n<lessonbank>\n{SHOWN}\n</lessonbank>", 1),
+            ],
+        ),
         ("3", told, [{"type": "brand_new"}, {"type": "text", "text": "It fails."}]),
     ]
     with sqlite3.connect(folder / "opencode.db") as database:
@@ -360,3 +370,14 @@ def test_torn_and_odd_lines_are_skipped_and_the_rest_is_read(tmp_path: Path, nam
     assert len([entry for entry in entries if isinstance(entry, Skipped)]) == 1
     assert isinstance(entries[-1], Imported)
     assert entries[-1].trajectory.answer == "It fails."
+
+
+def test_what_codex_says_in_the_users_name_is_no_task(tmp_path: Path) -> None:
+    begin, *rest = _codex()
+    told = {"type": "message", "role": "user", "content": [{"text": "<recommended_plugins>\nHere is a list"}]}
+    path = tmp_path / "rollout-x.jsonl"
+    rows = [begin, {"type": "response_item", "payload": told}, *rest]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (run,) = read(path)
+    assert isinstance(run, Imported)
+    assert run.trajectory.task == "Fix add"

@@ -129,3 +129,19 @@ def test_the_id_of_a_run_stays_what_it_was(tmp_path: Path) -> None:
     assert isinstance(run, Imported)
     written = json.dumps(["neutral", "neutral", "7", "", "Find it", "", talk], sort_keys=True)
     assert run.trajectory.id == hashlib.sha256(written.encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize(("code", "failed", "succeeded"), [(0, False, True), (2, True, False), (-1, False, False)])
+def test_an_exit_code_of_openhands_wins_over_words(code: int, failed: bool, succeeded: bool, tmp_path: Path) -> None:
+    named = {"tool_call_id": "c1", "function_name": "execute_bash"}
+    events: list[dict[str, Any]] = [
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Fix it"}},
+        {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls"}, "tool_call_metadata": named},
+        {"id": 2, "source": "agent", "observation": "run", "content": "Error page redesign", "cause": 1,
+         "extras": {"metadata": {"exit_code": code}}, "tool_call_metadata": named},
+    ]  # fmt: skip
+    (tmp_path / "events.json").write_text(json.dumps(events), encoding="utf-8")
+    (run,) = read(tmp_path / "events.json")
+    assert isinstance(run, Imported)
+    (seen,) = run.trajectory.steps[1].observations
+    assert (seen.is_error, seen.is_success) == (failed, succeeded)

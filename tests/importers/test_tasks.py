@@ -196,7 +196,7 @@ def codex(path: Path) -> Path:
     items = [said("user", FIRST), *done(), said("user", "thanks"), said("user", "Translate the pages"), *done()]
     rows = [{"type": "session_meta", "payload": {"id": "s-1"}}]
     rows += [{"type": "response_item", "payload": item} for item in items]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -213,7 +213,7 @@ def gemini(path: Path) -> Path:
     for number, (kind, text) in enumerate(texts):
         more: dict[str, Any] = {"toolCalls": [call]} if kind == "gemini" else {}
         rows.append({"id": str(number), "type": kind, "content": text, **more})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 

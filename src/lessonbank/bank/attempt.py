@@ -26,7 +26,7 @@ from lessonbank.contracts.records import (
     notes_of,
 )
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.retrieve_options import RetrieveKeywords, check_names
+from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
@@ -69,7 +69,8 @@ class AsyncAttempt:
     ) -> None:
         check_names(options)  # their values are a matter of the memory, which does not break the block
         self._bank, self._metadata = bank, options.get("metadata")
-        self._retrieve = partial(bank.retrieve, **options)
+        self._retrieve, patience = partial(bank.retrieve, **options), options.get("patience")
+        self._patience = float(patience) if is_a(patience, (int, float)) and patience > 0 else PATIENCE
         self._options = options
         self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
@@ -152,9 +153,10 @@ class AsyncAttempt:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far and an `answer`.
 
-        `wait=False` keeps the run and learns from it in the background. A failure of the memory costs the lesson, not
-        the run: it is logged, and `notes` has it. If the messages cannot be read, `outcome` or `reward` still settles
-        the receipt. After a wrong argument, such as `outcome="sucess"`, `finish` can be called again.
+        `wait=False` keeps the run and learns from it in the background. The run is kept within `patience` seconds, or
+        not at all. A failure of the memory costs the lesson, not the run: it is logged, and `notes` has it. If the
+        messages cannot be read, `outcome` or `reward` still settles the receipt. After a wrong argument, such as
+        `outcome="sucess"`, `finish` can be called again.
 
         Raises:
             UsageError: the block was not entered.
@@ -202,7 +204,9 @@ class AsyncAttempt:
         try:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
-                await self._bank.keep_unfinished(run, recall=self._receipt, metadata=self._metadata)
+                await self._bank.keep_unfinished(
+                    run, recall=self._receipt, metadata=self._metadata, patience=self._patience
+                )
                 await self._propose()
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
@@ -237,6 +241,7 @@ class AsyncAttempt:
             "outcome": outcome,
             "reward": reward,
             "metadata": self._metadata,
+            "patience": self._patience,
         }
 
     def _done(self, result: Learned | tuple[str, ...]) -> Learned:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from anyio import get_cancelled_exc_class
+from anyio import CancelScope, get_cancelled_exc_class
 
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import a_mapping
@@ -56,6 +56,8 @@ class Learner:
     """Learns from runs in one scope, in the name of one writer."""
 
     handle: Handle
+    limit: CancelScope | None = None
+    """What ends the wait until runs are kept."""
 
     async def learn(
         self,
@@ -70,7 +72,7 @@ class Learner:
     ) -> Learned:
         """`bank.learn`, where memory is on."""
         metadata = a_mapping(metadata)
-        keeper = await RunKeeper.of(self.handle)  # a wrong key costs no model
+        keeper = await RunKeeper.of(self.handle, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
         prior = await find_prior_runs(self.handle.store, report.runs, scope=self.handle.scope)
         report = await keeper.with_own_receipt(report, prior)

@@ -83,15 +83,10 @@ class Server:
     api_key: str | None = field(default=None, repr=False)
     """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
     timeout: float = 120.0
-    """Seconds in which a call over HTTP ends, with all its tries: then it fails."""
-    retrieve_timeout: float = 5.0
-    """The same for `retrieve`, because an agent waits for it. In `attempt`, the agent then works without memory."""
+    """Seconds for which a call over HTTP is tried: then it fails. A call with `patience` fails after that."""
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "retrieve_timeout"):
-            a_number(
-                getattr(self, name), f"Server({name}=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS
-            )
+        a_number(self.timeout, "Server(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

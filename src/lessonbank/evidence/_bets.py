@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from ._predictions import compact
 from .episodes import Flags, Floats, Ints
 
 _DANGER = 0.9
@@ -107,6 +108,8 @@ class Scores:
 
     def where(self, own: Flags, /) -> Scores:
         """Some of them."""
+        if own.all():
+            return self
         kept: dict[str, Any] = {name: told[own] for name in _COLUMNS if len(told := getattr(self, name)) == len(self)}
         return replace(self, **kept)
 
@@ -181,14 +184,15 @@ def tally(scores: Scores, /, *filled: Scores, by_writer: bool = False) -> Tally:
     writer = scores.writer + 1 if by_writer and len(scores.writer) else np.zeros(len(scores), np.int64)
     many = int(writer.max(initial=0)) + 1
     start = np.searchsorted(STARTS, scores.rank(), side="right") - 1
-    cells, at = np.unique((scores.group * len(STARTS) + start) * many + writer, return_inverse=True)
+    starts = int(start.max(initial=0)) + 1
+    cells, at = compact((scores.group * starts + start) * many + writer, scores.groups * starts * many)
     lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
     for one in ways:
         np.minimum.at(lowest, one.group, one.lowest)
         np.maximum.at(highest, one.group, one.highest)
     made = [_histograms(one, at, len(cells)) for one in ways]
     up, down = (np.stack(side) for side in zip(*[_won(shares) for shares, _ in made], strict=True))
-    group, start = np.divmod(cells // many, len(STARTS))
+    group, start = np.divmod(cells // many, starts)
     scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
     return Tally(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 

@@ -211,8 +211,7 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
-        if not self._told["again"][row]:
-            self.audits.settle(settlement)
+        self._audit(row, settlement)
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
@@ -236,6 +235,11 @@ class Columns:
         if settlement.agent:
             named["model"] = self._models.of(settlement.agent)
         return named
+
+    def _audit(self, row: int, settlement: Settlement) -> None:
+        """Of a run one recall is audited: the first."""
+        if not self._told["again"][row]:
+            self.audits.settle(settlement)
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""

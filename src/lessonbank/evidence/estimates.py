@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ._bets import Scores
-from ._predictions import guesses
+from ._predictions import compact, guesses
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
 ENOUGH = 5
@@ -127,7 +127,7 @@ def _clustered(left: Floats, group: Ints, cluster: Ints, size: int) -> tuple[Flo
     sure than their number says, so freedom follows their fourth moment.
     """
     many = int(cluster.max(initial=0)) + 1
-    both, at = np.unique(group * many + cluster, return_inverse=True)
+    both, at = compact(group * many + cluster, size * many)
     sums: Floats = np.bincount(at, left, len(both)).astype(np.float64)
     owner = both // many
     clusters = np.bincount(owner, minlength=size)

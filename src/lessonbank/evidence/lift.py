@@ -10,6 +10,8 @@ from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
+from .groups import AGAIN
+
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
 """Two grades. "Likely" is printed of about 1 % of lessons that change nothing. In at most 5 % of scopes any "helps" or
 "harms" is ever wrong, however often one looks."""
@@ -563,7 +565,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 
 def _group(group: GroupLift) -> str:
-    count = f"{counted(group.lessons, 'lesson')}, " if group.lessons else ""
+    count = "" if group.group.startswith(AGAIN) else f"{counted(group.lessons, 'lesson')}, "
     said = f"{count}{standing_of(group)}"
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 

@@ -31,6 +31,7 @@ ACTIONS = {
     "SessionStart": WAKE,
     "UserPromptSubmit": RECALL,
     "BeforeAgent": RECALL,
+    "PostToolUse": CURE,
     "PostToolUseFailure": CURE,
     "AfterTool": CURE,
     "Stop": NOTE,
@@ -46,9 +47,13 @@ PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DI
 """Where a host says which folder its session is of: the working folder moves with what the agent does."""
 PROBLEM = "problem"
 """The file beside the notes that says why no resident process runs."""
+FRAME = "lessonbank"
+"""The tag around a cure."""
 SHELLS = ("Bash", "run_shell_command")
 MOST_PRINTED = 8_000
 """Characters of an output in which the line is looked for that says what was wrong."""
+MOST_SEARCHED = 2**18
+"""Bytes at the end of a session's file in which the exit code of the command is looked for that just ended."""
 MOST_SAID = 1_000
 """Characters of the line for the person."""
 OPTIONS = ("bank", "model", "holdout")
@@ -168,7 +173,7 @@ def _answer(host: str, options: dict[str, str]) -> None:
         _note(host, options, event)
         _ask(options, {"do": NOTE})
     elif action == CURE:
-        printed = _failed(event, event.get("error"), event.get("tool_response", {}).get("llmContent"))
+        printed = _failed(host, event)
         told = {"host": host, "session": session, "folder": _folder(host, event), "printed": printed}
         told.update(command=event["tool_input"]["command"], scope=options.get("--scope", ""))
         if printed:
@@ -187,19 +192,44 @@ def _asked(options: dict[str, str]) -> dict[str, str]:
     return {name[2:]: value for name, value in options.items() if name[2:] not in OWN}
 
 
-def _failed(event: dict[str, object], said: object, output: object) -> str:
-    """What a command printed that failed; empty where the event tells no exit code, or a person refused the call.
+def _failed(host: str, event: dict[str, object]) -> str:
+    """What a command printed that failed; empty where no exit code is told, or a person refused the call.
 
-    `said` is how Claude Code tells it, `output` how Gemini CLI does.
+    Claude Code and Qwen Code say it in `error`, Gemini CLI in what the tool gave. Codex writes it into its file first.
     """
     if event.get("tool_name") not in SHELLS or event.get("is_interrupt"):
         return ""
-    if isinstance(said, str):
-        return said[-MOST_PRINTED:] if said.startswith("Exit code ") else ""
-    if not isinstance(output, str):
+    given = event.get("tool_response")
+    if host == "codex":
+        is_failure = isinstance(given, str) and _code_in_file(event) > 0
+        return str(given)[-MOST_PRINTED:] if is_failure else ""
+    said = event.get("error", given.get("llmContent") if isinstance(given, dict) else None)
+    if not isinstance(said, str):
         return ""
-    code = output[-500:].rpartition("\nExit Code: ")[2].split("\n")[0].strip()
+    if said.startswith("Exit code "):
+        return said[-MOST_PRINTED:]
+    code = said[-500:].rpartition("\nExit Code: ")[2].split("\n")[0].strip()
+    output = said.partition("\nOutput: ")[2] if said.startswith("Command: ") else said
     return output[-MOST_PRINTED:] if code.isdigit() and code != "0" else ""
+
+
+def _code_in_file(event: dict[str, object]) -> int:
+    """The exit code that the session's file has of this call; -1 where it has none."""
+    try:
+        with open(str(event.get("transcript_path")), "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - MOST_SEARCHED, 0))
+            lines = file.read(MOST_SEARCHED).splitlines()
+    except OSError:
+        return -1
+    call = str(event.get("tool_use_id"))
+    for line in reversed(lines):
+        if call.encode() in line and b'"exit_code"' in line:
+            try:
+                item = json.loads(line)["payload"]["item"]
+                return int(item["exit_code"]) if item["id"] == call else -1
+            except (ValueError, LookupError, TypeError):
+                return -1
+    return -1
 
 
 def _folder(host: str, event: dict[str, str]) -> str:

@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 from lessonbank import Evidence, Learning, Parts, connect
 from lessonbank.bank.again import CURES
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Extraction, Lesson, Provenance, Recall, Run, Trajectory
-from lessonbank.contracts.records.lessons import EXTRACTIVE
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
 
@@ -46,21 +45,7 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(told, dict):
         return None
     failed, cure, program = (str(told.get(name, "")) for name in ("failed", "cure", "program"))
-    is_changed = failure_program(cure) == program
-    return Lesson(
-        title=f"`{failed}` failed here before",
-        content=f"`{cure}` went through{'.' if is_changed else ', and then it did.'}",
-        place=program,
-        provenance=Provenance(
-            method=EXTRACTIVE, trajectory_ids=(episode.id,), verdict="success", verdict_source="ground_truth"
-        ),
-    )
-
-
-def failure_program(command: str, /) -> str:
-    """The program and sub-command of a command; empty where it is more than one."""
-    found = failure_of(command, "")
-    return found.program if found else ""
+    return Failure(program, "", failed, 0, cure=cure).lesson(episode.id)
 
 
 class Cures:

@@ -200,6 +200,7 @@ def _command(task: str) -> str:
 def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     home = _folder(project, ".codex", "CODEX_HOME")
     events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
+    events |= _events("codex", wanted, "PostToolUse", matcher="Bash")
     yield from _elements(home / "hooks.json", events)
     if wanted.mcp:
         command, words = _server(wanted)
@@ -222,6 +223,7 @@ def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
 def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     """Qwen Code was made of Gemini CLI, and keeps its settings alike."""
     events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
+    events |= _events("qwen-code", wanted, "PostToolUseFailure", matcher="run_shell_command")
     yield from _settings_and_command(_folder(project, ".qwen"), wanted, events)
 
 

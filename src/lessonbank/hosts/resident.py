@@ -160,7 +160,9 @@ class Resident:
             return _say(stream, {})
         said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
         line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
-        return _say(stream, {"text": recall.text, "line": line})
+        # Some programs keep it in the result of the command: its reader takes it out by this frame.
+        framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
+        return _say(stream, {"text": framed, "line": line})
 
     def _said(self, request: dict[str, Any]) -> str:
         """What the person is told who wrote `/lessonbank`."""

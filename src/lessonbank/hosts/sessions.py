@@ -153,7 +153,7 @@ class Sessions:
 
     def forget_recalls(self) -> None:
         """Forget which recalls sessions were given that nobody resumed for long."""
-        for path in self._folder.glob("*.recall"):
+        for path in (*self._folder.glob("*.recall"), *self._folder.glob("*.cures")):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > _KEPT_FOR:
                     path.unlink()

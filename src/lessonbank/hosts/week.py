@@ -116,7 +116,7 @@ def _count_tasks(told: Week, bank: ReasoningBank, experience: Experience, *, is_
     if is_cures:
         told.cures += len(experience.lessons)
         return
-    told.lessons += len(experience.lessons)
+    told.lessons += sum(bool(lesson.provenance.trajectory_ids) for lesson in experience.lessons)
     told.repositories.add(bank.scope)
     for ref in experience.attempts:
         try:

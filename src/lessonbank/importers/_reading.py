@@ -28,6 +28,7 @@ SHELL_TRAILER = re.compile(
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
+_MEMORY = re.compile(r"\n*(?:<|&lt;)lessonbank(?:>|&gt;).*?(?:<|&lt;)/lessonbank(?:>|&gt;)", re.DOTALL)
 FAILED = "the reader failed"
 """How the reason begins where a reader met an entry that it did not expect."""
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
@@ -142,6 +143,19 @@ def entries(
     return Format(name, description, matches, lambda source: each(source, format=name, split=split, build=build))
 
 
+def streamed(
+    source: Source, format: str, add: Callable[[Data], None], runs: Callable[[], Iterable[Callable[[], Run]]], /
+) -> Iterator[Entry]:
+    """The runs that the lines of a file come to: `add` takes each line in, and `runs` gives what builds each run."""
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            add(mapping(row.value))
+    for number, build in enumerate(runs(), 1):
+        yield attempt(source, number, format, build)
+
+
 def each(
     source: Source,
     /,
@@ -159,13 +173,25 @@ def each(
             yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n), ends=ends_in(entry))
 
 
-def spent_on(requests: Sequence[Data], sent: str, back: str, /) -> Usage:
-    """The tokens of requests, each of which has the counts of both directions under these names."""
-    return Usage(
-        requests=len(requests),
-        input_tokens=sum(count(one.get(sent)) for one in requests),
-        output_tokens=sum(count(one.get(back)) for one in requests),
-    )
+def spent_on(
+    told: Sequence[Data],
+    sent: str | tuple[str, ...],
+    back: str | tuple[str, ...],
+    /,
+    *,
+    requests: Json = None,
+    cost: Json = None,
+) -> Usage:
+    """What was spent, told in one or several pieces that have the tokens of each direction under one or several names.
+
+    `requests`: how many there were; `None`: one for each piece.
+    """
+    sums = [
+        sum(count(one.get(name)) for one in told for name in ((names,) if isinstance(names, str) else names))
+        for names in (sent, back)
+    ]
+    made = len(told) if requests is None else count(requests)
+    return Usage(requests=made, input_tokens=sums[0], output_tokens=sums[1], cost=number(cost))
 
 
 def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:
@@ -181,6 +207,11 @@ def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False
     """
     told: Data = {"role": "tool", "tool_call_id": words(id), "content": content, "is_error": failed}
     return {**told, "is_success": True} if stated and not failed else told
+
+
+def without_memory(text: str, /) -> str:
+    """What a command gave, without what memory told after it: some programs keep both as one text."""
+    return _MEMORY.sub("", text) if "lessonbank" in text else text
 
 
 def shell_exit_code(text: str, /) -> int | None:
@@ -381,6 +412,28 @@ def messages_of(value: Json, /) -> list[Json]:
     if not isinstance(messages, list):
         raise FormatError("the entry has no list of messages")
     return messages
+
+
+def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
+    """The run of an object with `messages` and the fields that the neutral format names."""
+    return Run(
+        messages=[*messages_of(row), *reply_beside(row)],
+        source=words(row.get("source")) or name,
+        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
+        task_id=words(row.get("task_id")),
+        task=words(row.get("task")).strip() or None,
+        model=words(row.get("model")) or None,
+        success=row.get("success"),
+        reward=row.get("reward"),
+        verbatim=True,
+    )
+
+
+def reply_beside(row: Data, /) -> list[Json]:
+    """The reply beside the request in a log of requests (LiteLLM, OpenHands)."""
+    choices = listing(at(row, "response", "choices"))
+    reply = at(choices[0], "message") if choices else None
+    return [reply] if mapping(reply).get("role") == "assistant" else []
 
 
 def without(message: Json, /, *keys: str) -> Json:

@@ -27,6 +27,9 @@ _BLANKS: Final = "  "
 _COMMAND: Final = re.compile(r"/(\w[\w-]*)\s*")
 _ASKS: Final = frozenset({"ask", "code", "architect", "context"})
 """Commands whose words are a request of the model; the others steer the program."""
+_OWN: Final = "# Fix any errors below, if possible."
+"""How Aider asks its model, in the user's name, for what a linter found."""
+_QUESTION: Final = re.compile(r"\A# Question: (.*?)\n\n# Relevant docs:", re.DOTALL)
 _MODEL: Final = re.compile(r"^(?:Main m|M)odel: (\S+)", re.MULTILINE)
 _COUNT: Final = r"(\d[\d,]*(?:\.\d+)?)(k?)"
 _SPENT: Final = re.compile(
@@ -112,7 +115,9 @@ def _tokens(number: str, thousands: str) -> int:
 def _task(messages: list[Json]) -> str | None:
     """The first words to the model: a command that steers the program asks for nothing."""
     said = [words(at(one, "content")).strip() for one in messages if at(one, "role") == "user"]
-    for text in said:
+    for text in sorted(said, key=lambda text: text.startswith(_OWN)):
+        if question := _QUESTION.match(text):
+            return question[1].strip() or None
         command = _COMMAND.match(text)
         asked = text[command.end() :] if command and command[1] in _ASKS else "" if command else text
         if asked.strip():

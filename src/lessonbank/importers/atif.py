@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lessonbank.contracts.records import Json, Usage, Verdict
+from lessonbank.contracts.records import Json, Verdict
 
 from ._files import Row, Skipped, Source
 from ._reading import (
@@ -23,7 +23,7 @@ from ._reading import (
     issue_in,
     listing,
     mapping,
-    number,
+    spent_on,
     tool_call,
     tool_result,
     truth,
@@ -105,11 +105,12 @@ def _run(own: Data, steps: list[Json], source: Source, line: int, whole: Data | 
         verdict=_verdict(trial, source.success_at) or _exported(ours),
         error=words(at(trial, "exception_info", "exception_type")) or words(ours.get("error")) or None,
         answer=words(ours.get("answer")) or None,
-        usage=Usage(
+        usage=spent_on(
+            [spent],
+            "total_prompt_tokens",
+            "total_completion_tokens",
             requests=sum(at(step, "source") == "agent" for step in steps),
-            input_tokens=count(spent.get("total_prompt_tokens")),
-            output_tokens=count(spent.get("total_completion_tokens")),
-            cost=number(spent.get("total_cost_usd")),
+            cost=spent.get("total_cost_usd"),
         ),
         exit_codes=exit_codes,
     )

@@ -14,7 +14,10 @@ from ._sessions import prompts_in, sessions
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "local_shell_call_output"}
-_WRAPPED = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions", "<hook_prompt")
+_WRAPPED = (
+    *("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions", "<hook_prompt"),
+    "<recommended_plugins>",
+)
 _EXIT = re.compile(r"(?:exited with code|[Ee]xit code:?) (-?\d+)")
 _OUTPUT = "Output:\n"
 _NESTED = re.compile(r"\btools\.exec_command\(\s*\{")
@@ -48,6 +51,9 @@ class _Session:
         elif kind == "event_msg" and payload.get("type") == "token_count":
             spent = mapping(at(payload, "info", "total_token_usage"))
             self.usage, self.requests = spent or self.usage, self.requests + bool(spent)
+        elif kind == "event_msg" and at(payload, "item", "type") == "CommandExecution":
+            code = at(payload, "item", "exit_code")
+            self.exit_codes |= {words(at(payload, "item", "id")): code} if isinstance(code, int) else {}
         elif kind == "response_item" and (message := _message(payload)):
             self.messages.append(message)
             if payload.get("type") in _RESULTS and (code := _output(payload)[1]) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -11,8 +11,22 @@ from typing import Final
 from lessonbank.contracts.records import Json, Usage
 
 from ._account import unread
-from ._files import Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, tool_call, tool_result, words
+from ._files import Source, parse
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Run,
+    at,
+    count,
+    listing,
+    mapping,
+    spent_on,
+    streamed,
+    tool_call,
+    tool_result,
+    words,
+)
 
 NAME = "copilot_cli"
 _SAID: Final = ("user.message", "assistant.message", "tool.execution_complete")
@@ -113,12 +127,9 @@ class _Session:
 
 def _spent(data: Data) -> Usage:
     """The tokens of all models that the session asked."""
-    models = [mapping(one) for one in mapping(data.get("modelMetrics")).values()]
-    return Usage(
-        requests=sum(count(at(one, "requests", "count")) for one in models),
-        input_tokens=sum(count(at(one, "usage", "inputTokens")) for one in models),
-        output_tokens=sum(count(at(one, "usage", "outputTokens")) for one in models),
-    )
+    models = mapping(data.get("modelMetrics")).values()
+    requests = sum(count(at(one, "requests", "count")) for one in models)
+    return spent_on([mapping(at(one, "usage")) for one in models], "inputTokens", "outputTokens", requests=requests)
 
 
 def _run(session: _Session, name: str, agent: _Agent) -> Run:
@@ -147,14 +158,13 @@ def _asked_of(session: _Session, name: str) -> str | None:
 
 def _read(source: Source) -> Iterator[Entry]:
     session = _Session(source.folder.name if source.stem == "events" else source.stem)
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            session.add(mapping(row.value))
-    for number, (name, agent) in enumerate(session.agents.items(), 1):
-        if agent.messages or not name:
-            yield attempt(source, number, NAME, partial(_run, session, name, agent))
+    return streamed(source, NAME, session.add, lambda: _runs(session))
+
+
+def _runs(session: _Session) -> list[Callable[[], Run]]:
+    """A run for the session itself, and for each sub-agent that did something."""
+    agents = [(name, agent) for name, agent in session.agents.items() if agent.messages or not name]
+    return [partial(_run, session, name, agent) for name, agent in agents]
 
 
 FORMAT = Format(NAME, "GitHub Copilot CLI sessions (`events.jsonl`); sub-agents are own runs", _matches, _read)

@@ -77,6 +77,7 @@ def _call(call: Data) -> Data:
 def _output(call: Data) -> str:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
     text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
+    text = _HOOK.sub("", text)  # a cure that was told after the command
     wrapped = _WRAPPER.match(text)
     return wrapped.group(1) if wrapped else text
 

@@ -13,7 +13,20 @@ from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 
 from ._files import RECORD_LIMIT, Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempts, mapping, spent_on, tool_call, tool_result, words
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Run,
+    at,
+    attempts,
+    mapping,
+    spent_on,
+    tool_call,
+    tool_result,
+    without_memory,
+    words,
+)
 from ._sessions import prompts_in, tasks_of
 
 NAME = "opencode"
@@ -81,7 +94,7 @@ def _call(part: Data) -> Data:
 def _result(part: Data) -> Data:
     state = mapping(part.get("state"))
     failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
-    text = words(state.get("output")) or words(state.get("error"))
+    text = without_memory(words(state.get("output")) or words(state.get("error")))
     return tool_result(part.get("callID"), "" if text == "(no output)" else text, failed=failed)
 
 

@@ -103,19 +103,22 @@ def table(readings: list[Reading], /) -> str:
     by_form = defaultdict[str, list[Reading]](list)
     for one in readings:
         by_form[one.form or "(no known form)"].append(one)
-    lines = [f"{'form':<16}{'files':>6}" + "".join(f"{name:>15}" for name in _COLUMNS) + "  differ, said"]
+    lines = [f"{'form':<16}{'files':>6}" + "".join(f"{name:>22}" for name in _COLUMNS) + "  differ, said"]
     for form, some in sorted(by_form.items()):
         cells = [_cell(some, name) for name in _COLUMNS]
         differ = [one for one in some if one.differences]
         told = f"  {len(differ)}, {sum(bool(one.said) for one in differ)}"
-        lines.append(f"{form:<16}{len(some):>6}" + "".join(f"{cell:>15}" for cell in cells) + told)
+        lines.append(f"{form:<16}{len(some):>6}" + "".join(f"{cell:>22}" for cell in cells) + told)
     return "\n".join(lines)
 
 
 def _cell(some: list[Reading], name: str) -> str:
     found = sum(asdict(one.read)[name] or 0 for one in some)
     both = [(asdict(one.read)[name], asdict(one.own)[name]) for one in some if asdict(one.own)[name] is not None]
-    return f"{found:,} ({sum(own for _, own in both):,})" if len(both) == len(some) else f"{found:,} (-)"
+    own = sum(known for _, known in both)
+    if len(both) == len(some):
+        return f"{found:,} ({own:,})"
+    return f"{found:,} ({sum(told or 0 for told, _ in both):,}/{own:,})" if both else f"{found:,} (-)"
 
 
 def main() -> int:
@@ -130,7 +133,8 @@ def main() -> int:
     programs = Counter(one.file.program for one in readings)
     print(f"{len(files):,} of {len(listed()):,} files of the list, of {len(programs)} programs: ", end="")
     print(", ".join(f"{program} {count}" for program, count in sorted(programs.items())))
-    print("\nIn brackets: the own count.\n\n" + table(readings))
+    print("\nIn brackets: the own count; where it knows only some of the files, behind the readers' number of these.\n")
+    print(table(readings))
     print(f"\n{len(silent)} files differ in silence")
     for one in silent if not asked.differences else [one for one in readings if one.differences]:
         print(f"  {one.file.repository}/{one.file.path}: {one.differences} {one.said[:1]}")

@@ -41,6 +41,8 @@ from .operations import OPERATIONS, VIEWS, Operation, arguments_of, call_of, is_
 
 _RESULT: Final = "Lessonbank-Result"
 _BLOCK: Final = 65_536
+_BOUNDED: Final = ("retrieve", "submit", "keep_unfinished")
+"""Calls that end, or fail, within `patience`. `learn` keeps the run in that time, and goes on."""
 
 
 class _Caller:
@@ -74,7 +76,10 @@ class _Caller:
         progress = a_call(given.get("progress"), "progress=")
         path, call = _address(operation, given), _checked(operation, await _in_form(self, given))
         query, body = (query_of(_set(call)), None) if is_query(operation) else ({}, _json(call))
-        answer = await self.connection.send(operation.method, path, headers=self.headers, query=query, body=body)
+        seconds = given.get("patience") if operation.name in _BOUNDED else None
+        answer = await self.connection.send(
+            operation.method, path, headers=self.headers, query=query, body=body, seconds=seconds
+        )
         result = _read(operation, answer.content, answer)
         if progress:
             progress(result)
@@ -152,8 +157,7 @@ class RemoteBank(AsyncReasoningBank):
     caller: _Caller
 
     def __init__(self, server: Server, /, *, scope: str, key: str | None) -> None:  # pyright: ignore[reportMissingSuperCall]
-        connection = Connection(server.url, key=key, timeout=server.timeout, retrieve_timeout=server.retrieve_timeout)
-        self._call(_Caller(connection, check_scope(scope)))
+        self._call(_Caller(Connection(server.url, key=key, timeout=server.timeout), check_scope(scope)))
         self._learning, self.options = set[asyncio.Task[None]](), BankOptions()
         self.parts = cast("BankParts", _PartsOfScale())
         self.store = cast("Store", _StoreOfServer())
@@ -241,8 +245,22 @@ class _StoreOfServer:
 _CALLS_OF_A_STORE: Final = frozenset(chain.from_iterable(map(calls_of, (Records, Index, Queue, Care))))
 
 
+def _kept_first(learn: Callable[..., Any], /) -> Callable[..., Any]:
+    """`learn`, which waits for no more than the answer that the run is kept, where it has `patience` for no longer."""
+
+    @functools.wraps(learn)
+    async def call(self: RemoteBank, source: object, /, *, patience: float | None = None, **told: Any) -> Any:
+        if patience is not None:
+            told = await _in_form(self.caller, {"source": source, **told})  # once: messages read twice are two runs
+            source = told.pop("source")
+            await self.submit(source, patience=patience, learn=False, **told)
+        return await learn(self, source, **told)
+
+    return call
+
+
 for _name, _method in _calls("").items():
-    setattr(RemoteBank, _name, _method)
+    setattr(RemoteBank, _name, _method if _name != "learn" else _kept_first(_method))
 RemoteBank.trial = _refused(
     AsyncReasoningBank.trial,
     "compares with and without memory and needs the bank itself: call it where the server runs",
