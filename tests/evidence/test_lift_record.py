@@ -299,9 +299,31 @@ def test_a_forecast_that_takes_longer_than_that_for_ten_points_is_left_out_of_th
     assert said_of(row).endswith("(about 300 more recalls for ten points)")
 
 
+def test_a_bound_of_one_side_is_not_too_few_tasks() -> None:
+    most = Estimate(value=0.28, low=0.0, high=0.5, always_low=-0.03, always_high=0.54)
+    assert headline(lift(success=most)) == "Does memory help? Undecided: success +28.0 points [-3, +54]."
+
+
+def test_a_lesson_that_helps_while_memory_is_undecided_is_explained() -> None:
+    helps = LessonLift(lesson_id="a", standing="helps", success=sure(0.3))
+    said = advice(lift(success=sure(0.2), lessons=(helps,), withheld=39))[0]
+    assert said.startswith("Keep memory: 1 lesson is shown to help.")
+    assert "39 tasks without it" in said
+
+
+def test_where_a_third_of_the_outcomes_is_missing_they_are_asked_for() -> None:
+    assert "Tell more outcomes: 66 of 100 recalls have one" in advice(lift(success=sure(0.0), settled=66))[0]
+
+
+def test_where_no_lesson_is_left_none_is_to_be_kept() -> None:
+    out = LessonLift(lesson_id="a", standing="harms", retired=True)
+    assert advice(lift(success=sure(0.0), lessons=(out,)))[0].endswith("taken out already, and no other is left.")
+
+
 def test_there_is_always_something_to_do_next_and_what_the_bank_did_is_said() -> None:
     out = LessonLift(lesson_id="a", standing="harms", retired=True)
-    assert advice(lift(success=sure(0.0), lessons=(out,))) == (
+    kept = LessonLift(lesson_id="b")
+    assert advice(lift(success=sure(0.0), lessons=(out, kept))) == (
         "1 lesson that harms is taken out already; keep the others.",
     )
     assert advice(lift(success=sure(0.0))) == ("Nothing. Keep going.",)

@@ -239,9 +239,8 @@ _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
 _TOO_FEW: Final = ", too few tasks"
-_HALF: Final = 0.5
-_ANYTHING: Final = 0.5
-"""From here on a bound says nothing that a reader did not know."""
+_MANY: Final = 0.8  # with outcomes of fewer recalls, more of these tell more than more tasks
+_ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did not know
 _BESIDE: Final = (
     "A lesson's effect is what it adds to the others: two that say the same look small, two that need each other large."
 )
@@ -294,7 +293,7 @@ def headline(lift: Lift, /) -> str:
         settled = counted(lift.settled, "settled recall")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
-    most = (_at_most(lift.success) or _TOO_FEW) if lift.standing == "no evidence yet" else ""
+    most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
     answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
     said = f"{answer}{since}{_by(lift.success)}{most}"
     return f"Does memory help? {said}: success {points(lift.success)}."
@@ -369,6 +368,10 @@ def _decide(lift: Lift) -> Iterator[str]:
         yield f"Approve what helps: {counted(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
     if count := len(waits) - count:
         yield f"Decide on {counted(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+    helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
+    if helping and lift.standing == "no evidence yet" and lift.success.basis != "judge":  # hardly a task goes without
+        few = f"its effect is known later, from {counted(lift.withheld, 'task')} without it so far"
+        yield f"Keep memory: {counted(helping, 'lesson is', 'lessons are')} shown to help. As a whole {few}."
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
@@ -381,7 +384,7 @@ def _tell(lift: Lift) -> Iterator[str]:
             "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
             "does."
         )
-    elif lift.recalls >= _EARLY and lift.settled < _HALF * lift.recalls:
+    elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
         have = "has" if lift.settled == 1 else "have"
         yield (
             f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
@@ -410,17 +413,17 @@ def _forget(lift: Lift) -> Iterator[str]:
 def _removed(lift: Lift) -> Iterator[str]:
     """What the bank did itself, so that nobody does it twice."""
     if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lift.lessons):
-        yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already; keep the others."
+        others = ", and no other is left" if all(lesson.retired for lesson in lift.lessons) else "; keep the others"
+        yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
 def _wait(lift: Lift) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
     if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
         few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
-        ten = f"{_roughly(lift.more):,}"
-        looks = f"{_roughly(lift.more_as_it_looks):,}" if lift.more_as_it_looks else ""
-        told = f"{looks} {few} the next verdict if the effect is what it looks, {ten} if it is ten points"
-        told = told if looks else f"{ten} {few} the next verdict if the effect is ten points"
+        ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
+        told = f"{looks or ten:,} {few} the next verdict if the effect is "
+        told += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
         yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
@@ -432,7 +435,7 @@ def standing_of(unit: UnitLift, /) -> str:
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
     known = _at_most(unit.success)
-    most = f"{known or _TOO_FEW}{_forecast(unit)}" if open_yet else ""
+    most = f"{known}{_forecast(unit)}" if open_yet else ""
     decision = "does nothing" if does_nothing(unit) else _DECISION[unit.standing]
     if unit.success.basis == "judge" and not open_yet:
         decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
@@ -441,8 +444,10 @@ def standing_of(unit: UnitLift, /) -> str:
 
 def _at_most(effect: Estimate) -> str:
     """What can be said of an effect of which nothing is shown."""
-    most = effect.most
-    return "" if most is None or most >= _ANYTHING else f", at most {100 * most:.0f} points either way"
+    most, low, high = effect.most, effect.always_low, effect.always_high
+    if most is None or low is None or high is None or high - low >= 2 * _ANYTHING:
+        return _TOO_FEW
+    return "" if most >= _ANYTHING else f", at most {100 * most:.0f} points either way"
 
 
 def _forecast(unit: UnitLift) -> str:
