@@ -12,6 +12,7 @@ from lessonbank.guard.identity import check_reviewer, holders
 from lessonbank.guard.quote import quoted
 
 from .handle import Handle
+from .spooling import erase_spooled
 
 _KEPT: Final = "keep_runs"
 """The setting of a bank with reviewers. Without it, runs are kept for ever."""
@@ -57,6 +58,7 @@ async def forget_old_runs(handle: Handle, /) -> tuple[str, ...]:
         if days is not None and state.erased.get(scope) != (today, days):
             before = datetime.now(UTC) - timedelta(days=days)
             await forget(handle.store, scope=scope, before=before, writer=handle.writer)
+            await erase_spooled(handle.spool, scope, before=before)
             state.erased[scope] = today, days
         state.retention_checked[scope, handle.key] = today
     except LessonbankError as error:

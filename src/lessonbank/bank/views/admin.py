@@ -30,6 +30,7 @@ from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
 from lessonbank.bank import retention
 from lessonbank.bank.handle import Handle, log, person
+from lessonbank.bank.spooling import erase_spooled, said_of
 from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,
@@ -57,7 +58,7 @@ from lessonbank.contracts.store_calls import (
     list_scopes,
     purge_one,
 )
-from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.errors import Conflict, NotFound, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
@@ -104,6 +105,8 @@ class Erasing(Record):
     whole_scope: bool = False
     successors: tuple[Successor, ...] = ()
     """For each of the lessons that lives on, in which words. The others are gone."""
+    spooled: int = 0
+    """Runs that waited for the bank on this machine, see `attempt`."""
 
     @property
     def empty(self) -> bool:
@@ -309,7 +312,16 @@ class AsyncAdmin:
         )
         wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
         writer = self._handle.writer if by is None else person(by)
-        if a_flag(preview, "preview="):
+        spooled = await erase_spooled(
+            self._handle.spool,
+            self._handle.scope,
+            ids={*named.runs, *wanted.recalls},
+            metadata=metadata,
+            all=all,
+            preview=a_flag(preview, "preview="),
+        )
+        wanted = wanted.model_copy(update={"spooled": spooled})
+        if preview and not spooled:
             await self._check_there(named)
         if preview or wanted.empty:
             return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
@@ -327,6 +339,10 @@ class AsyncAdmin:
             try:
                 changes = found.changes(corroborates=self._handle.options.corroborates)
                 await erase(changes=changes, unchanged=found.unchanged)
+                break
+            except NotFound:
+                if not spooled:
+                    raise
                 break
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
@@ -349,6 +365,7 @@ class AsyncAdmin:
         before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
         if self._handle.skips("forget"):
             return Forgotten(before=before)
+        await erase_spooled(self._handle.spool, self._handle.scope, before=before)
         return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=self._handle.writer)
 
     async def add_writer(self, name: str, /) -> str:
@@ -439,7 +456,8 @@ class AsyncAdmin:
         Raises UsageError on a handle made by `scoped()`.
         """
         self._handle.check_whole_file("storage")
-        return dict((await care_of(self._handle.store).verify(tables=False)).storage)
+        told = dict((await care_of(self._handle.store).verify(tables=False)).storage)
+        return {**told, "spool": await said_of(self._handle.spool)} if self._handle.options.place else told
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.
