@@ -49,6 +49,16 @@ def filled(where: Any) -> ReasoningBank:
     return bank
 
 
+def test_only_the_owner_may_read_an_export_whoever_could_read_an_earlier_one(tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    with filled(":memory:") as bank:
+        bank.admin.export(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o644)
+        bank.admin.export(path)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
 def contents(bank: ReasoningBank, path: Path) -> list[str]:
     """The records of an export, without the marks that an import puts on them."""
     bank.admin.export(path)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.lesson_block import write_block
+from lessonbank.guard._chat_tokens import tokens
 from lessonbank.guard.sanitise import canonical, clean, fence, one_line
 
 TOKENS = (
@@ -18,12 +19,14 @@ TOKENS = (
     "<\uff5cbegin\u2581of\u2581sentence\uff5c>", "\uff1c\uff5cim_end\uff5c\uff1e", "<start_of_turn>", "<end_of_turn>",
     "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "<bos>", "<eos>", "[TOOL_CALLS]", "[SYSTEM_PROMPT]",
     "<|turn>", "<turn|>", "[gMASK]", "<sop>", "<tool_call>", "</tool_response>", "<function_calls>", "<system>",
-    "<BOS_TOKEN>", "]~b]", "<seed:bos>",
+    "<BOS_TOKEN>", "]~b]", "<seed:bos>", "<|a|b>", "<\uff5cDSML\uff5cinvoke>", "<ifm|think>", ">>QUESTION<<",
+    "[Round 12]",
 )  # fmt: skip
 CODE = (
     "a <| b |> c", "if (a < s && s > 2)", "List<S> xs = new Box<S>();", "x[INSTALLED]", "vec<i32>", "a || b",
     "<div class='s'>", "cout << x << endl;", "if x:\n    y = [1, 2]\n\tz()", "e\u0301le\u0300ve", "user: root",
     "\u0e01\u0e33\u0e25\u0e31\u0e07", "ssh <user>@<host>", "https://example.org", "regs[inst]", "f<<<1, 2>>>(x)",
+    "Promise<string|null>", "x [INFO] y", "a >> b << c", "<end>", "<start>", "<name>",
 )  # fmt: skip
 EXACT = (
     "`x < y && y > z`", "see `https://example.org/a?b=c#d` and `<img src=x>`", "``a ` b``", "`a | b`",
@@ -63,6 +66,21 @@ def test_a_chat_templates_token_is_none_any_more_and_can_still_be_read(token: st
     for hidden in (token, f"x {token}y{token}", token[:3] + "\u200b" + token[3:], token[:2] + "\u202e" + token[2:]):
         assert live(clean(hidden)) == []
         assert clean(hidden).replace(" ", "") == hidden.replace("\u200b", "").replace("\u202e", "").replace(" ", "")
+
+
+def test_every_token_that_a_package_ships_is_none_any_more() -> None:
+    assert {source.rpartition(" ")[0] for source in tokens().values()} > {"mistral-common", "transformers", "vllm-tpu"}
+    for token in (told.replace("#", "7").replace(":>", ":x>") for told in tokens()):
+        closing = token if "/" in token else f"{token[0]}/{token[1:]}"
+        for one in (token, closing, token.upper() if token[0] == "<" else token):
+            assert one not in clean(f"x {one}y"), one
+            assert clean(clean(one)) == clean(one)
+
+
+@pytest.mark.parametrize("line", ["[NEW_TOKEN]", "  [/INNER TOKEN 2] x", "> [AB]", "- [AB] y"])
+def test_capitals_in_brackets_open_no_line(line: str) -> None:
+    assert clean(f"x\n{line}") == f"x\n{line.replace('[', '[ ')}"
+    assert clean(f"x {line.strip(' >-')}") == f"x {line.strip(' >-')}"
 
 
 @pytest.mark.parametrize("code", CODE)

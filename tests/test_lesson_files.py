@@ -8,6 +8,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -511,6 +512,22 @@ def test_a_folder_is_read_whole_and_one_odd_file_costs_the_others_nothing(
     assert "is no text" in caplog.text
     assert "leads out of its folder" in caplog.text
     assert not bank.lessons.search("Nobody may read")
+
+
+def test_a_skill_folder_that_is_a_link_out_of_its_place_is_not_written_through(
+    bank: ReasoningBank, tmp_path: Path
+) -> None:
+    skills, elsewhere = tmp_path / "skills", tmp_path / "elsewhere"
+    told(bank)
+    bank.admin.export(skills, format="skill")
+    (file,) = skills.rglob("SKILL.md")
+    file.parent.rename(elsewhere)
+    file.parent.symlink_to(elsewhere)
+    (elsewhere / "SKILL.md").write_text("mine")
+    for call in (partial(bank.admin.export, skills, format="skill"), partial(bank.admin.import_, file)):
+        with pytest.raises(UsageError, match="leads out of its folder"):
+            call()
+    assert (elsewhere / "SKILL.md").read_text() == "mine"
 
 
 @full

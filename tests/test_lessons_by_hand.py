@@ -67,8 +67,7 @@ def test_an_edit_changes_only_what_it_names_and_makes_another_version(bank: Reas
     assert (edited.title, edited.description) == (lesson.title, lesson.description)
     assert (edited.id, edited.state, edited.version) == (lesson.id, "active", 2)
     assert (edited.provenance.method, edited.provenance.writer) == ("human", "Ben")
-    last = bank.history.list()[-1]
-    assert (last.writer, last.entry.kind) == ("Ben", "edit")
+    assert [(one.writer, one.entry.kind) for one in bank.history.list()[-2:]] == [("Ben", "edit"), ("Ben", "trust")]
     assert edited.content in bank.retrieve(TASK).text
     assert bank.lessons.edit(lesson.id, title="Ask first", by="Ben").version == 3
 
@@ -82,7 +81,16 @@ def test_a_lesson_that_was_learned_becomes_a_persons_by_an_edit(bank: ReasoningB
     edited = bank.lessons.edit(lesson.id, when="Always.", by="Ana")
     assert edited.provenance.method == "human"
     assert edited.provenance.trajectory_ids == lesson.provenance.trajectory_ids
-    assert edited.state == lesson.state == "probation"
+    assert lesson.state == "probation"
+    assert (edited.state, edited.approved) == ("active", True)
+
+
+def test_an_edit_lets_no_lesson_out_of_quarantine_and_brings_none_back(bank: ReasoningBank) -> None:
+    lesson = written(bank)
+    bank.lessons.quarantine(lesson.id, reason="let us look")
+    assert bank.lessons.edit(lesson.id, when="Always.", by="Ana").state == "quarantined"
+    bank.lessons.retire(lesson.id, reason="old")
+    assert bank.lessons.edit(lesson.id, when="Never.", by="Ana").retired
 
 
 def test_the_evidence_of_a_lesson_starts_again_after_an_edit(bank: ReasoningBank) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lessonbank.contracts.records import Trajectory
 from lessonbank.errors import FormatError
 from lessonbank.text.messages import to_messages, trajectory_from
 
@@ -24,13 +25,17 @@ class Turn:
 
 
 def told(messages: Any) -> list[Any]:
+    return told_of(trajectory_from(messages))
+
+
+def told_of(run: Trajectory) -> list[Any]:
     return [
         (
             step.action.text,
             [(call.name, call.arguments) for call in step.action.calls],
             [(seen.source, seen.text, seen.is_error) for seen in step.observations],
         )
-        for step in trajectory_from(messages).steps
+        for step in run.steps
     ]
 
 
@@ -84,6 +89,14 @@ RUNS: dict[str, list[Any]] = {
             {"type": "step-start"},
             {"type": "text", "text": "Found.", "state": "done"}]},
     ],
+    "messages of CrewAI": [
+        {"role": "system", "content": "You are a finder."},
+        {"role": "user", "content": "Find the lamp"},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"place": "shelf"}'}}]},
+        {"role": "tool", "tool_call_id": "1", "name": "look", "content": "here"},
+        {"role": "assistant", "content": "Found."},
+    ],
     "messages of Strands": [
         {"role": "user", "content": [{"text": "Find the lamp"}]},
         {"role": "assistant", "content": [{"toolUse": {"toolUseId": "1", "name": "look", "input": CALL["arguments"]}}]},
@@ -121,6 +134,62 @@ def test_a_call_of_the_ai_sdk_ends_in_each_of_its_states(state: str, fields: Any
     part: dict[str, Any] = {**named, "state": state, "input": {}, **fields}
     steps = told([{"role": "user", "content": "Find the lamp"}, {"role": "assistant", "parts": [part]}])
     assert steps[1] == ("", [("look", {})], [result] if result else [])
+
+
+@dataclass
+class TaskOutput:
+    """As CrewAI has it."""
+
+    description: str
+    messages: list[dict[str, Any]]
+    tool_failures: list[ToolFailure] = field(default_factory=list["ToolFailure"])
+
+
+@dataclass
+class ToolFailure:
+    tool_name: str
+    message: str
+
+
+ACTED = 'Thought: On the shelf?\nAction: look\nAction Input: {"place": "shelf"}'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [{"role": "assistant", "content": f"{ACTED}\nObservation: here"}],
+        [{"role": "assistant", "content": ACTED}, {"role": "user", "content": "Observation: here"}],
+        [{"role": "assistant", "content": f"{ACTED}\n\nObservation:\nhere\n"}],
+    ],
+)
+def test_a_call_that_an_agent_writes_as_text_is_a_call_with_its_result(said: list[dict[str, Any]]) -> None:
+    made = trajectory_from([{"role": "user", "content": "Find the lamp"}, *said])
+    step = made.steps[1]
+    assert (step.thought, step.action.text) == ("On the shelf?", "")
+    assert [(call.name, call.arguments) for call in step.action.calls] == [("look", {"place": "shelf"})]
+    assert [(seen.source, seen.text) for seen in step.observations] == [("tool", "here")]
+
+
+def test_words_about_an_action_are_no_call() -> None:
+    said = "Thought: The form has a field Action: none.\nAction Input: is empty, too"
+    made = trajectory_from([{"role": "user", "content": "Find it"}, {"role": "assistant", "content": said}])
+    assert made.steps[1].action.calls == ()
+    assert made.steps[1].action.text == said
+
+
+def test_an_output_of_crewai_is_read_with_its_task() -> None:
+    output = TaskOutput("Find the lamp", RUNS["messages of CrewAI"])
+    made = trajectory_from(output)
+    assert (made.task, made.instructions, made.answer) == ("Find the lamp", "You are a finder.", "Found.")
+    assert [call.name for step in made.steps for call in step.action.calls] == ["look"]
+    assert trajectory_from(TaskOutput("", RUNS["messages of CrewAI"])).task == "Find the lamp"
+
+
+def test_a_failure_that_crewai_notes_apart_from_the_messages_is_one_of_its_result() -> None:
+    output = TaskOutput("Find the lamp", RUNS["messages of CrewAI"], [ToolFailure("look", "here")])
+    assert told_of(trajectory_from(output)) == seen("here", failed=True)
+    other = TaskOutput("Find the lamp", RUNS["messages of CrewAI"], [ToolFailure("lift", "here")])
+    assert told_of(trajectory_from(other)) == seen("here")
 
 
 def test_an_error_in_a_result_of_a_turn_is_one() -> None:

@@ -98,7 +98,7 @@ async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memor
 class NewestFirst(Unmeasured):
     """A ledger for which the newest lesson of an experience helps most."""
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         turned = [
             match.model_copy(
                 update={"experience": match.experience.model_copy(update={"lessons": match.experience.lessons[::-1]})}
@@ -246,6 +246,7 @@ async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_se
     assert isinstance(bank, RemoteBank)
     calls: dict[str, tuple[object, ...]] = {
         "retrieve": ("t",),
+        "recall_again": ("it failed",),
         "learn": ([{"role": "user", "content": "x"}],),
         "submit": ([{"role": "user", "content": "x"}],),
         "tell": ("run-1",),

@@ -79,7 +79,7 @@ DOORS: dict[str, Door] = {
     "admin.remove_reviewer": lambda b, c: b.admin.remove_reviewer("Ana"),
 }
 FREE = {
-    "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals"},
+    "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals", "propose"},
     "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue", "spending"},
     "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
@@ -90,6 +90,7 @@ FREE = {
     "": {
         *(
             "retrieve",
+            "recall_again",
             "submit",
             "tell",
             "learn",
@@ -224,6 +225,17 @@ def test_without_reviewers_nothing_asks_for_a_key_and_the_first_one_needs_none(t
             ana.lessons.edit(lesson.id, content="Oil it.", by="Ana")
         bob.admin.remove_reviewer("Bob")
         bank.lessons.edit(lesson.id, content="Oil it.", by="Ana")
+
+
+def test_where_there_are_reviewers_an_active_lesson_waits_again_after_an_edit(case: Case) -> None:
+    with opened(case.file, safety=Safety(trust="reviewed")) as bank:
+        ana = bank.scoped(writer="Ana", key=case.key)
+        lesson = ana.lessons.add(title="Oil it", content="Oil the valve.", task=TASK, by="Ana")
+        edited = ana.lessons.edit(lesson.id, content="Oil it twice.", by="Ana")
+        assert (edited.state, edited.approved) == ("probation", False)
+        assert "Oil it twice." not in bank.retrieve(TASK).text
+        ana.lessons.approve(lesson.id, by="Ana")
+        assert "Oil it twice." in bank.retrieve(TASK).text
 
 
 def test_the_key_is_kept_nowhere_in_clear(case: Case, caplog: pytest.LogCaptureFixture) -> None:

@@ -315,3 +315,17 @@ async def test_a_process_that_ends_while_lessons_are_drawn_loses_no_outcome(tmp_
         kept = await bank.runs.get("r")
         assert (kept.status, kept.verdict.outcome, kept.verdict.source) == ("learned", "failure", "ground_truth")
         assert kept.recall_id is not None
+
+
+@pytest.mark.full
+def test_who_interrupts_learning_is_told_what_is_kept(tmp_path: Path) -> None:
+    waiting = KILLED.replace("def draw", "async def draw").replace("time.sleep(600)", "await anyio.sleep(600)")
+    command = [sys.executable, "-c", f"import anyio{waiting}", str(tmp_path / "bank.db")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as learner:
+        assert learner.stdout is not None
+        assert learner.stdout.readline() == "drawing\n"
+        learner.send_signal(signal.SIGINT)
+        said = learner.communicate(timeout=60)[1].splitlines()
+    told = [line for line in said if "interrupted" in line]
+    assert told == ["learning was interrupted: the run r is kept with what was said, and runs.retry() goes on"]
+    assert said[-1] == "KeyboardInterrupt"

@@ -84,29 +84,16 @@ async def test_what_others_added_counts_and_other_scopes_do_not(tmp_path: Path) 
         assert len((await other.scoped("else").learn(run(3), outcome="success")).lessons) == 3
 
 
-@pytest.mark.full
-async def test_the_beginning_of_an_hour_is_found_in_a_long_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=None))) as bank:
-        for n in range(12):
-            await bank.learn(run(n), outcome="success")
-        times = [entry.at for entry in await bank.history.list()]
-        for wanted in range(len(times)):
-            found = await room_for_time._before(bank.store, "t", times[wanted])
-            assert sum(t < times[wanted] for t in times) >= found >= 0
-            rest = [entry async for entry in bank.store.journal(scope="t", since=found)]
-            assert {e.sequence for e in rest} >= {n for n, t in enumerate(times, 1) if t >= times[wanted]}
+async def test_the_first_decision_of_a_process_reads_no_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=Caps(hour=5)))) as bank:
+        first = (await bank.learn(run(0), outcome="success")).experience
+        assert first
 
+        def read(**_: object) -> None:
+            raise AssertionError("the journal was read")
 
-async def test_what_comes_after_a_full_hour_is_not_read() -> None:
-    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=None))) as bank:
-        for n in range(4):
-            await bank.learn(run(n), outcome="success")
-        adds = [entry.sequence for entry in await bank.history.list() if entry.entry.kind == "add"]
-        capped = room_for_time.CappedConsolidator(append, bank.store, Caps(hour=5))
-        one = (await bank.learn(run(5), outcome="success")).experience
-        assert one
-        await capped(one)
-        assert capped._seen["t"].read == sorted(adds)[1]
+        monkeypatch.setattr(bank.store, "journal", read)
+        await room_for_time.CappedConsolidator(append, bank.store, Caps(hour=5))(first)
 
 
 async def test_a_cap_that_is_none_is_refused_in_one_sentence() -> None:

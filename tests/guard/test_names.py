@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank import Evidence, Lesson, Parts, Safety, Trajectory
 from lessonbank.contracts.records import Administer, Extraction
 from lessonbank.errors import UsageError
-from lessonbank.guard.names import LONGEST, checked_name, name_key
+from lessonbank.guard.names import LONGEST, checked_name, look, name_key
 
 GOOD = [
     "u-17",
@@ -119,8 +119,22 @@ def test_letters_of_another_alphabet_make_no_second_name(one: str, other: str) -
     assert name_key(one) == name_key(other)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"), [("alice", "aIice"), ("ll", "I1"), ("Ol", "0l"), ("a|i", "ali"), ("Tom", "Torn"), ("a1", "AI")]
+)
+def test_names_that_look_the_same_in_ascii_get_one_key(one: str, other: str) -> None:
+    with lessonbank.connect(":memory:", scope="acme", embedder="lexical") as bank:
+        first = bank.admin.add_writer(one)
+        for add in (bank.admin.add_writer, bank.admin.add_reviewer):
+            with pytest.raises(UsageError, match="choose another name"):
+                add(other)
+        assert bank.scoped(writer=one, key=first).writer == one
+        assert bank.admin.writers() == (name_key(one),)
+        assert bank.admin.add_writer(one.upper()) != first
+
+
 def test_names_that_differ_stay_two() -> None:
-    assert len({name_key(name) for name in GOOD if name != "Ana"}) == len(GOOD) - 1
+    assert len({look(name) for name in GOOD if name != "Ana"}) == len(GOOD) - 1
 
 
 @given(st.text(max_size=40))

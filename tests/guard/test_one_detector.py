@@ -11,7 +11,7 @@ from lessonbank.guard.redact import redact
 KNOWN = (
     ("e-mail", "jane.roe@example.com"),
     ("phone", "+49 30 901820"),
-    ("phone", "(415) 555-0132"),
+    ("phone", "+1 (415) 555-0132"),
     ("card", "4111 1111 1111 1111"),
     ("iban", "DE89 3704 0044 0532 0130 00"),
 )

@@ -14,15 +14,15 @@ NUMBERS = (
     "+33 6 12 34 56 78", "+33 (0)6 12 34 56 78", "+31 6 12345678", "+49 30 901820", "+49-170-1234567",
     "+44 (0) 20 7946 0958", "+39 06 698 12345", "+34 612 34 56 78", "+86 138 0013 8000", "+81-90-1234-5678",
     "+91 98765 43210", "+55 (11) 91234-5678", "+7 912 345-67-89", "+1 (415) 555-0132", "+1-415-555-0132",
-    "+4930901820", "0033 6 12 34 56 78", "00 44 20 7946 0958", "0049 89 1234567", "(415) 555-0132", "415-555-0132",
-    "415.555.0132",
+    "+4930901820", "0033 6 12 34 56 78", "00 44 20 7946 0958", "0049 89 1234567",
 )  # fmt: skip
 BESIDE = (
     ("Tél : ", "06 12 34 56 78"), ("Telefon: ", "030 901820"), ("电话 ", "138 0013 8000"), ("電話：", "03-1234-5678"),
     ("携帯 ", "090-1234-5678"), ("휴대폰: ", "010-1234-5678"), ("телефон: ", "8 912 345-67-89"),
     ("cell: ", "0412 345 678"),
     ("phone_number=", "5551234567"), ("call me at ", "0412 345 678"), ("fax no. ", "030/901820"),
-    ("Handy ", "0170 1234567"),
+    ("Handy ", "0170 1234567"), ("phone: ", "(415) 555-0132"), ("phone ", "415-555-0132"), ("tel. ", "415.555.0132"),
+    ("call ", "415-555-0132"), ("call me at ", "415.555.0132"), ("textbox 'Phone' value='", "(415) 555-0132"),
 )  # fmt: skip
 
 
@@ -36,6 +36,17 @@ def test_a_number_that_says_its_country_goes_wherever_it_stands(number: str) -> 
 def test_a_number_of_a_country_goes_beside_a_word_that_says_telephone(before: str, number: str) -> None:
     assert redact(f"{before}{number}, please") == f"{before}[phone 1], please"
     assert redact(f"Item {number}, please") == f"Item {number}, please"
+
+
+@pytest.mark.parametrize("sign", ["|", ",", ";", "\t"])
+def test_a_number_of_a_country_goes_in_a_column_that_says_telephone(sign: str) -> None:
+    table = [["name", "Home phone", "order"], ["Ann", "(415) 555-0132", "415-555-0199"], ["Ben", "030 901820", "7"]]
+    told = redact("\n".join(sign.join(row) for row in table) + "\n\nid 415-555-0132,b,c")
+    assert told.splitlines()[1:3] == [
+        sign.join(["Ann", "[phone 1]", "415-555-0199"]),
+        sign.join(["Ben", "[phone 2]", "7"]),
+    ]
+    assert redact("name,order\nAnn,415-555-0132") == "name,order\nAnn,415-555-0132"
 
 
 def test_two_numbers_in_a_row_are_two() -> None:
@@ -54,6 +65,8 @@ def test_two_numbers_in_a_row_are_two() -> None:
         "+999 12 34 56 78",
         "00123 rows, 00456 columns",
         "978-3-1614-8410-0",
+        "order 415-555-0132 of (415) 555-0132",
+        "part 415.555.0132",
     ],
 )
 def test_what_only_has_digits_stays(text: str) -> None:

@@ -109,3 +109,16 @@ def test_an_account_says_what_task_outcome_and_speakers_rest_on() -> None:
         "claude_code.jsonl": ("user", "none", "roles"),
         "openhands/resolver_output.jsonl": ("user", "judge", "roles"),
     }
+
+
+def test_the_reply_of_a_logged_request_is_the_last_message(tmp_path: Path) -> None:
+    reply = {"role": "assistant", "content": "Fixed."}
+    log = {
+        "messages": [{"role": "user", "content": "Fix it"}],
+        "response": {"choices": [{"message": reply}]},
+        "cost": 1,
+    }
+    (run,) = read(written(tmp_path, log))
+    assert isinstance(run, Imported)
+    assert run.trajectory.answer == "Fixed."
+    assert run.account.left == ("`cost` is not known here and was left out",)

@@ -100,3 +100,19 @@ def test_a_format_of_ones_own_reads_the_files_of_a_folder_that_it_knows(tmp_path
     (tmp_path / "other.json").write_text('{"messages": [{"role": "user", "content": "Hi"}]}', encoding="utf-8")
     entries = list(importers.read(tmp_path, format=EXAMPLE.FORMAT))
     assert [type(entry).__name__ for entry in entries] == ["Imported", "Imported"]
+
+
+class TestAider(ImporterContract):
+    format = "aider"
+    calls = results = 0
+    outcome = None
+
+    def write(self, folder: Path, /, *, runs: int) -> Path:
+        path = folder / ".aider.chat.history.md"
+        chats = (
+            f"# aider chat started at 2025-06-02 11:{number // 60:02}:{number % 60:02}\n\n"
+            f"#### Fix parser {number}  \n\nI did.\n\n> Applied edit to parser.py  \n"
+            for number in range(runs)
+        )
+        path.write_text("\n".join(chats), encoding="utf-8")
+        return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import time
@@ -103,3 +104,44 @@ def test_a_run_four_times_as_long_takes_about_four_times_as_long(name: str, tmp_
 
     seconds(10)
     assert seconds(1600) < 12 * seconds(400) + 0.3
+
+
+def test_other_programs_objects_with_a_history_are_no_trajectory_of_swe_agent(tmp_path: Path) -> None:
+    history = [{"role": "user", "content": "Find the patient"}, {"role": "agent", "content": "GET /Patient"}]
+    path = tmp_path / "task.json"
+    path.write_text(json.dumps({"task_id": "t1", "history": history, "result": "[1]", "correct": True}))
+    with pytest.raises(FormatError, match="in no known format"):
+        list(read(path))
+
+
+def test_results_of_terminal_bench_are_named_and_no_report_of_swe_bench(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"results": [{"task_id": "t"}], "resolved_ids": [], "pass_at_k": {}, "accuracy": 0.5}))
+    with pytest.raises(FormatError, match=r"looks like a file of Terminal-Bench.*results"):
+        list(read(path))
+
+
+def test_the_id_of_a_run_stays_what_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    talk = [{"role": "user", "content": "Fi nd — it"}, {"role": "assistant", "content": "Found.", "b": 1, "a": [None]}]
+    path.write_text(json.dumps({"task": "Find it", "run_id": "7", "messages": talk}), encoding="utf-8")
+    (run,) = read(path)
+    assert isinstance(run, Imported)
+    written = json.dumps(["neutral", "neutral", "7", "", "Find it", "", talk], sort_keys=True)
+    assert run.trajectory.id == hashlib.sha256(written.encode()).hexdigest()[:32]
+
+
+@pytest.mark.parametrize(("code", "failed", "succeeded"), [(0, False, True), (2, True, False), (-1, False, False)])
+def test_an_exit_code_of_openhands_wins_over_words(code: int, failed: bool, succeeded: bool, tmp_path: Path) -> None:
+    named = {"tool_call_id": "c1", "function_name": "execute_bash"}
+    events: list[dict[str, Any]] = [
+        {"id": 0, "source": "user", "action": "message", "args": {"content": "Fix it"}},
+        {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls"}, "tool_call_metadata": named},
+        {"id": 2, "source": "agent", "observation": "run", "content": "Error page redesign", "cause": 1,
+         "extras": {"metadata": {"exit_code": code}}, "tool_call_metadata": named},
+    ]  # fmt: skip
+    (tmp_path / "events.json").write_text(json.dumps(events), encoding="utf-8")
+    (run,) = read(tmp_path / "events.json")
+    assert isinstance(run, Imported)
+    (seen,) = run.trajectory.steps[1].observations
+    assert (seen.is_error, seen.is_success) == (failed, succeeded)

@@ -164,7 +164,7 @@ SHOWN_BY: dict[Path_, set[TrustPolicy]] = {
     imported_and_taught_again_here: {"open"},
     consolidated_with_claims: {"open", "corroborated"},
     retired_and_restored: {"open"},
-    edited_by_a_person: {"open"},
+    edited_by_a_person: set(POLICIES),
     corrected_by_a_person: {"open"},
     rolled_back_to_before_the_approval: {"open"},
     approved: set(POLICIES),

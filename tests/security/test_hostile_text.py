@@ -119,6 +119,21 @@ CHAT_TOKENS = (
     "[BOS]",
     "<|start_of_role|>",
     "<BOS_TOKEN>",
+    "<｜DSML｜function_calls>",
+    "[ARGS]",
+    "[IMG]",
+    "[EOT]",
+    "<extra_id_1>",
+    "[UNUSED_TOKEN_146]",
+    "<sep>",
+    "<start_function_call>",
+    "<unused94>",
+    "<longcat_tool_call>",
+    ">>QUESTION<<",
+    "<pad>",
+    "<unk>",
+    "[Round 1]",
+    "<ifm|tool_call>",
 )
 
 

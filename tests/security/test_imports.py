@@ -327,23 +327,41 @@ def test_a_person_who_vouches_for_a_file_vouches_for_what_it_says(tmp_path: Path
 # --- times -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "at", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+14:00", "1970-01-01T00:00:00"]
-)
-@pytest.mark.parametrize("what", ["recall", "settlement", "experience", "lesson"])
-def test_a_time_that_cannot_be_is_refused_with_one_sentence(tmp_path: Path, at: str, what: str) -> None:
+def dated(folder: Path, what: str, at: str) -> Path:
+    """An export of one record of each kind, in which one of them has this time."""
     receipt = plain(Recall(id="r", scope=SCOPE, task=ASKED))
     told = plain(Settlement(recall_id="r", scope=SCOPE, outcome="success"))
     owner = plain(Experience(scope=SCOPE, task=ASKED, lessons=(Lesson(title=TITLE, content=CONTENT),)))
     {"recall": receipt, "settlement": told, "experience": owner, "lesson": owner["lessons"][0]}[what][
         "at" if what == "settlement" else "created_at"
     ] = at
-    path = written(tmp_path / "a.jsonl", [("recall", receipt), ("settlement", told), ("experience", owner)])
+    return written(folder / "a.jsonl", [("recall", receipt), ("settlement", told), ("experience", owner)])
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+14:00", "1970-01-01T00:00:00"])
+@pytest.mark.parametrize("what", ["recall", "settlement", "experience", "lesson"])
+def test_a_time_that_cannot_be_is_refused_with_one_sentence(tmp_path: Path, at: str, what: str) -> None:
+    path = dated(tmp_path, what, at)
     with opened() as bank:
         with pytest.raises(FormatError, match="a time that cannot be") as caught:
             bank.admin.import_(path)
         assert len(str(caught.value).splitlines()) == 1
         assert bank.admin.scopes() == ()
+
+
+@pytest.mark.parametrize("at", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59-12:00"])
+@pytest.mark.parametrize("what", ["recall", "settlement", "experience", "lesson"])
+def test_a_time_of_the_future_becomes_the_present_and_is_noted_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, at: str, what: str
+) -> None:
+    path = dated(tmp_path, what, at)
+    with opened() as bank:
+        bank.admin.import_(path)
+        (note,) = [record.getMessage() for record in caplog.records if "future" in record.getMessage()]
+        assert "1 record has a time of the future" in note
+        assert len(bank.recalls.list(settled=True)) == len(bank.lessons.list(state="probation")) == 1
+        bank.admin.export(out := tmp_path / "out.jsonl")
+        assert at[:4] not in out.read_text(encoding="utf-8")
 
 
 def test_clocks_may_differ_by_minutes_and_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_reviewers_key_speaks_for_its_holder_and_for_nobody_else(http: httpx2.
     assert code(as_ben) == (403, "not_allowed")
     assert http.patch(url, json={"content": "Twice.", "by": "ana"}, headers=keys["reviewer"]).status_code == 200
     journal = http.get("/v1/history", headers=keys["reader"]).json()
-    assert [entry["writer"] for entry in journal if entry["entry"]["kind"] != "admin"] == ["Ana", "Ana", "ana"]
+    assert [entry["writer"] for entry in journal if entry["entry"]["kind"] != "admin"] == ["Ana", "Ana", "ana", "ana"]
 
 
 def test_a_key_counts_as_one_writer_whatever_names_it_gives(http: httpx2.Client, keys: Keys, server: Running) -> None:
@@ -297,6 +297,18 @@ def test_traces_of_opentelemetry_become_runs_when_they_are_whole(http: httpx2.Cl
     assert (answer.status_code, answer.content) == (200, b"")
     assert len(http.get("/v1/runs", headers=keys["reader"]).json()) == 2
     assert code(http.post("/v1/traces", content=b"\xff\xff", headers=told)) == (422, "format")
+
+
+def test_an_import_that_fails_names_the_callers_file_and_no_place_of_the_server(
+    http: httpx2.Client, keys: Keys
+) -> None:
+    for name, content in (("mine.jsonl", b"no export"), ("CLAUDE.md", b"\0"), ("x" * 99, b'{"format": "x"}')):
+        headers = {**keys["admin"], "Lessonbank-File": name}
+        answer = http.post("/v1/admin/import", content=content, headers=headers)
+        detail = answer.json()["detail"]
+        assert answer.status_code == 422
+        assert f"'{name}'" in detail
+        assert "/" not in detail.replace("'/", "")
 
 
 def test_a_file_is_exported_and_imported_by_plain_requests(http: httpx2.Client, keys: Keys) -> None:

@@ -119,7 +119,8 @@ async def test_several_names_none_or_one_that_cannot_be_are_refused(headers: lis
 async def test_a_name_and_a_key_at_once_are_refused_and_a_key_alone_is_taken() -> None:
     async with house() as one:
         key = {"Authorization": f"Bearer {one.key}"}
-        assert (await one.ask("/v1/admin/counts", {**ANA, **key})).status_code == 401
+        for sent in (f"Bearer {one.key}", f"bearer\t{one.key}", "Basic YTpi", one.key):
+            assert (await one.ask("/v1/admin/counts", {**ANA, "Authorization": sent})).status_code == 401, sent
         assert (await one.ask("/v1/admin/counts", key)).status_code == 200
         assert (await one.ask("/v1/admin/counts", key, peer=ELSEWHERE)).status_code == 200
         assert (await one.ask("/v1/lessons", {})).status_code == 401

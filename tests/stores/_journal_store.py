@@ -339,10 +339,20 @@ class JournalStore:
         for experience in self._look(scope).present:
             yield experience
 
-    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
+    async def count(
+        self,
+        *,
+        scope: str | None = None,
+        names_only: bool = False,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> Mapping[str, Counts]:
         names = [scope] if scope else sorted(self._scopes)
         if names_only and not scope:
             return {name: Counts() for name in names}
+        if scope and since:
+            late = [i for e in self._look(scope).present for i in e.lessons if i.created_at >= since]
+            return {scope: Counts(lessons=len(late[:limit]))}
         return {name: self._look(name).counts() for name in names}
 
     async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:

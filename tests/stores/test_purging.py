@@ -16,7 +16,7 @@ from lessonbank.contracts.records import Erasure, Replace
 from lessonbank.contracts.store_calls import count_records, forget, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _texts
-from lessonbank.stores.sqlite import SqliteStore, _log
+from lessonbank.stores.sqlite import SqliteStore, _derived, _log
 from lessonbank.stores.sqlite._log import Checkpoint, empty_log
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
 from lessonbank.testing.store_samples import (
@@ -206,5 +206,29 @@ async def test_to_erase_ten_lessons_reads_the_records_once(path: Path, monkeypat
     assert len(await store.purge(lessons, scope=MINE, writer="ana", reason="asked to")) == ten
     assert size <= len(read) < 2 * size
     assert (await count_records(store, scope=MINE)).lessons == size - ten
+    assert (await store.verify()).problems == []
+    await store.close()
+
+
+async def test_to_erase_a_lesson_takes_no_word_of_another_out_of_the_index(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(path)
+    every = [experience(f"Task {n} of zebra{n}") for n in range(300)]
+    await added(store, *every)
+    read, plain = list[str](), _derived.words
+
+    def counted(text: str, /) -> list[str]:
+        read.append(text)
+        return plain(text)
+
+    monkeypatch.setattr(_derived, "words", counted)
+    for gone in (every[7], every[-1]):  # the last one's number is given out again
+        await purge_one(store, "lesson", gone.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+    assert read == [every[7].task, every[-1].task]
+    await added(store, again := experience("Another zebra299"))
+    assert leftovers(path, every[7].task, every[-1].task) == []
+    assert [m.experience.id for m in await store.search("zebra299 zebra7", scope=MINE, limit=3)] == [again.id]
+    assert len(await store.search("zebra8 zebra298", scope=MINE, limit=5)) == 2
     assert (await store.verify()).problems == []
     await store.close()

@@ -236,3 +236,19 @@ async def test_a_bank_that_may_not_be_written_says_so(tmp_path: Path, filled: Fi
     assert path.read_bytes() == before
     async with opened(path) as store:
         assert (await store.verify()).problems == []
+
+
+async def test_a_bank_that_was_read_only_once_names_the_file_that_still_is(tmp_path: Path, filled: Fill) -> None:
+    path = tmp_path / "bank.db"
+    await (await filled(path)).close()
+    command = [*as_a_user(), sys.executable, "-c", READ_ONLY, str(path)]
+    path.chmod(0o400)
+    subprocess.run(command, capture_output=True, check=False)
+    path.chmod(0o600)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    (last,) = done.stdout.splitlines()[-1:]
+    assert last.startswith(f"refused: {path} cannot be written, because bank.db-shm may not")
+    (tmp_path / "bank.db-shm").chmod(0o600)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["written"]

@@ -53,7 +53,7 @@ async def test_a_file_of_a_development_version_is_named_and_left_alone(path: Pat
         raw.execute("PRAGMA user_version = 5")
     raw.close()
     before = path.read_bytes()
-    with pytest.raises(VersionMismatch, match="development version"):
+    with pytest.raises(VersionMismatch, match=r"development version .*: run `lessonbank salvage BANK NEW`"):
         await SqliteStore.open(path)
     assert path.read_bytes() == before
 

@@ -158,7 +158,7 @@ def short_settings() -> None:
     lessonbank.connect(":memory:", scope="a", model={"judge": "openai:gpt-5-mini", "extractor": my_model})
     lessonbank.connect(Server("https://bank.example", api_key="a key"), scope="a")
     lessonbank.connect(":memory:", scope="a", retrieval=Retrieval(limit=3), evidence=Evidence(holdout=None))
-    lessonbank.connect(":memory:", scope="a", retrieval=Retrieval(exclude=str.casefold, floor=None))
+    lessonbank.connect(":memory:", scope="a", retrieval=Retrieval(floor=None))
     lessonbank.connect(":memory:", scope="a", safety=Safety(redact=None, caps=None), profile="default")
 
 

@@ -114,8 +114,8 @@ def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
     return application_id in (None, found)
 
 
-def begin(path: Path, /, *, like: Path | None = None) -> Path:
-    """An empty file beside `path` to write to, as private as `path` was, or else as `like` is.
+def begin(path: Path, /, *, like: Path | None = None, private: bool = False) -> Path:
+    """An empty file beside `path` to write to, as private as `path` was, or else as `like` is; or its owner's alone.
 
     Raises:
         OSError: the folder is missing or cannot be written.
@@ -126,9 +126,9 @@ def begin(path: Path, /, *, like: Path | None = None) -> Path:
             if left.suffix in (_NEW, _PART, _WHOLE) and _is_left(left):
                 _remove(left)
     part = path.with_name(f"{prefix}{secrets.token_hex(8)}{_PART}")
-    _make(part, mode=0o600 if like else 0o666)
+    _make(part, mode=0o600 if like or private else 0o666)
     model = path if path.exists() else like
-    if model is not None:
+    if model is not None and not private:
         part.chmod(model.stat().st_mode & 0o777)
     return part
 
@@ -219,6 +219,8 @@ def put(path: Path, text: str, /, *, what: str, like: Path | None = None) -> Non
 async def replacing(path: Path, /, *, what: str) -> AsyncGenerator[Path]:
     """A part to write `what` (an export) to. It takes the place of `path` at the end of a block that raises nothing.
 
+    Only its owner may read it, whoever could read an earlier one: it holds what the bank holds.
+
     Raises:
         UsageError: see `spare`.
         StoreUnavailable: it cannot be written.
@@ -226,7 +228,7 @@ async def replacing(path: Path, /, *, what: str) -> AsyncGenerator[Path]:
     await to_thread.run_sync(partial(spare, path, what=what))
     part: Path | None = None
     try:
-        part = await to_thread.run_sync(begin, path)
+        part = await to_thread.run_sync(partial(begin, path, private=True))
         yield part
         await to_thread.run_sync(finish, part, path)
     except OSError as error:

@@ -12,11 +12,15 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 from lessonbank.errors import UsageError
 
 log: Final = logging.getLogger("lessonbank")
+
+_LAST_WORDS: Final = 0.5
+"""Seconds that a call whose wait was interrupted has to end."""
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -44,6 +48,8 @@ def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
     except BaseException:
         if not call.done.done():
             loop.call_soon_threadsafe(call.end)
+            with suppress(Exception):  # whatever it ends with: what it logs comes before a process that ends now
+                call.done.result(_LAST_WORDS)
         raise
 
 

@@ -11,26 +11,32 @@ from typing import Any, Protocol, Unpack, cast
 
 from lessonbank._base.checks import a_flag, is_a, kind, shown
 from lessonbank.contracts.records import (
+    RECALLS_AGAIN,
     SECONDS,
     Action,
+    Json,
     Learned,
     Lesson,
+    Note,
     Observation,
     Outcome,
     Recall,
     Step,
     Trajectory,
+    notes_of,
 )
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted
+from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
 
 from .spooling import keep_or_spool
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
+_MOST_NOTES = 3
 
 
 class Loop(Protocol):
@@ -39,6 +45,9 @@ class Loop(Protocol):
     @property
     def scope(self) -> str: ...
     async def retrieve(self, *args: Any, **options: Any) -> Recall: ...
+    @property
+    def lessons(self) -> Any: ...
+    async def recall_again(self, *args: Any, **options: Any) -> Recall: ...
     async def learn(self, *args: Any, **options: Any) -> Learned: ...
     async def submit(self, *args: Any, **options: Any) -> Any: ...
     async def keep_unfinished(self, *args: Any, **options: Any) -> Any: ...
@@ -64,6 +73,8 @@ class AsyncAttempt:
         self._bank, self._metadata = bank, options.get("metadata")
         self._retrieve, patience = partial(bank.retrieve, **options), options.get("patience")
         self._patience = float(patience) if is_a(patience, (int, float)) and patience > 0 else PATIENCE
+        self._options = options
+        self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
@@ -92,11 +103,11 @@ class AsyncAttempt:
         return self.recall.shown
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why the text is empty, what failed, what was not learned."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each with a level and a code: why the text is empty, what was not learned."""
         recalled = self._recall.notes if self._recall else ()
         learned = self.learned.notes if self.learned else ()
-        return tuple(dict.fromkeys((*recalled, *self._problems, *learned)))
+        return tuple(dict.fromkeys((*recalled, *notes_of(*self._problems), *learned)))
 
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
@@ -104,6 +115,33 @@ class AsyncAttempt:
             self.steps.append(Step(thought=thought, action=action, observation=observation))
         except Exception as problem:  # noqa: BLE001 - whatever is in a value that is no text
             self._failed("a step was not noted", problem)
+
+    async def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
+        """Look again where the run stands: `.text`, of at most 400 tokens, shows nothing that was shown before.
+
+        `observation` is what came back last; without it, that of the last step. `cured=True` looks only for the cure of
+        this very failure. See `bank.recall_again`. Raises UsageError before the block is entered.
+        """
+        first, last = self.recall, self.steps[-1] if self.steps else Step()
+        observation = observation or "\n".join(seen.text for seen in last.observations)
+        told: dict[str, Any] = {"recall": self._receipt, "reason": reason, "step": len(self.steps), "cured": cured}
+        try:
+            again = await self._bank.recall_again(observation, doing=doing_of(last), **told, **self._options)
+        except Exception as problem:  # noqa: BLE001 - as in `finish`
+            note = self._failed("the agent goes on without a second look", problem)
+            return Recall(scope=self._bank.scope, task=first.task, notes=(note,), kept=False)
+        self._again += [again.id] if again.kept else []
+        return again
+
+    def note(self, text: str, /) -> None:
+        """Put what the agent found out into the inbox, with this run as evidence: at most three notes of a run.
+
+        It is kept with the run. Nobody is shown it, in any scope or under any policy, before a person approves it.
+        """
+        if len(self._noted) == _MOST_NOTES:
+            self._note(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
+        else:
+            self._noted.append(text)
 
     async def finish(
         self,
@@ -134,7 +172,9 @@ class AsyncAttempt:
         try:
             call = partial(keep_or_spool, self._bank, "learn" if a_flag(wait, "wait=") else "submit")
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            return self._done(await call(whole, **self._told(outcome, reward)))
+            result = await call(whole, **self._told(outcome, reward))
+            await self._propose()
+            return self._done(result)
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
@@ -153,7 +193,7 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
             note = _warned("the agent works without memory", problem)
             self._recall = Recall(
-                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=(note,), kept=False
+                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=notes_of(note), kept=False
             )
         return self
 
@@ -167,10 +207,12 @@ class AsyncAttempt:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
                 await self._keep_unfinished(run)
+                await self._propose()
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
                 self._done(await keep_or_spool(self._bank, "learn", self._timed_run(crashed), **self._told(None, None)))
+                await self._propose()
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
@@ -187,6 +229,16 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
+    async def _propose(self) -> None:
+        """Hand in the notes for the inbox."""
+        for text in self._noted:
+            try:
+                await self._bank.lessons.propose(
+                    text, task=self._named_task or _NO_TASK, run=self.run_id, metadata=self._metadata
+                )
+            except Exception as problem:  # noqa: BLE001 - as in `finish`
+                self._failed("a note is not in the inbox", problem)
+
     def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
         return {
             "task": self._named_task,
@@ -201,11 +253,13 @@ class AsyncAttempt:
         if isinstance(result, Learned):
             self.learned = result
             return result
-        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else self.notes)
+        if not result:
+            return Learned(notes=self.notes)
+        return Learned(notes=notes_of(f"kept, to be learned in the background: {', '.join(result)}"))
 
     def _refused(self, note: str) -> Learned:
         self._note(note)
-        return Learned(notes=(note,))
+        return Learned(notes=notes_of(note))
 
     def _failed(self, what: str, problem: Exception) -> str:
         note = _warned(what, problem)
@@ -245,10 +299,10 @@ class AsyncAttempt:
         return self._timed_run(runs[0].model_copy(update={"id": self.run_id}))
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
-        """A trajectory that does not say how long it took, with the time since the block was entered."""
-        if SECONDS in run.metadata:
-            return run
-        return run.model_copy(update={"metadata": {**run.metadata, SECONDS: round(monotonic() - self._began, 3)}})
+        """A trajectory with its later recalls, and, where it does not say how long it took, the time of the block."""
+        told: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
+        told |= {RECALLS_AGAIN: list[Json](self._again)} if self._again else {}
+        return run.model_copy(update={"metadata": told})
 
 
 def _warned(what: str, problem: Exception) -> str:
@@ -285,8 +339,8 @@ class Attempt:
         return self._attempt.learned
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why the text is empty, what failed, what was not learned."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each with a level and a code: why the text is empty, what was not learned."""
         return self._attempt.notes
 
     @property
@@ -302,6 +356,15 @@ class Attempt:
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
         self._attempt.step(action, observation, thought=thought)
+
+    def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
+        """Look again where the run stands; see `AsyncAttempt.recall_again`."""
+        again: Recall = self._wait(self._attempt.recall_again(observation=observation, reason=reason, cured=cured))
+        return again
+
+    def note(self, text: str, /) -> None:
+        """Put what the agent found out into the inbox; see `AsyncAttempt.note`."""
+        self._attempt.note(text)
 
     def finish(
         self,

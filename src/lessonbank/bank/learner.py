@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from anyio import CancelScope
+from anyio import CancelScope, get_cancelled_exc_class
 
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import a_mapping
 from lessonbank.contracts.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Reviewed, Settled
-from lessonbank.contracts.ports import Consolidator
+from lessonbank.contracts.ports import Consolidator, RecallFilter
 from lessonbank.contracts.records import (
+    RECALLS_AGAIN,
     Change,
     Experience,
     Json,
@@ -24,6 +25,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Usage,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.store_calls import count_records, settled_in
 from lessonbank.errors import LessonbankError
@@ -35,14 +37,18 @@ from lessonbank.learning.prior_runs import PriorRuns, earlier_settlement, find_p
 from lessonbank.learning.run_report import RunReport, stays_as_told
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
 
+from .again import AFTER, CURES
 from .commit import Commit
-from .handle import Handle
+from .handle import Handle, log
 from .keeping import RunKeeper
 from .reflecting import reflect
 from .retention import forget_old_runs
 from .steps import Steps
+from .upkeep import look_after
 
 T = TypeVar("T", Recall, Learned)
+_AGAIN: Final = 20
+"""Recalls in the middle of a run that are settled with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +88,22 @@ class Learner:
         self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json] | None, keeper: RunKeeper
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
-        handle, steps = self.handle, Steps(self.handle)
         new = await keeper.clean(prior.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
                 return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report.truths))
             report = await keeper.with_earlier_word(waiting, report)
+        try:
+            return await self._learn_kept(new, prior, report, keeper)
+        except get_cancelled_exc_class():
+            told = f"the run {new[0].id} is" if len(new) == 1 else f"{len(new)} runs are"
+            log.warning("learning was interrupted: %s kept with what was said, and runs.retry() goes on", told)
+            raise
+
+    async def _learn_kept(
+        self, new: Sequence[Trajectory], prior: PriorRuns, report: RunReport, keeper: RunKeeper
+    ) -> Learned:
+        handle, steps = self.handle, Steps(self.handle)
         decided = {run.id: report.truths.get(run.id) or prior.verdict(run.id) for run in new}
         mismatch = await steps.vector_mismatch(new[0].task)
         judging = [partial(steps.judge, run, decided[run.id], mismatch) for run in new]
@@ -104,8 +120,10 @@ class Learner:
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         result = LearnOutcome(prior, report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
+        await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)
+        learned = noted(learned, await look_after(handle, [run.task for run in new]))
         return noted(learned, await forget_old_runs(handle))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
@@ -186,9 +204,25 @@ class Learner:
             settlement = changed_settlement(earlier, report.receipt, prior.experience, counted)
             settlement = told_by(settlement, await handle.identity())
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
+        await self._settle_again([run.trajectory for run in counted], settlement)
         wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
-        notes = (*report.notes, *prior.contradictions(truths), *wrong_tasks)
+        notes = notes_of(*report.notes, *prior.contradictions(truths), *wrong_tasks)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
+
+    async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
+        """Settle the recalls in the middle of runs as their first one."""
+        told = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
+        ids = tuple({id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)})[:_AGAIN]
+        if first is None or not ids:
+            return
+        store, scope = self.handle.store, self.handle.scope
+        for where in (scope, f"{scope}/{CURES}"):
+            for known in await store.recalls(RecallFilter(ids=ids), scope=where):
+                if known.recall.metadata.get(AFTER) == first.recall_id:
+                    same = {"recall_id": known.recall.id, "scope": where, "cited": (), "another_task": False}
+                    same |= {"experience_id": first.experience_id if where == scope else None}
+                    settlement = first.model_copy(update=same)
+                    await store.apply((), scope=where, writer=self.handle.writer, settlement=settlement)
 
     async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
         """`learned`, and what the ledger did because one more outcome is known."""
@@ -222,4 +256,4 @@ class Learner:
 
 def noted(record: T, notes: tuple[str, ...], /) -> T:
     """`record` with more notes."""
-    return record.model_copy(update={"notes": (*record.notes, *notes)}) if notes else record
+    return record.model_copy(update={"notes": (*record.notes, *notes_of(*notes))}) if notes else record

@@ -30,6 +30,7 @@ from lessonbank.contracts.records import (
     Change,
     Experience,
     Extraction,
+    Found,
     Json,
     Learned,
     Outcome,
@@ -38,6 +39,7 @@ from lessonbank.contracts.records import (
     Run,
     Trajectory,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -58,6 +60,7 @@ from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
 from lessonbank.trials.compare import trial
 
+from .again import State, recall_again
 from .attempt import AsyncAttempt
 from .handle import BankState, Handle
 from .keeping import RunKeeper, until_kept
@@ -107,8 +110,47 @@ class AsyncReasoningBank:
     async def _retrieve(self, task: str, asked: RetrieveOptions) -> Recall:
         begun, task = perf_counter(), await self.parts.intake.task(task)
         if self.options.off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        recall, found = await Recaller(self._handle).recall(task, asked, draw=True)
+            return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
+        return await self._kept(*await Recaller(self._handle).recall(task, asked, draw=True), begun=begun)
+
+    @takes_retrieve_options
+    async def recall_again(
+        self,
+        observation: str,
+        /,
+        *,
+        doing: str = "",
+        recall: Recall | str | None = None,
+        reason: str = "error",
+        step: int = 0,
+        cured: bool = False,
+        **options: Unpack[RetrieveKeywords],
+    ) -> Recall:
+        """Look again in the middle of a run, by what came back last; the text has at most 400 tokens.
+
+        `recall` is the first recall of the run: nothing that it or a later one showed is shown again. `doing` is the
+        command or call, and `step` how many steps there were. For a command that failed, the cure of this very failure
+        comes first; with `cured=True` only that. `lift` measures each `reason` as a group. `bank.attempt` settles the
+        receipt with the run; elsewhere name it in the run's metadata, `{"recalls_again": [recall.id]}`. Raises
+        UsageError, NotFound, StoreError.
+        """
+        asked, begun = RetrieveOptions(**options), perf_counter()
+        state = State(
+            observation=a_text(observation, "the observation"),
+            doing=a_text(doing, "doing="),
+            reason=a_text(reason, "reason="),
+            step=a_count(step, "step=", least=0),
+        )
+        first, _ = await self._state.receipts.returned(recall, scope=self.scope)
+        why = OFF
+        if not self.options.off:
+            if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
+                return await self._kept(*found, begun=begun)
+            why = "nothing more is known of where this run stands"
+        task = await self.parts.intake.task(state.text or reason)
+        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
+
+    async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
         kept = await self._state.receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
@@ -142,7 +184,7 @@ class AsyncReasoningBank:
         StoreUnavailable. `None`: as long as the store waits. Raises UsageError, FormatError, StoreError.
         """
         if self.options.off:
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         with until_kept(patience) as limit:
             return await Learner(self._handle, limit).learn(
                 source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
@@ -165,7 +207,7 @@ class AsyncReasoningBank:
         if outcome is None and reward is None:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
         if self._handle.skips("tell"):
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         return await Learner(self._handle).learn(await find_run(self._handle, of), outcome=outcome, reward=reward)
 
     async def submit(
@@ -281,7 +323,7 @@ class AsyncReasoningBank:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = several(attempts, "extract", Run)
         if self.options.off:
-            return Extraction(notes=(OFF,))
+            return Extraction(notes=notes_of(OFF))
         return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
@@ -350,7 +392,7 @@ class AsyncReasoningBank:
         a_flag(dry_run, "dry_run=")
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
         if self.options.off:
-            return Reflected(notes=(OFF,))
+            return Reflected(notes=notes_of(OFF))
         if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
         return await reflect(self._handle, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)

@@ -41,11 +41,16 @@ class Waiting(Generic[A]):
         return True
 
 
-def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Callable[Concatenate[Waiting[A], P], T]:
-    """The waiting twin of an async method: same parameters, same result, same docstring."""
+def _sync(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], /
+) -> Callable[Concatenate[Waiting[Any], P], T]:
+    """The waiting twin of an async method: same parameters, same result, same docstring.
+
+    What the method asks of its bank (a protocol, in `scale` and `trial`) is none of the waiting bank's type.
+    """
 
     @functools.wraps(method)
-    def call(self: Waiting[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Waiting[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
         bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
         frame = inspect.currentframe()
         if frame and frame.f_back and frame.f_back.f_code.co_flags & inspect.CO_COROUTINE:  # a notebook's cell is none
@@ -90,6 +95,7 @@ class Lessons(Waiting[AsyncLessons]):
     merge = _sync(AsyncLessons.merge)
     unmerge = _sync(AsyncLessons.unmerge)
     add = _sync(AsyncLessons.add)
+    propose = _sync(AsyncLessons.propose)
     edit = _sync(AsyncLessons.edit)
     narrow = _sync(AsyncLessons.narrow)
     proposals = _sync(AsyncLessons.proposals)
@@ -166,6 +172,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     """
 
     retrieve = _sync(AsyncReasoningBank.retrieve)
+    recall_again = _sync(AsyncReasoningBank.recall_again)
     learn = _sync(AsyncReasoningBank.learn)
     submit = _sync(AsyncReasoningBank.submit)
     tell = _sync(AsyncReasoningBank.tell)

@@ -69,14 +69,19 @@ def _copy(bank: str, target: str, /, *, as_json: bool) -> None:
 
 def restore(
     backup: Annotated[Path, typer.Argument(help="A file that `lessonbank backup` wrote.")],
-    bank: Annotated[str, typer.Argument(help="The bank's file. What is there is kept under another name.")],
+    place: options.Place = None,
+    bank: options.MaybeBank = None,
     by: Reviewer = None,
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
+    """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open.
+
+    What is there is kept under another name.
+    """
     import lessonbank
 
+    bank = options.one_bank(place, bank)
     try:
         with progress_console.status("checking the backup"):
             done = lessonbank.restore(backup, path_of(bank))
@@ -94,15 +99,21 @@ def restore(
 
 
 def salvage(
-    bank: Annotated[str, typer.Argument(help="The damaged bank's file. It is only read.")],
-    new: Annotated[Path, typer.Argument(help="The new bank's file, which must not be there yet.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="The damaged bank, unless --bank names it, and the new bank's file.")
+    ],
+    bank: options.MaybeBank = None,
     as_json: options.Json = False,
 ) -> None:
     """Bring what can be read of a damaged bank into a new one, and list what is lost. Nobody may have the bank open.
 
-    Exit code 3: something is lost.
+    The damaged file is only read; the new one must not be there yet. Exit code 3: something is lost.
     """
     import lessonbank
+
+    if len(files) > 2:
+        raise typer.BadParameter("it takes the damaged bank and the new one", param_hint="FILES")
+    bank, new = options.one_bank(str(files[0]) if files[1:] else None, bank), files[-1]
 
     with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)
@@ -135,7 +146,7 @@ def _holds(state: FileState) -> str:
 
 def export(
     files: Annotated[
-        list[Path], typer.Argument(help="Where to write; with --format skill, the folder of skills.", metavar="FILE")
+        list[Path], typer.Argument(help="Where to write; with --format skill or atif, a folder.", metavar="FILE")
     ],
     bank: options.Bank,
     scope: options.Scope,
@@ -143,8 +154,8 @@ def export(
         ExportFormat | None,
         typer.Option(
             "--format",
-            help="jsonl: everything, for `import`. The others: lessons for people. Default: jsonl; with --sync, what "
-            "the name of the file says.",
+            help="jsonl: everything, for `import`. atif: the runs, for other programs. The others: lessons for people. "
+            "Default: jsonl; with --sync, what the name of the file says.",
         ),
     ] = None,
     budget: Annotated[
@@ -159,7 +170,7 @@ def export(
 ) -> None:
     """Write everything a scope holds to a file; or its lessons between two markers of files for people and agents."""
     if sync:
-        if all or format == "jsonl":
+        if all or format in ("jsonl", "atif"):
             raise typer.BadParameter("it is for files of trusted lessons", param_hint="--sync")
         _sync(files, bank, scope, format, budget, preview=preview, as_json=as_json)
         return
@@ -170,7 +181,7 @@ def export(
     (file,), form = files, format or "jsonl"
     with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
         written = memory.admin.export(file, format=form, budget=budget, all=all)
-    what = "records" if form == "jsonl" else "lessons"
+    what = {"jsonl": "records", "atif": "runs"}.get(form, "lessons")
     _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
 
 

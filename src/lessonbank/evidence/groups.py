@@ -13,6 +13,8 @@ from lessonbank.guard import canonical_line
 
 SOURCE: Final = "source/"
 TOPIC: Final = "topic/"
+AGAIN: Final = "again/"
+"""How the groups of recalls in the middle of a run begin; the reason follows. A lesson belongs to none of them."""
 BY: Final = "source/by/"
 """How the groups of writers begin that receipts of an earlier version name."""
 _BY: Final = {"llm": "model", "merge": "model", "extractive": "extractive"}
@@ -50,15 +52,12 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
     return f"{SOURCE}{lesson.kind}/{truth}/{_BY.get(origin.method, 'other')}"
 
 
-def is_origin(unit: str, /) -> bool:
-    """Whether a unit is a source by where lessons come from: every lesson has one of these."""
-    return unit.startswith(SOURCE) and not unit.startswith(BY)
-
-
 def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
     """A group's name for people. `names`: those of topics (see `topic_names`)."""
     if group.startswith(BY):
         return f"written by writer {canonical_line(group.removeprefix(BY), limit=40)}"
+    if group.startswith(AGAIN):
+        return f"shown in the middle of a run: {group.removeprefix(AGAIN)}"
     if group.startswith(SOURCE):
         kind, *rest = (_WORDS.get(part, "other") for part in group.removeprefix(SOURCE).split("/"))
         return ", ".join((kind, *rest))

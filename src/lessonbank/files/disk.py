@@ -12,6 +12,8 @@ from lessonbank._base.checks import named
 from lessonbank._base.safe_read import open_regular
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 
+from .formats import SKILL
+
 MOST: Final = 1_000_000
 """Bytes of a file that is read."""
 MOST_FILES: Final = 500
@@ -66,10 +68,15 @@ def replace(path: Path, data: bytes, /, *, earlier: bytes | None) -> None:
 
 
 def _place(path: Path) -> Path:
-    """The file itself, where `path` is a link to it. Raises UsageError for a link that leads out of its folder."""
+    """The file itself, where `path` is a link to it. Raises UsageError for a link that leads out of its folder.
+
+    A skill is its whole folder: that may be a link no more than the file.
+    """
     refuse_odd(path)
-    real, inside = Path(os.path.realpath(path)), Path(os.path.realpath(path.parent))
-    if not real.is_relative_to(inside):
+    home = Path(os.path.abspath(path)).parent  # noqa: PTH100 - `resolve` would follow the link
+    home = home.parent if path.name == SKILL else home
+    real = Path(os.path.realpath(path))
+    if not real.is_relative_to(os.path.realpath(home)):
         raise UsageError(f"{named(path)} is a link that leads out of its folder: name the file that it leads to")
     return real
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 FileFormat: TypeAlias = Literal["skill", "agents-md", "claude-md", "cursor-rules", "gemini-md", "markdown"]
-ExportFormat: TypeAlias = Literal["jsonl", FileFormat]
+ExportFormat: TypeAlias = Literal["jsonl", "atif", FileFormat]
 
 BUDGET: Final = 4000
 """Tokens that the lessons of a file may take."""

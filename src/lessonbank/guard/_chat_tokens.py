@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache, lru_cache
+from pathlib import Path
 
 from lessonbank.contracts.lesson_block import LIKE_MARKER
 
 # One blank after the first character: no tokenizer takes `< |im_end|>` for its own any more, and it can still be read.
-# Sources: the chat templates and tokenizer files that the families publish.
-_TAGS = (
-    # roles, and what stands around calls of tools and their results
-    r"system(?:[-_](?:prompt|message|reminder|instructions?))?|assistant|human|developer|antml:\w{1,40}"
-    r"|function_(?:calls?|results?)|tool_(?:calls?|code|use|outputs?|results?|responses?)|minimax:\w{1,40}|seed:\w{1,40}"
-    # Gemma, GLM, Command-R, StarCoder, Hermes
-    r"|(?:start|end)_of_(?:turn|image)|[be]os|[be]os_token|[es]op|eod|eot|fim_\w{1,20}|arg_(?:key|value)"
-    # Baichuan, TeleChat, Nemotron, Ling, InternLM
-    r"|reserved_\d{1,4}|_(?:user|bot|system|end)|special_\d{1,4}|role|eo[hasu]"
-)
 # One class of first characters, so that a text is searched for those only.
 _TURN = re.compile(
-    r"[<\[\]](?:"
-    # ChatML, Llama 3, Phi, Qwen, GLM, Harmony, DeepSeek, Command-R: <|…|>; Gemma 4: <|…> and <…|>
-    r"(?<=<)(?=/?\|[^\s<>|]{1,64}+\|?>|[^\s<>|]{1,40}+\|>"
-    rf"|(?i:/?(?:{_TAGS})(?:/?>|\s[^<>]{{0,200}}>))|(?i:invoke\s+name\s*=|parameter(?:=|\s+name\s*=)|function=)|/?s>"
+    r"[<\[\]>](?:"
+    # ChatML, Llama 3, Phi, Qwen, GLM, Harmony, DeepSeek, Command-R: <|…|>; Gemma 4: <|…> and <…|>; K2: <ifm|…>
+    r"(?<=<)(?=/?(?:ifm)?\|[^\s<>]{1,80}+>|[^\s<>|]{1,40}+\|>|(?i:invoke\s+name\s*=|parameter(?:=|\s+name\s*=)|function=)|/?s>"
     # Llama 2
-    r"|<\s*/?SYS>>)"
-    # EXAONE; Mistral, GLM, Kimi; MiniMax
-    r"|(?<=\[)(?=\|[^\s\[\]|]{1,40}+\|\])"
-    r"|(?<=\[)(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|CALL_ID|THINK|gMASK|BOS|EOS)\]"
-    r"|e~\[)|(?<![\w)\]]\[)(?<=\[)(?=(?i:/?INST)\])|(?<=\])(?=~!?b[\[\]]))"
+    r"|<\s*/?SYS>>)|(?<!\w<)(?<=<)(?=/?\w{1,20}+\|\w{1,40}+>)"
+    # EXAONE; MiniMax; Llama 2 in small letters; Falcon
+    r"|(?<=\[)(?=\|[^\s\[\]|]{1,40}+\|\]|e~\[)|(?<=\])(?=~!?b[\[\]])|(?<![\w)\]]\[)(?<=\[)(?=(?i:/?INST)\])"
+    r"|(?<=>)(?=>[A-Z]{3,20}<<))"
 )
+# Whatever family it is of: capitals in brackets that open a line. Logs have them, too, and can still be read.
+_OPENING = re.compile(r"^[ \t]{0,8}+(?:[>*-][ \t]?){0,2}+\[(?=/?[A-Z][A-Z0-9_ ]{1,40}\])", re.MULTILINE)
+_WORD = re.compile(
+    r"<(?=(?P<tag>/?[A-Za-z_][\w:.-]{0,40}+)(?:/?>|\s[^<>]{0,200}>))|\[(?=/?(?P<word>[A-Za-z_][\w ]{1,40}+)\])"
+)
+_NUMBER = re.compile(r"\d+")
+_TOKEN = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 # What a model's own reply and our own text may hold, and text inside a fence may not: thoughts, and marker lines.
 _INNER = re.compile(rf"<(?=/?(?i:think(?:ing)?)>|{LIKE_MARKER.removeprefix('<')})")
 # A line that opens like a turn of a transcript. Small letters are left to configuration files: `user: root`.
@@ -41,18 +39,43 @@ _SPEAKER = re.compile(
 _CORRECT = re.compile(r"GPT4 Correct (?:User|Assistant)(?=:)")
 _TIGHT_COLON = re.compile(r":(?=\S)")
 _TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
-_TURNS = (("<[]", _TURN), ("<", _TAGGED_USER), (":", _SPEAKER), (":", _CORRECT))
+_TURNS = (("<[]", _TURN), ("[", _OPENING), ("<", _TAGGED_USER), (":", _SPEAKER), (":", _CORRECT))
 """Patterns, each with the signs one of which all of its matches have."""
 
 
 def turns(seen: str, /) -> list[int]:
     """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening."""
-    return [
+    places = [
         found.end()
         for signs, pattern in _TURNS
         if any(map(seen.__contains__, signs))
         for found in pattern.finditer(seen)
     ]
+    if "<" in seen or "[" in seen:
+        places += [found.end() for found in _WORD.finditer(seen) if _separates(found["tag"], found["word"])]
+    return places
+
+
+@cache
+def tokens() -> Mapping[str, str]:
+    """Each token of `chat_tokens.txt`, as it is compared, with the package that ships it."""
+    lines = Path(__file__).with_name("chat_tokens.txt").read_text(encoding="utf-8").splitlines()
+    told = [line.split(": ", 1) for line in lines if not line.startswith("#")]
+    return {
+        token.casefold() if token[0] == "<" else token: source
+        for source, words in reversed(told)
+        for token in _TOKEN.findall(words)
+    }
+
+
+@lru_cache(maxsize=4096)  # a page has few tags, many times
+def _separates(tag: str | None, word: str | None) -> bool:
+    if word is not None:
+        return f"[{_NUMBER.sub('#', word)}]" in tokens()
+    name = _NUMBER.sub("#", (tag or "").casefold())
+    space, is_in_space, _ = name.removeprefix("/").partition(":")
+    alike = (name, name.removeprefix("/"), f"{space}:" if is_in_space else name)
+    return any(f"<{one}>" in tokens() for one in alike)
 
 
 def speaks(seen: str, /) -> bool:

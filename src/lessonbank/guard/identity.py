@@ -13,14 +13,14 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
 from lessonbank.contracts.records import Submission
 from lessonbank.contracts.store_calls import get_setting
 from lessonbank.errors import NotAllowed, UsageError
 
-from .names import name_key
+from .names import look, name_key
 
 Role = Literal["writer", "reviewer"]
 """What a key is for. Each is a setting of the bank, `role/name`, with the digest of the key.
@@ -122,8 +122,12 @@ async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | No
 async def add_key(store: Store, role: Role, name: str, /) -> str:
     """A new key. The bank keeps its digest only; an earlier key of the same name and role ends.
 
-    It begins with what it is, by which the redactor knows it in any text.
+    It begins with what it is, by which the redactor knows it in any text. Raises UsageError: somebody else with a key
+    has a name that looks the same.
     """
+    for other in {one for each in get_args(Role) for one in await holders(store, each)} - {name_key(name)}:
+        if look(other) == look(name):
+            raise UsageError(f"{name!r} looks like {other!r}, who has a key: choose another name")
     key = f"lb_{role}_{secrets.token_urlsafe(32)}"
     await store.put_setting(_setting(role, name), _digest(key))
     return key

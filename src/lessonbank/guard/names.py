@@ -26,6 +26,8 @@ _LOOKALIKES: Final = str.maketrans(
     "abesijkmhopcdtyxhqwabeikvoptyxiabcdefghijklmnoprstuvwyz'''",
 )
 """Small letters, Cyrillic, Greek and Latin, that look like an ASCII one, small or as a capital; and apostrophes."""
+_LIKE_ASCII: Final = str.maketrans("1i|0", "lllo")
+"""ASCII, in small letters, that looks like other ASCII, small or as a capital."""
 
 
 def checked_name(name: object, /, *, what: str) -> str:
@@ -48,6 +50,11 @@ def checked_name(name: object, /, *, what: str) -> str:
     if name_key(name) in OWN:
         raise UsageError(f"{what}{shown(name)} is a name that the bank itself uses: choose another")
     return name
+
+
+def look(name: str, /) -> str:
+    """How a name looks: as `name_key`, and `alice` as `aIice`, `0l` as `Ol`, `rn` as `m`. Only for comparing."""
+    return name_key(name).translate(_LIKE_ASCII).replace("rn", "m")
 
 
 def name_key(name: str, /) -> str:

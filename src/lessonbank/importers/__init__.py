@@ -21,6 +21,7 @@ from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
 from . import (
     adk,
+    aider,
     atif,
     browsergym,
     claude_code,
@@ -28,6 +29,7 @@ from . import (
     cline,
     codex,
     codex_exec,
+    copilot_cli,
     gemini_cli,
     inspect_ai,
     langfuse,
@@ -46,14 +48,17 @@ from . import (
     tau_bench,
 )
 from ._account import Account, ends_in, program_of
-from ._cures import Failure, failure_of, failures_in
-from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
+from ._cures import Failure, error_in, failure_of, failures_in
+from ._evidence import WENT_ON, has_reverts, replaced_by, reverted_by, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported, Run, entries, sessions, tool_call, tool_result
+from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
+from ._sessions import sessions
+from ._shell import doing_of
 
 __all__ = [
     "FORMATS",
+    "WENT_ON",
     "Account",
     "Entry",
     "Failure",
@@ -63,15 +68,16 @@ __all__ = [
     "Skipped",
     "Source",
     "detect",
+    "doing_of",
     "entries",
+    "error_in",
     "failure_of",
     "failures_in",
-    "has_rejection",
     "has_reverts",
     "read",
+    "replaced_by",
     "reverted_by",
     "sessions",
-    "taken_back",
     "tool_call",
     "tool_result",
 ]
@@ -94,6 +100,7 @@ _ORDER: tuple[Format, ...] = (
     cline.FORMAT,
     codex.FORMAT,
     codex_exec.FORMAT,
+    copilot_cli.FORMAT,
     gemini_cli.FORMAT,
     qwen_code.FORMAT,
     claude_stream.FORMAT,
@@ -102,9 +109,12 @@ _ORDER: tuple[Format, ...] = (
     swe_bench.FORMAT,
     messages.FORMAT,
     opencode.FORMAT,
+    aider.FORMAT,
 )
 _FOLDERS = (browsergym, tau2, openhands)
 """Those of which a folder can be one result."""
+_FILES = (opencode, aider)
+"""Those whose files hold no JSON."""
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
 """Every format's name and what it is, in one line."""
@@ -191,8 +201,8 @@ def detect(path: str | os.PathLike[str], /) -> str:
     _check_file(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
-    if _holds(lambda: opencode.is_store(place)):
-        return opencode.NAME
+    if whole := _of_file(place):
+        return whole.name
     found = _recognised(Source(place))
     if isinstance(found, Format):
         return found.name
@@ -201,7 +211,7 @@ def detect(path: str | os.PathLike[str], /) -> str:
 
 
 def _check_file(place: Path) -> None:
-    if _holds(lambda: opencode.is_store(place)):
+    if _of_file(place):
         return
     if not (place.is_file() or place.is_dir()):
         raise FormatError(f"{named(place)} {NOT_REGULAR}")
@@ -273,6 +283,7 @@ _CODING_AGENTS = (
     cline.FORMAT,
     codex.FORMAT,
     codex_exec.FORMAT,
+    copilot_cli.FORMAT,
     gemini_cli.FORMAT,
     opencode.FORMAT,
     qwen_code.FORMAT,
@@ -324,7 +335,9 @@ def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:
             below.clear()
             yield place
             continue
-        yield from (place / name for name in sorted(files) if name.removesuffix(".gz").endswith(_ENDINGS))
+        yield from (
+            place / name for name in sorted(files) if name.removesuffix(".gz").endswith((*_ENDINGS, aider.FILE))
+        )
         yield from (Skipped(place / name, 1, LEADS_OUT) for name in below if _leads_out(place / name, inside))
     for error in closed:
         yield Skipped(Path(error.filename or folder), 1, f"the folder cannot be read: {error.strerror or error}")
@@ -345,7 +358,7 @@ def _holds(check: Callable[[], bool], /) -> bool:
 
 def _format_of(place: Path, inside: Path | None, order: Sequence[Format]) -> Format | Skipped:
     """The format of a file or result folder that was found in a folder, or why it has none."""
-    return _of_folder(place) or _recognised(Source(place, inside=inside), order)
+    return _of_folder(place) or _of_file(place) or _recognised(Source(place, inside=inside), order)
 
 
 def _of_folder(place: Path) -> Format | None:
@@ -353,3 +366,8 @@ def _of_folder(place: Path) -> Format | None:
     if not _holds(place.is_dir):
         return None
     return next((module.FORMAT for module in _FOLDERS if _holds(partial(module.is_run, place))), None)
+
+
+def _of_file(place: Path) -> Format | None:
+    """The format of a file that holds no JSON; `None` for any other."""
+    return next((module.FORMAT for module in _FILES if _holds(partial(module.is_store, place))), None)

@@ -13,7 +13,7 @@ _ENDS: Final = frozenset(
     {
         *("reward", "reward_info", "rewards", "score", "scores", "result", "results"),
         *("resolved", "is_resolved", "success", "passed", "outcome", "verdict", "evaluation"),
-        *("grade", "is_error", "is_success", "test_result", "verifier_result", "feedback", "feedback_stats"),
+        *("grade", "correct", "is_error", "is_success", "test_result", "verifier_result", "feedback", "feedback_stats"),
     }
 )
 """Names under which programs say how a run ended."""
@@ -28,6 +28,7 @@ _SIGNS: Final[tuple[tuple[str, frozenset[str]], ...]] = tuple(
         ("tau2-bench", "simulation_index tasks"),
         ("tau-bench", "traj task_id"),
         ("Harbor (ATIF)", "schema_version steps"),
+        ("Terminal-Bench", "resolved_ids pass_at_k"),
         ("OpenHands", "instance_id history"),
         ("OpenHands", "kind source llm_message"),
         ("SWE-agent", "trajectory history"),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
@@ -28,6 +28,7 @@ SHELL_TRAILER = re.compile(
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
+_MEMORY = re.compile(r"\n*(?:<|&lt;)lessonbank(?:>|&gt;).*?(?:<|&lt;)/lessonbank(?:>|&gt;)", re.DOTALL)
 FAILED = "the reader failed"
 """How the reason begins where a reader met an entry that it did not expect."""
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
@@ -101,6 +102,13 @@ class Run:
     """Whether the file says who spoke, or only where the words stand does."""
     left: tuple[str, ...] = ()
     """What the file has and the run lacks, a sentence each."""
+    prompts: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Where the user speaks among the messages, with the name that the file gives the prompt: one that asks for
+    something new begins a run of its own."""
+    origin: str = ""
+    """The name of its prompt, if the file has one: the run is the same where another session repeats it."""
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More that the run's metadata say of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +130,6 @@ class Session(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Session)
-
-
 def entries(
     name: str,
     description: str,
@@ -138,27 +143,17 @@ def entries(
     return Format(name, description, matches, lambda source: each(source, format=name, split=split, build=build))
 
 
-def sessions(
-    name: str,
-    description: str,
-    matches: Callable[[Json, str], bool],
-    begin: Callable[[str], S],
-    build: Callable[[S], Run],
-    /,
-) -> Format:
-    """A format of which each file is one session, begun with the file's name; `build` reads what its lines came to."""
-
-    def read(source: Source) -> Iterator[Entry]:
-        session, ends = begin(source.stem), dict[str, None]()
-        for row in source.rows():
-            if isinstance(row, Skipped):
-                yield row
-            else:
-                session.add(mapping(row.value))
-                ends.update(dict.fromkeys(ends_in(row.value)))
-        yield attempt(source, 1, name, lambda: build(session), ends=ends)
-
-    return Format(name, description, matches, read)
+def streamed(
+    source: Source, format: str, add: Callable[[Data], None], runs: Callable[[], Iterable[Callable[[], Run]]], /
+) -> Iterator[Entry]:
+    """The runs that the lines of a file come to: `add` takes each line in, and `runs` gives what builds each run."""
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            add(mapping(row.value))
+    for number, build in enumerate(runs(), 1):
+        yield attempt(source, number, format, build)
 
 
 def each(
@@ -178,13 +173,25 @@ def each(
             yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n), ends=ends_in(entry))
 
 
-def spent_on(requests: Sequence[Data], sent: str, back: str, /) -> Usage:
-    """The tokens of requests, each of which has the counts of both directions under these names."""
-    return Usage(
-        requests=len(requests),
-        input_tokens=sum(count(one.get(sent)) for one in requests),
-        output_tokens=sum(count(one.get(back)) for one in requests),
-    )
+def spent_on(
+    told: Sequence[Data],
+    sent: str | tuple[str, ...],
+    back: str | tuple[str, ...],
+    /,
+    *,
+    requests: Json = None,
+    cost: Json = None,
+) -> Usage:
+    """What was spent, told in one or several pieces that have the tokens of each direction under one or several names.
+
+    `requests`: how many there were; `None`: one for each piece.
+    """
+    sums = [
+        sum(count(one.get(name)) for one in told for name in ((names,) if isinstance(names, str) else names))
+        for names in (sent, back)
+    ]
+    made = len(told) if requests is None else count(requests)
+    return Usage(requests=made, input_tokens=sums[0], output_tokens=sums[1], cost=number(cost))
 
 
 def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:
@@ -202,6 +209,11 @@ def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False
     return {**told, "is_success": True} if stated and not failed else told
 
 
+def without_memory(text: str, /) -> str:
+    """What a command gave, without what memory told after it: some programs keep both as one text."""
+    return _MEMORY.sub("", text) if "lessonbank" in text else text
+
+
 def shell_exit_code(text: str, /) -> int | None:
     """The exit code in what the shell of Gemini CLI or Qwen Code gave, which may leave out a 0."""
     told = _EXIT_CODE.findall(text[-500:])
@@ -215,36 +227,43 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
 
     `ends`: the fields of the file that say how it ended. They are named where the run has no outcome.
     """
+    return next(attempts(source, line, format, lambda: [build()], ends=ends))
+
+
+def attempts(
+    source: Source, line: int, format: str, build: Callable[[], Iterable[Run]], /, *, ends: Iterable[str] = ()
+) -> Iterator[Entry]:
+    """The same for the runs of a session: those before the first that cannot be read, and the reason."""
     try:
-        run = build()
-        verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
-        return Imported(
-            _trajectory(run, format),
-            verdict,
-            source.path,
-            line,
-            run.exit_codes,
-            format=format,
-            speakers=run.speakers,
-            left=run.left,
-            ends=tuple(ends),
-        )
+        for run in build():
+            verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
+            yield Imported(
+                _trajectory(run, format),
+                verdict,
+                source.path,
+                line,
+                run.exit_codes,
+                format=format,
+                speakers=run.speakers,
+                left=run.left,
+                ends=tuple(ends),
+            )
     except FormatError as error:
-        return Skipped(source.path, line, str(error))
+        yield Skipped(source.path, line, str(error))
     except RecursionError:
-        return Skipped(source.path, line, "the run is nested too deep")
+        yield Skipped(source.path, line, "the run is nested too deep")
     except (LookupError, TypeError, ValueError, AttributeError) as error:  # a reader that somebody else wrote
-        return Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
+        yield Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
 
 
 def _trajectory(run: Run, format: str) -> Trajectory:
     """The run with an id that the same run of the same file always gets."""
     made = _made(run)
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
-    known = {key: storable(value) for key, value in named.items() if value} | made.metadata
-    identity = [format, run.source, run.run_id, run.task_id, made.task, run.system, run.messages]
+    known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
+    identity = [format, run.source, run.origin or run.run_id, run.task_id, made.task, run.system]
     update = {
-        "id": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32],
+        "id": _digest(identity, run.messages),
         "answer": made.answer if run.answer is None else storable(run.answer),
         "error": None if run.error is None else storable(run.error),
         "usage": run.usage,
@@ -252,6 +271,16 @@ def _trajectory(run: Run, format: str) -> Trajectory:
         "original": made.original if run.verbatim else (),
     }
     return made.model_copy(update=update)
+
+
+def _digest(head: list[str], messages: Sequence[Json]) -> str:
+    """The digest of `[*head, messages]` as JSON, of which no more than a message is written at a time."""
+    digest = hashlib.sha256(json.dumps(head).encode()[:-1] + b", [")
+    for number, message in enumerate(messages):
+        digest.update(b", " if number else b"")
+        digest.update(json.dumps(message, sort_keys=True).encode())
+    digest.update(b"]]")
+    return digest.hexdigest()[:32]
 
 
 def _made(run: Run) -> Trajectory:
@@ -383,6 +412,28 @@ def messages_of(value: Json, /) -> list[Json]:
     if not isinstance(messages, list):
         raise FormatError("the entry has no list of messages")
     return messages
+
+
+def run_of(row: Data, source: Source, line: int, name: str, /) -> Run:
+    """The run of an object with `messages` and the fields that the neutral format names."""
+    return Run(
+        messages=[*messages_of(row), *reply_beside(row)],
+        source=words(row.get("source")) or name,
+        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
+        task_id=words(row.get("task_id")),
+        task=words(row.get("task")).strip() or None,
+        model=words(row.get("model")) or None,
+        success=row.get("success"),
+        reward=row.get("reward"),
+        verbatim=True,
+    )
+
+
+def reply_beside(row: Data, /) -> list[Json]:
+    """The reply beside the request in a log of requests (LiteLLM, OpenHands)."""
+    choices = listing(at(row, "response", "choices"))
+    reply = at(choices[0], "message") if choices else None
+    return [reply] if mapping(reply).get("role") == "assistant" else []
 
 
 def without(message: Json, /, *keys: str) -> Json:

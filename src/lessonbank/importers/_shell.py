@@ -46,6 +46,14 @@ def command_of(arguments: Mapping[str, Json] | str, /) -> str:
     return unwrapped(told[:_MOST_COMMAND]) if isinstance(told, str) else ""
 
 
+def doing_of(step: Step, /) -> str:
+    """The command or call of a step, in one line of text."""
+    calls = step.action.calls
+    if not calls:
+        return unwrapped(step.action.text)
+    return command_of(calls[-1].arguments) if is_shell(calls[-1]) else calls[-1].name
+
+
 def stated_exit_code(printed: str, /) -> int | None:
     """The code with which Claude Code begins what a failed command printed; `None` where it says none."""
     found = _STATED.match(printed)

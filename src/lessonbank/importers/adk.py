@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 
 from ._files import Source
-from ._reading import Run, at, count, entries, first_of, listing, mapping, name_in
+from ._reading import Run, at, entries, first_of, listing, mapping, name_in, spent_on
 
+_TOKENS = (("promptTokenCount", "prompt_token_count"), ("candidatesTokenCount", "candidates_token_count"))
 _USAGE = ("usageMetadata", "usage_metadata")
 
 
@@ -27,11 +28,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         model=next(
             (told for event in events if (told := name_in(mapping(event), "model_version", "modelVersion"))), None
         ),
-        usage=Usage(
-            requests=len(spent),
-            input_tokens=sum(count(first_of(one, "promptTokenCount", "prompt_token_count")) for one in spent),
-            output_tokens=sum(count(first_of(one, "candidatesTokenCount", "candidates_token_count")) for one in spent),
-        ),
+        usage=spent_on(spent, *_TOKENS),
     )
 
 

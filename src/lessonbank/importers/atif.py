@@ -1,4 +1,4 @@
-"""Reads ATIF 1.0 to 1.7 (Agent Trajectory Interchange Format): what Harbor, Terminal-Bench 2 and others write.
+"""Reads ATIF 1.0 to 1.8 (Agent Trajectory Interchange Format): what Harbor, Terminal-Bench 2 and others write.
 
 The outcome is not in it: Harbor keeps it in the `result.json` of the trial, in whose folder `agent/` the file lies.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lessonbank.contracts.records import Json, Usage, Verdict
+from lessonbank.contracts.records import Json, Verdict
 
 from ._files import Row, Skipped, Source
 from ._reading import (
@@ -23,7 +23,7 @@ from ._reading import (
     issue_in,
     listing,
     mapping,
-    number,
+    spent_on,
     tool_call,
     tool_result,
     truth,
@@ -31,6 +31,8 @@ from ._reading import (
 )
 
 NAME = "atif"
+_OURS = "lessonbank"
+"""Where an export of this package keeps what ATIF has no field for."""
 _ROLES = {"user": "user", "agent": "assistant", "system": "environment"}
 _CONTINUED = re.compile(r"\.cont-\d+(?=\.)")
 _SUMMARY = "-summarization-"
@@ -65,7 +67,7 @@ def _no_run(whole: Data, source: Source) -> str:
 
 def _runs(whole: Data, source: Source, line: int) -> Iterator[Entry]:
     steps = [*listing(whole.get("steps")), *_continued(whole, source)]
-    yield attempt(source, line, NAME, lambda: _run(whole, steps, source, line), ends=_ends(source))
+    yield attempt(source, line, NAME, lambda: _run(whole, steps, source, line), ends=_ends(whole, source))
     for inner in map(mapping, listing(whole.get("subagent_trajectories"))):
         own = listing(inner.get("steps"))
         yield attempt(source, line, NAME, lambda one=inner, steps=own: _run(one, steps, source, line, whole=whole))
@@ -91,21 +93,24 @@ def _run(own: Data, steps: list[Json], source: Source, line: int, whole: Data | 
     session = words(own.get("session_id")) or words(own.get("trajectory_id"))
     child = words(own.get("trajectory_id")) if whole else ""
     messages, exit_codes = _messages(steps)
+    ours = mapping(at(own, "extra", _OURS))
     return Run(
         messages=messages,
         source=words(agent.get("name")) or NAME,
         run_id="/".join(filter(None, (session, child))) or f"{source.name}/{line}",
         task_id=words(trial.get("task_name")),
-        task=_task(messages),
+        task=words(ours.get("task")) or _task(messages),
         tools=agent.get("tool_definitions"),
         model=words(agent.get("model_name")) or None,
-        verdict=_verdict(trial, source.success_at),
-        error=words(at(trial, "exception_info", "exception_type")) or None,
-        usage=Usage(
+        verdict=_verdict(trial, source.success_at) or _exported(ours),
+        error=words(at(trial, "exception_info", "exception_type")) or words(ours.get("error")) or None,
+        answer=words(ours.get("answer")) or None,
+        usage=spent_on(
+            [spent],
+            "total_prompt_tokens",
+            "total_completion_tokens",
             requests=sum(at(step, "source") == "agent" for step in steps),
-            input_tokens=count(spent.get("total_prompt_tokens")),
-            output_tokens=count(spent.get("total_completion_tokens")),
-            cost=number(spent.get("total_cost_usd")),
+            cost=spent.get("total_cost_usd"),
         ),
         exit_codes=exit_codes,
     )
@@ -162,7 +167,7 @@ def _results(step: Data) -> list[Json]:
             call_id = calls[place] if len(calls) == len(results) else calls[-1]
         content, extra = result.get("content"), mapping(result.get("extra"))
         if not call_id:
-            told.append({"role": "environment", "content": content})
+            told.append({"role": words(extra.get("source")) or "environment", "content": content})
             continue
         code = extra.get("exit_code")
         failed = extra.get("is_error") is True or (isinstance(code, int) and code != 0)
@@ -188,8 +193,16 @@ def _verdict(trial: Data, success_at: float) -> Verdict | None:
     return truth(None, reward, reason="Harbor verifier", success_at=success_at)
 
 
-def _ends(source: Source) -> list[str]:
-    return [f"verifier_result.rewards.{name}" for name in mapping(at(_trial(source), "verifier_result", "rewards"))]
+def _exported(ours: Data) -> Verdict | None:
+    """The outcome that a bank exported with the run; only what is no opinion of a model."""
+    told = truth(ours.get("success"), ours.get("reward"), reason=ours.get("reason"))
+    return told if told and ours.get("told_by") == "ground_truth" else None
+
+
+def _ends(whole: Data, source: Source) -> list[str]:
+    rewards = mapping(at(_trial(source), "verifier_result", "rewards"))
+    opinion = [f"extra.{_OURS}.success"] if at(whole, "extra", _OURS, "success") is not None else []
+    return [*(f"verifier_result.rewards.{name}" for name in rewards), *opinion]
 
 
 FORMAT = Format(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 
 from ._account import unread
-from ._files import Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, number, prompt_beside, words
+from ._files import Source
+from ._reading import Data, Entry, Format, Run, at, listing, mapping, prompt_beside, spent_on, streamed, words
 from ._shell import stated_exit_code
 
 NAME = "claude_stream"
@@ -38,7 +38,6 @@ class _Session:
     """One agent's messages in the stream: the session's own, or those of a sub-agent."""
 
     id: str
-    line: int
     messages: list[Json] = field(default_factory=list[Json])
     reply: str = ""
     model: str = ""
@@ -81,7 +80,7 @@ class _Stream:
     end: Data = field(default_factory=dict[str, Json])
     unknown: dict[str, None] = field(default_factory=dict[str, None])
 
-    def add(self, line: Data, number: int) -> None:
+    def add(self, line: Data) -> None:
         """Take a line in."""
         kind = words(line.get("type"))
         if kind == "result":
@@ -89,7 +88,7 @@ class _Stream:
         elif kind in _SPEAKERS and isinstance(line.get("message"), dict):
             above = words(line.get("parent_tool_use_id"))
             id = "/".join(filter(None, (words(line.get("session_id")), above)))
-            self.sessions.setdefault(above, _Session(id, number)).add(line)
+            self.sessions.setdefault(above, _Session(id)).add(line)
         elif kind not in _SILENT:
             self.unknown[kind or "a line without a type"] = None
 
@@ -97,7 +96,7 @@ class _Stream:
 def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) -> Run:
     said = any(at(block, "type") == "text" for block in _blocks(session, "user"))
     asked = None if is_child or said else prompt_beside(source)
-    spent = session.usage.values()
+    spent = list(session.usage.values())
     return Run(
         messages=session.messages,
         source="claude-code",
@@ -106,12 +105,7 @@ def _run(session: _Session, stream: _Stream, source: Source, *, is_child: bool) 
         model=session.model or None,
         error=None if is_child else _error(stream.end),
         exit_codes=session.exit_codes,
-        usage=Usage(
-            requests=len(spent),
-            input_tokens=sum(count(one.get(key)) for one in spent for key in _INPUTS),
-            output_tokens=sum(count(one.get("output_tokens")) for one in spent),
-            cost=None if is_child else number(stream.end.get("total_cost_usd")),
-        ),
+        usage=spent_on(spent, _INPUTS, "output_tokens", cost=None if is_child else stream.end.get("total_cost_usd")),
         left=unread(stream.unknown),
     )
 
@@ -130,14 +124,12 @@ def _error(end: Data) -> str | None:
 
 def _read(source: Source) -> Iterator[Entry]:
     stream = _Stream()
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            stream.add(mapping(row.value), row.line)
-    for above, session in stream.sessions.items():
-        build = partial(_run, session, stream, source, is_child=bool(above))
-        yield attempt(source, session.line, NAME, build)
+    return streamed(
+        source,
+        NAME,
+        stream.add,
+        lambda: [partial(_run, one, stream, source, is_child=bool(above)) for above, one in stream.sessions.items()],
+    )
 
 
 FORMAT = Format(NAME, "what `claude -p --output-format stream-json` prints; sub-agents are own runs", _matches, _read)

@@ -5,23 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from lessonbank.contracts.records import Json, Usage
 
 from ._account import unread
-from ._files import Skipped, Source
+from ._files import Source
 from ._reading import (
     Data,
     Entry,
     Format,
     Run,
     at,
-    attempt,
-    count,
     listing,
     mapping,
     prompt_beside,
+    spent_on,
+    streamed,
     tool_call,
     tool_result,
     words,
@@ -56,12 +57,8 @@ class _Thread:
         if kind == "thread.started":
             self.id = words(line.get("thread_id")) or self.id
         elif kind == "turn.completed":
-            self.error, spent = "", mapping(line.get("usage"))
-            self.usage += Usage(
-                requests=1,
-                input_tokens=count(spent.get("input_tokens")),
-                output_tokens=count(spent.get("output_tokens")),
-            )
+            self.error = ""
+            self.usage += spent_on([mapping(line.get("usage"))], "input_tokens", "output_tokens")
         elif kind in ("turn.failed", "error"):
             self.error = words(at(line, "error", "message")) or words(line.get("message")) or "error"
         elif kind == "item.completed":
@@ -150,12 +147,7 @@ def _run(thread: _Thread, source: Source) -> Run:
 
 def _read(source: Source) -> Iterator[Entry]:
     thread = _Thread(source.stem)
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            thread.add(mapping(row.value))
-    yield attempt(source, 1, NAME, lambda: _run(thread, source))
+    return streamed(source, NAME, thread.add, lambda: [partial(_run, thread, source)])
 
 
 FORMAT = Format(NAME, "what `codex exec --json` prints", _matches, _read)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 
 from ._payloads import decoded
-from ._reading import Data, at, count, listing, mapping, words
+from ._reading import Data, at, listing, mapping, spent_on, words
 from ._traces import Step, traces
 
 
@@ -43,11 +43,7 @@ def _step(row: Data) -> Step:
         sent=decoded(row.get("inputs")),
         back=decoded(row.get("outputs")),
         model=words(model),
-        usage=Usage(
-            requests=1,
-            input_tokens=count(row.get("prompt_tokens")),
-            output_tokens=count(row.get("completion_tokens")),
-        ),
+        usage=spent_on([row], "prompt_tokens", "completion_tokens"),
         error=words(row.get("error"))[:10_000],
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lessonbank.contracts.records import Json
 
@@ -17,7 +18,8 @@ from ._reading import (
     each,
     listing,
     mapping,
-    messages_of,
+    reply_beside,
+    run_of,
     words,
 )
 
@@ -56,25 +58,13 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     row: Data = entry if isinstance(entry, dict) else {"messages": entry}
     system = row.get("system")
     parts = [words(mapping(part).get("text")) for part in listing(system)]
-    return Run(
-        messages=messages_of(row),
-        source=words(row.get("source")) or NAME,
-        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
-        task_id=words(row.get("task_id")),
-        task=words(row.get("task")).strip() or None,
-        system=words(system) or "\n".join(filter(None, parts)),
-        tools=row.get("tools"),
-        model=words(row.get("model")) or None,
-        success=row.get("success"),
-        reward=row.get("reward"),
-        verbatim=True,
-        left=_left(row),
-    )
+    told = words(system) or "\n".join(filter(None, parts))
+    return replace(run_of(row, source, line, NAME), system=told, tools=row.get("tools"), left=_left(row))
 
 
 def _left(row: Data) -> tuple[str, ...]:
     """What stands beside the messages and was not read."""
-    names = row.keys() - _READ - _NAMES - set(ends_in(row))
+    names = row.keys() - _READ - _NAMES - set(ends_in(row)) - ({"response"} if reply_beside(row) else set[str]())
     return (*changed_shape(row), *unread(name for name in row if name in names and row[name] not in (None, "", [], {})))
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 
 from ._files import Source
 from ._reading import (
     Data,
     Run,
     at,
-    count,
     each_with,
     entries,
     environment_after_agent,
     issue_in,
     mapping,
     messages_of,
-    number,
+    spent_on,
     without,
     words,
 )
@@ -41,7 +40,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     info = mapping(whole.get("info"))
     instance = words(whole.get("instance_id")) or source.stem
     messages = environment_after_agent([without(message, *_BOOKKEEPING) for message in messages_of(whole)])
-    status = words(info.get("exit_status"))
+    status, stats = words(info.get("exit_status")), mapping(info.get("model_stats"))
     return Run(
         messages=messages,
         source="mini-swe-agent",
@@ -52,9 +51,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         model=words(at(info, "config", "model", "model_name")) or None,
         error=status if status and status != "Submitted" else None,
         answer=_submission(info, messages),
-        usage=Usage(
-            requests=count(at(info, "model_stats", "api_calls")), cost=number(at(info, "model_stats", "instance_cost"))
-        ),
+        usage=spent_on([], "", "", requests=stats.get("api_calls"), cost=stats.get("instance_cost")),
     )
 
 

@@ -18,10 +18,12 @@ Other fields are ignored. In `meta`, `env_error` and an `exit_status` other than
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lessonbank.contracts.records import Json
 
 from ._files import Source
-from ._reading import Run, at, entries, mapping, messages_of, words
+from ._reading import Run, at, entries, mapping, run_of, words
 
 NAME = "neutral"
 
@@ -33,19 +35,7 @@ def _matches(value: Json, name: str) -> bool:
 
 def _build(entry: Json, source: Source, line: int) -> Run:
     row = mapping(entry)
-    return Run(
-        messages=messages_of(entry),
-        source=words(row.get("source")) or NAME,
-        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
-        task_id=words(row.get("task_id")),
-        task=words(row.get("task")).strip() or None,
-        model=words(row.get("model")) or None,
-        success=row.get("success"),
-        reward=row.get("reward"),
-        reason=row.get("label_source"),
-        error=_error(row),
-        verbatim=True,
-    )
+    return replace(run_of(row, source, line, NAME), reason=row.get("label_source"), error=_error(row))
 
 
 def _error(row: dict[str, Json]) -> str | None:

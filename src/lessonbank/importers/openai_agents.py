@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 
 from ._files import Source
-from ._reading import Data, Run, at, count, entries, listing, mapping, words
+from ._reading import Data, Run, at, count, entries, listing, mapping, spent_on, words
 
 _ASKS = "tool_approval_item"
 """An item that asks for leave; the call it is about has an item of its own."""
@@ -26,11 +26,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         messages=[*sent, *(at(item, "raw_item") for item in items if at(item, "type") != _ASKS)],
         source="openai-agents",
         run_id=words(at(row, "trace", "id")) or words(row.get("conversation_id")) or f"{source.name}/{line}",
-        usage=Usage(
-            requests=count(spent.get("requests")),
-            input_tokens=count(spent.get("input_tokens")),
-            output_tokens=count(spent.get("output_tokens")),
-        ),
+        usage=spent_on([spent], "input_tokens", "output_tokens", requests=count(spent.get("requests"))),
         left=("the run waits for leave to make a call, and is not at its end",) if waits else _guards(row),
     )
 

@@ -19,13 +19,12 @@ from ._reading import (
     Run,
     at,
     attempt,
-    count,
     each,
     each_with,
     issue_in,
     listing,
     mapping,
-    number,
+    spent_on,
     stated,
     storable,
     truth,
@@ -107,12 +106,8 @@ def _verdict(row: Data) -> Verdict | None:
 
 def _usage(row: Data, requests: int) -> Usage:
     spent = mapping(at(row, "metrics", "accumulated_token_usage"))
-    return Usage(
-        requests=requests,
-        input_tokens=count(spent.get("prompt_tokens")),
-        output_tokens=count(spent.get("completion_tokens")),
-        cost=number(at(row, "metrics", "accumulated_cost")),
-    )
+    cost = at(row, "metrics", "accumulated_cost")
+    return spent_on([spent], "prompt_tokens", "completion_tokens", requests=requests, cost=cost)
 
 
 def _messages(events: list[Data]) -> list[Json]:
@@ -184,7 +179,9 @@ def _observation(event: Data) -> Json:
         text = f"{text}\n[exit code {code}]"
     name = words(meta.get("function_name")) or kind
     call_id = words(meta.get("tool_call_id")) or words(event.get("cause")) or None
-    return {"role": "tool", "content": text, "name": name, "tool_call_id": call_id, "is_error": kind == "error"}
+    failed = kind == "error" or (isinstance(code, int) and code not in (0, -1))
+    told: Data = {"role": "tool", "content": text, "name": name, "tool_call_id": call_id, "is_error": failed}
+    return {**told, "is_success": True} if code == 0 and not failed else told
 
 
 def _content(value: Json) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank.contracts.records import Json, Usage
+from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 
 from ._files import Source
@@ -16,7 +16,7 @@ from ._reading import (
     issue_in,
     listing,
     mapping,
-    number,
+    spent_on,
     without,
     words,
 )
@@ -28,7 +28,8 @@ def _matches(value: Json, name: str) -> bool:
     steps, history = listing(at(value, "trajectory")), listing(at(value, "history"))
     if steps and "action" in mapping(steps[0]) and "observation" in mapping(steps[0]):
         return True
-    return bool(history) and "role" in mapping(history[0]) and "content" in mapping(history[0])
+    first = mapping(history[0]) if history else {}
+    return {"role", "content"} <= first.keys() and ("agent" in first or "info" in mapping(value))
 
 
 def _build(entry: Json, source: Source, line: int) -> Run:
@@ -45,11 +46,12 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task=_task(messages) or source.stem,
         error=status if status and not status.lower().startswith("submitted") else None,
         answer=words(info.get("submission")).strip() or None,
-        usage=Usage(
+        usage=spent_on(
+            [stats],
+            "tokens_sent",
+            "tokens_received",
             requests=count(stats.get("api_calls")),
-            input_tokens=count(stats.get("tokens_sent")),
-            output_tokens=count(stats.get("tokens_received")),
-            cost=number(stats.get("instance_cost")),
+            cost=stats.get("instance_cost"),
         ),
     )
 

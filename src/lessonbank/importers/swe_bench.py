@@ -17,7 +17,7 @@ def _matches(value: Json, name: str) -> bool:
     row = mapping(value)
     if isinstance(value, list) and value:
         return "model_patch" in mapping(value[0])
-    if "model_patch" in row or "resolved_ids" in row:
+    if "model_patch" in row or {"resolved_ids", "completed_ids"} <= row.keys():
         return True
     first = next(iter(row.values()), None)
     return "model_patch" in mapping(first) or isinstance(at(first, "resolved"), bool)

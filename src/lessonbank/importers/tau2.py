@@ -15,12 +15,11 @@ from ._reading import (
     Format,
     Run,
     at,
-    count,
     each,
     listing,
     mapping,
     messages_of,
-    number,
+    spent_on,
     without,
     words,
 )
@@ -121,12 +120,8 @@ def _task(task: Json) -> str | None:
 def _usage(run: dict[str, Json]) -> Usage:
     """What the agent's own turns cost; the simulated user's are not the agent's."""
     spent = [at(m, "usage") for m in listing(run.get("messages")) if at(m, "role") == "assistant"]
-    return Usage(
-        requests=sum(isinstance(one, dict) for one in spent),
-        input_tokens=sum(count(at(one, "prompt_tokens")) for one in spent),
-        output_tokens=sum(count(at(one, "completion_tokens")) for one in spent),
-        cost=number(run.get("agent_cost")),
-    )
+    told = [one for one in spent if isinstance(one, dict)]
+    return spent_on(told, "prompt_tokens", "completion_tokens", cost=run.get("agent_cost"))
 
 
 FORMAT = Format(

@@ -25,6 +25,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.timeline import live
 from lessonbank.errors import StoreDamaged, StoreUnavailable, UsageError
+from lessonbank.stores._records import json_of
 from lessonbank.stores._texts import records_with_sums, with_sum
 from lessonbank.stores.sqlite._checks import checksum
 from lessonbank.stores.sqlite._database import Database
@@ -140,7 +141,7 @@ def _put_journal(connection: sqlite3.Connection, wreck: Wreck, scope: int, name:
     connection.execute(
         "INSERT INTO scopes (number, name, sequence, sum) VALUES (?, ?, ?, ?)", (scope, name, last, checksum(name))
     )
-    gone, at, blank = list[int](), 0, with_sum(Missing().model_dump_json())
+    gone, at, blank = list[int](), 0, with_sum(json_of(Missing()))
     for sequence in range(1, last + 1):
         written, number = entries.get(sequence), journal_number(scope, sequence)
         if written is None or (isinstance(written.entry, Settle) and written.entry.settlement.recall_id not in known):

@@ -29,7 +29,7 @@ from ._changes import check_settlement, lone_rollback
 from ._entries import Batch
 from ._erasure import checked_erasures
 from ._importing import import_records
-from ._records import encodable
+from ._records import encodable, microseconds
 from ._streams import Connections, streamed
 from ._texts import records_with_sums
 
@@ -196,11 +196,21 @@ class StoreCalls(Generic[D]):
         """See `Records.recalls`."""
         return await self._find(where := check_scope(scope), self._lists.recalls, where, wanted)
 
-    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
+    async def count(
+        self,
+        *,
+        scope: str | None = None,
+        names_only: bool = False,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> Mapping[str, Counts]:
         """See `Records.count`."""
         where = None if scope is None else check_scope(scope)
         if where is None and names_only:
             return {name: Counts() for name in await self._find(None, self._reads.scopes)}
+        if where is not None and since is not None:
+            lessons = await self._find(where, self._lists.lessons_since, where, microseconds(since), limit)
+            return {where: Counts(lessons=lessons)}
         return await self._find(where, self._reads.count, where)
 
     async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:

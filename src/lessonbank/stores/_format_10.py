@@ -7,9 +7,12 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from lessonbank.contracts.records import Experience, Recall, Record, Trajectory
 from lessonbank.contracts.records.format_10 import upgrade_change, upgrade_experience, upgrade_recall, upgrade_run
 from lessonbank.errors import StoreDamaged
 
+from ._entries import entry_of
+from ._records import json_of, loaded
 from ._texts import Kept, with_sum
 
 Table: TypeAlias = Literal["journal", "experiences", "trajectories", "recalls"]
@@ -19,6 +22,11 @@ _UPGRADES: Final[Mapping[Table, Callable[[Mapping[str, Any]], dict[str, Any]]]] 
     "experiences": upgrade_experience,
     "trajectories": upgrade_run,
     "recalls": upgrade_recall,
+}
+_RECORDS: Final[Mapping[Table, type[Record]]] = {
+    "experiences": Experience,
+    "trajectories": Trajectory,
+    "recalls": Recall,
 }
 
 _MARK: Final = b"\x05"
@@ -86,7 +94,7 @@ class Upgraded(NamedTuple):
 
 
 def upgraded(table: Table, data: bytes, /) -> Upgraded:
-    """What a packed record of a table becomes. Where nothing moved, its JSON stays as it was.
+    """What a packed record of a table becomes.
 
     Bytes that are not those that were written stay what they are, a damaged record: the others can be read.
     """
@@ -97,6 +105,13 @@ def upgraded(table: Table, data: bytes, /) -> Upgraded:
         return Upgraded((hexadecimal, total ^ 1), has_moved=False)
     before = json.loads(text)
     after = _UPGRADES[table](before)
-    if after == before:
-        return Upgraded(with_sum(text), has_moved=False)
-    return Upgraded(with_sum(json.dumps(after, ensure_ascii=False, separators=(",", ":"))), has_moved=True)
+    return Upgraded(with_sum(_as_kept(table, after) or text), has_moved=after != before)
+
+
+def _as_kept(table: Table, fields: dict[str, Any]) -> str:
+    """The JSON of a record today; empty where it is none that can be read: then it stays as it was."""
+    text = json.dumps(fields, ensure_ascii=False).encode()
+    try:
+        return json_of(entry_of(text) if table == "journal" else loaded(_RECORDS[table], text))
+    except (StoreDamaged, ValueError):
+        return ""

@@ -12,7 +12,7 @@ from lessonbank.guard.shown_lines import Shown
 
 from ._entries import entry_of
 from ._erasure import Erasing
-from ._records import loaded
+from ._records import json_of, loaded
 
 K = TypeVar("K")
 _END: Final = 1 << 62
@@ -73,7 +73,7 @@ def scrub_entries(entries: dict[int, bytes], erasing: Erasing, /, *, by: int) ->
     """Number to kind and JSON of the journal entries of which less remains. They are changed in `entries`, too."""
     read = [(number, entry_of(text)) for number, text in naming(sorted(entries.items()), erasing.ids)]
     scrubbed = [(number, left) for number, entry in read if (left := erasing.entry(entry, by=by)) is not entry]
-    changed = {number: (left.kind, left.model_dump_json()) for number, left in scrubbed}
+    changed = {number: (left.kind, json_of(left)) for number, left in scrubbed}
     entries.update((number, text.encode()) for number, (_, text) in changed.items())
     return changed
 
@@ -83,7 +83,7 @@ def scrub_recalls(recalls: dict[int, bytes], erasing: Erasing, /) -> dict[int, R
     named = naming(recalls.items(), (*erasing.lessons, *erasing.recalls))
     every = [(number, loaded(Recall, text)) for number, text in named]
     changed = {number: left for number, recall in every if (left := erasing.recall(recall)) is not recall}
-    recalls.update((number, left.model_dump_json().encode()) for number, left in changed.items())
+    recalls.update((number, json_of(left).encode()) for number, left in changed.items())
     return changed
 
 

@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic import ValidationError
 
 from lessonbank._base.surrogates import encodable as encodable
 from lessonbank.contracts.records import Record
+from lessonbank.contracts.records.entry import Entry
 from lessonbank.errors import StoreDamaged, UsageError
+
+if TYPE_CHECKING:
+    from lessonbank.contracts.records.timeline import Entry as AnyEntry
 
 R = TypeVar("R", bound=Record)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def json_of(record: Record, /) -> str:
+    """The JSON of a record as it is kept: without what its class has by default, which is part of the format, then.
+
+    Raises:
+        ValueError: the record has no JSON form.
+    """
+    text = record.model_dump_json(exclude_defaults=True)
+    if not isinstance(record, Entry):
+        return text
+    # The kind of an entry is a default of its class, and says by which class it is read.
+    kind = cast("AnyEntry", record).kind
+    return f'{{"kind":"{kind}"{"," if len(text) > 2 else ""}{text[1:]}'
 
 
 def dumped(record: R, /) -> tuple[R, str]:
@@ -24,11 +42,11 @@ def dumped(record: R, /) -> tuple[R, str]:
         UsageError: the record has no JSON form.
     """
     try:
-        return record, record.model_dump_json()
+        return record, json_of(record)
     except ValueError:
         clean = type(record).model_validate(_encodable_value(record.model_dump()))
     try:
-        return clean, clean.model_dump_json()
+        return clean, json_of(clean)
     except ValueError as error:
         raise UsageError(f"this {type(record).__name__} cannot be written as JSON: {error}") from None
 
@@ -75,6 +93,10 @@ def moment(microseconds: int, /) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def later(at: int, seconds: float, /) -> int:
-    """Microseconds of a moment after `at`, however short the time is: one call never takes the same run twice."""
-    return at + max(round(seconds * 1e6), 1)
+LONGEST_WAIT: Final = 86_400_000_000
+"""Microseconds for which a run waits, or a worker has it, at most: what is due later was written by a wrong clock."""
+
+
+def wait_of(seconds: float, /) -> int:
+    """Seconds of a wait in microseconds; not 0, however short it is: one call never takes the same run twice."""
+    return min(max(round(seconds * 1e6), 1), LONGEST_WAIT)

@@ -138,6 +138,16 @@ class ListingTests(StoreTests):
             await added(store, experience(lessons=same[:3]), experience(lessons=same[3:]))
             assert await every_lesson(store, limit=2) == ["5", "4", "3", "2", "1", "0"]
 
+    async def test_lessons_made_since_a_moment_are_counted_up_to_a_limit(self) -> None:
+        async with self.opened() as store:
+            await added(store, experience(lessons=[written(0), written(1)]), experience(lessons=[written(2)]))
+            await added(store, experience(scope=THEIRS, lessons=[written(3)]), scope=THEIRS)
+            await store.apply([Retire(lesson_ids=("lesson-002",), reason="old")], scope=MINE, writer="t")
+            since = START + timedelta(minutes=1)
+            for scope, limit, found in ((MINE, 1, 1), (MINE, 2, 2), (MINE, 9, 2), ("nobody", 9, 0)):
+                counts = await store.count(scope=scope, since=since, limit=limit)
+                assert {name: each.lessons for name, each in counts.items()} == {scope: found}
+
     async def test_lessons_are_listed_by_topic(self) -> None:
         async with self.opened() as store:
             one, two = Topic(id="00000001", name="refunds"), Topic(id="00000002")

@@ -116,7 +116,7 @@ class Maker:
             "iban in groups": " ".join(re.findall(".{1,4}", self.iban("NL", 18))),
             "e-mail": f"{s(6, LOWER)}.{s(5, LOWER)}@{s(7, LOWER)}.org",
             "phone abroad": f"+49 {s(3, '23456789')} {s(7, '123456789')}",
-            "phone american": f"({s(3, '23456789')}) {s(3, '23456789')}-{s(4, '123456789')}",
+            "phone american": f"+1 ({s(3, '23456789')}) {s(3, '23456789')}-{s(4, '123456789')}",
         }
         within = {
             "aws secret": ("aws_secret_access_key={}", s(40)),

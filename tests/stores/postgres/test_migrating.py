@@ -96,7 +96,7 @@ async def test_a_bank_goes_into_a_database_and_back_unchanged(
 class _Broken:
     """A store that fails in the middle of a copy."""
 
-    def __init__(self, store: PostgresStore, most: int) -> None:
+    def __init__(self, store: PostgresStore | SqliteStore, most: int) -> None:
         self._store, self._most = store, most
         self.written: list[Table] = []
 
@@ -110,21 +110,31 @@ class _Broken:
             raise ConnectionError("the cable was cut")
 
 
-async def test_a_copy_that_was_interrupted_goes_on_where_it_was(postgres_bank: Callable[..., str]) -> None:
-    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
+@pytest.mark.parametrize("back", [False, True], ids=["into a database", "into a file"])
+async def test_a_copy_that_was_interrupted_goes_on_where_it_was(postgres_bank: Callable[..., str], back: bool) -> None:
+    file, database = SqliteStore.in_memory(), await PostgresStore.open(postgres_bank(2), partitions=2)
+    source: Any = database if back else file
+    target: Any = file if back else database
     try:
-        await _fill(source)
-        cut: Any = _Broken(database, 3)
-        with pytest.raises(ConnectionError):
-            await copy_bank(source, cut, name="bank")
-        whole: Any = _Broken(database, 99)
+        if back:
+            other = SqliteStore.in_memory()
+            await _fill(other)
+            await copy_bank(other, database, name="bank")
+            await other.close()
+        else:
+            await _fill(source)
+        for most in (3, 1, 2):
+            cut: Any = _Broken(target, most)
+            with pytest.raises(ConnectionError):
+                await copy_bank(source, cut, name="bank")
+        whole: Any = _Broken(target, 99)
         told: list[tuple[str, int]] = []
         rows = await copy_bank(source, whole, name="bank", progress=lambda scope, done: told.append((scope, done)))
         assert rows == sum(dict(told).values())
-        assert "journal" not in whole.written[:2], "what was copied before is not copied again"
-        assert await _all_of(database) == await _all_of(source)
+        assert "journal" not in whole.written[:1], "what was copied before is not copied again"
+        assert await _all_of(target) == await _all_of(source)
     finally:
-        await source.close()
+        await file.close()
         await database.close()
 
 

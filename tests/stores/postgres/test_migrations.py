@@ -126,6 +126,34 @@ async def test_a_release_that_is_too_old_changes_nothing(
         await PostgresStore.open(address)
 
 
+@pytest.mark.parametrize("step", [1, 2])
+async def test_tables_of_a_development_version_are_refused_in_one_sentence(
+    postgres_bank: Callable[..., str], step: int
+) -> None:
+    address = postgres_bank(2)
+    with psycopg.connect(address) as raw:
+        raw.execute("ALTER TABLE lessonbank.lessons DROP seen")
+        raw.execute("DELETE FROM lessonbank.migrations WHERE number > %s", (step,))
+    for read_only in (True, False):
+        with pytest.raises(
+            VersionMismatch, match=r"a development version made .* without lessons\.seen: export"
+        ) as told:
+            await PostgresStore.open(address, read_only=read_only)
+        assert len(str(told.value).splitlines()) == 1
+    with psycopg.connect(address) as raw:
+        assert raw.execute("SELECT max(number) FROM lessonbank.migrations").fetchone() == (step,)
+
+
+async def test_tables_of_the_step_before_are_not_read_before_they_are_upgraded(
+    postgres_bank: Callable[..., str],
+) -> None:
+    address = postgres_bank(2)
+    with psycopg.connect(address) as raw:
+        raw.execute("DELETE FROM lessonbank.migrations WHERE number > 1")
+    with pytest.raises(VersionMismatch, match="at step 1, and this release reads step 2: open it for writing once"):
+        await PostgresStore.open(address, read_only=True)
+
+
 async def test_many_that_open_a_new_database_at_once_make_its_tables_once(postgres: Callable[[], str]) -> None:
     from lessonbank._base.aio import gather
 

@@ -236,12 +236,15 @@ def _check_names(experiment: Experiment) -> None:
     """What a plan would not notice, and a run would."""
     from lessonbank_bench.arms import arm_from
     from lessonbank_bench.environments import check_name
+    from lessonbank_bench.experiment.fairness import differences
     from lessonbank_bench.experiment.records import memory_of
 
     check_name(experiment.environment)
     if experiment.environment != "null":  # where nobody remembers anything, arms have any name
         for arm in map(experiment.played, experiment.arms):
             arm_from(memory_of(arm))
+        for told in differences(experiment):
+            warn(told)
 
 
 def _model(experiment: Experiment) -> LanguageModel | None:

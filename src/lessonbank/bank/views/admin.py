@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, get_args
@@ -40,11 +40,11 @@ from lessonbank.contracts.records import (
     Forgotten,
     Json,
     Recall,
-    Record,
     Run,
     Synced,
     target_of,
 )
+from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import REFUSED
 from lessonbank.contracts.store_calls import (
     care_of,
@@ -68,6 +68,9 @@ from lessonbank.search import Refusals
 
 from . import archive
 from .audit import differences
+from .erasing import Erasing as Erasing
+from .erasing import Successor as Successor
+from .erasing import with_successors
 from .succession import Successions, SuccessionSearch
 
 if TYPE_CHECKING:
@@ -75,43 +78,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .files import LessonFiles
-
-
-class Successor(Record):
-    """How a lesson lives on that goes with an erased run: in the words of a run that taught it again, and stays."""
-
-    of: str
-    """The id of the lesson that goes."""
-    experience_id: str
-    """The experience that taught it again."""
-    runs: tuple[str, ...]
-    """The ids of its runs that stay."""
-    lesson_id: str | None = None
-    """Where a lesson that stays has these words already, its id."""
-    title: str = ""
-    when: str = ""
-    content: str = ""
-    """The words. All are empty in a preview where a model would be asked to draw them from the runs again."""
-    approved: bool = False
-    """Whether an approval passes on: somebody gave it to exactly these words."""
-
-
-class Erasing(Record):
-    """What a purge would erase: ids of lessons, runs and recalls, or everything; and what of it lives on."""
-
-    lessons: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    recalls: tuple[str, ...] = ()
-    whole_scope: bool = False
-    successors: tuple[Successor, ...] = ()
-    """For each of the lessons that lives on, in which words. The others are gone."""
-    spooled: int = 0
-    """Runs that waited for the bank on this machine, see `attempt`."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing would be erased."""
-        return not (self.lessons or self.runs or self.recalls or self.whole_scope)
 
 
 @asks("admin")
@@ -136,19 +102,24 @@ class AsyncAdmin:
     ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
+        `atif` writes each kept run as a trajectory of ATIF to a file of its own in a folder, and how many.
         Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
         a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
         as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
         that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
         StoreUnavailable.
         """
-        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl", "atif"))
         budget, all = a_count(budget, "budget="), a_flag(all, "all=")
         if self._handle.skips("export"):
             return 0
         if format == "jsonl":
             count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
             await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
+            return count
+        if format == "atif":
+            count = await archive.write_runs(self._handle.store, a_path(path), scope=self._handle.scope)
+            await self._handle.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
@@ -324,7 +295,7 @@ class AsyncAdmin:
         if preview and not spooled:
             await self._check_there(named)
         if preview or wanted.empty:
-            return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
+            return with_successors(wanted, await self._successions(wanted, named.lessons, pays=False))
         if wanted.whole_scope:
             await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
             return wanted
@@ -347,7 +318,7 @@ class AsyncAdmin:
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise
-        return _told(wanted, found)
+        return with_successors(wanted, found)
 
     async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
         """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
@@ -357,16 +328,24 @@ class AsyncAdmin:
         search = SuccessionSearch(self._handle, frozenset(wanted.runs), frozenset(wanted.lessons), pays=pays)
         return await search.find([id for id in wanted.lessons if id not in named])
 
-    async def forget(self, *, days: float) -> Forgotten:
+    async def forget(self, *, days: float, by: str | None = None) -> Forgotten:
         """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
 
-        `Learning(keep_runs=days)` does this automatically. Raises UsageError, NotAllowed, StoreUnavailable.
+        `Learning(keep_runs=days)` does this automatically. Where the journal leaps by more than a week, what is that
+        old only because of the leap is not erased, unless a person (`by`) says that the clock is right. Raises
+        UsageError (there is such a leap, and nobody says so: nothing was erased), NotAllowed, StoreUnavailable.
         """
-        before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
+        days, name = some_days(days, "days="), None if by is None else checked_name(by, what="by=")
+        before = now() - timedelta(days=days)
         if self._handle.skips("forget"):
             return Forgotten(before=before)
+        if name is None:
+            _, leap = await retention.older_than(self._handle.store, days, scope=self._handle.scope)
+            if leap:
+                raise UsageError(leap[0])
+        writer = name or self._handle.writer
         await erase_spooled(self._handle.spool, self._handle.scope, before=before)
-        return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=self._handle.writer)
+        return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=writer)
 
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
@@ -560,25 +539,6 @@ class AsyncAdmin:
             return await list_recalls(self._handle.store, wanted, scope=self._handle.scope)
 
         return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
-
-
-def _told(wanted: Erasing, found: Successions) -> Erasing:
-    new = {one.lesson.id for one in found.passed if one.is_new}  # ids that no preview could foresee
-    drawn = [
-        Successor(
-            of=one.of.id,
-            experience_id=one.heir.experience.id,
-            runs=one.heir.run_ids,
-            lesson_id=None if one.lesson.id in new else one.lesson.id,
-            title=one.lesson.title,
-            when=one.lesson.description,
-            content=one.lesson.content,
-            approved=one.is_approved,
-        )
-        for one in (*found.passed, *found.restored)
-    ]
-    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in found.untold]
-    return wanted.model_copy(update={"successors": (*drawn, *untold)})
 
 
 def _refuse_approval(by: str | None, why: str) -> None:

@@ -22,8 +22,10 @@ from lessonbank._base.aio import if_there
 from lessonbank._base.atomic_write import belongs_to_database, replacing
 from lessonbank._base.checks import check_data, named, shown
 from lessonbank._base.iterate import async_batches, batches
+from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import open_regular
-from lessonbank.contracts.ports import Imported, Redactor, Store
+from lessonbank.bank.handle import log
+from lessonbank.contracts.ports import Imported, Redactor, RunFilter, Store
 from lessonbank.contracts.records import (
     UNCHECKED,
     Experience,
@@ -37,7 +39,8 @@ from lessonbank.contracts.records import (
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank.contracts.records.runs import data_of
 from lessonbank.contracts.store_calls import care_of, every_saved_recall, get_trajectory, pending_runs
-from lessonbank.errors import FormatError, UsageError
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.files.atif import document
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.redact import redacted, through
@@ -69,6 +72,34 @@ _UPGRADES: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "recall": format_10.upgrade_recall,
 }
 """What makes of records in an export of version 1 those of today."""
+
+
+async def write_runs(store: Store, folder: Path, /, *, scope: str) -> int:
+    """Write each kept run of `scope` as an ATIF trajectory to a file of its own in `folder`; how many.
+
+    Raises:
+        UsageError: `folder` is a file.
+        StoreUnavailable: it cannot be made, or a file cannot be written.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{named(folder)} is a file: name a folder for the runs")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"cannot make the folder {named(folder)}: {error.strerror or error}") from error
+    count, after = 0, None
+    while runs := await store.runs(RunFilter(limit=_BATCH, after=after), scope=scope):
+        for run in runs:
+            told = json.dumps(document(run), ensure_ascii=False, indent=1) + "\n"
+            async with replacing(folder / f"{_file_name(run.trajectory.id)}.json", what="run") as part:
+                await to_thread.run_sync(partial(part.write_text, told, encoding="utf-8"))
+        count, after = count + len(runs), runs[-1].trajectory.id
+    return count
+
+
+def _file_name(id: str) -> str:
+    """An id may be a caller's own, and hold what no name of a file may."""
+    return id if id.isascii() and id.replace("-", "").replace("_", "").isalnum() and len(id) < 100 else digest(id)
 
 
 async def write(store: Store, path: Path, /, *, scope: str) -> int:
@@ -118,7 +149,8 @@ async def read(
     The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
     ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
     that were trusted where they come from. With `one_wording`, a lesson that is here in the same words is not kept
-    twice. Each text is redacted: the other bank may not have been, or may not have known a form of key.
+    twice. Each text is redacted: the other bank may not have been, or may not have known a form of key. A record with a
+    time of the future gets the time of this moment, and a warning says so.
 
     Raises:
         FormatError: not an export, cut short, changed, of an unknown version, or with a time that cannot be.
@@ -126,11 +158,15 @@ async def read(
     """
     if approved_by is not None:
         checked_name(approved_by, what="approved_by=")
-    records = await to_thread.run_sync(_checked, path)
+    records, late = await to_thread.run_sync(_checked, path)
     portions = partial(_portions, records, path, scope, redactor)
-    return await care_of(store).import_records(
+    new = await care_of(store).import_records(
         portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
     )
+    if late:
+        told = counted(late, "record has", "records have")
+        log.warning("%s: %s a time of the future, and got the time of this import: check the clocks", named(path), told)
+    return new
 
 
 async def add(store: Store, experiences: Sequence[Experience], /, *, scope: str, writer: str, one_wording: bool) -> int:
@@ -257,25 +293,32 @@ def _some(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
             return
 
 
-def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
-    """What gives the records of a file in which all is well, from the first on, each with the length of its line."""
-    version = _checked_version(path)
-    known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
+def _checked(path: Path) -> tuple[Callable[[], Iterator[tuple[Record, int]]], int]:
+    """What gives the records of a file in which all is well, from the first on, each with the length of its line.
+
+    And how many of them are of the future: these get the time of this moment.
+    """
+    version, at = _checked_version(path), now()
+    known, held, room, late = _Known(), list[tuple[Record, int]](), _LARGE, 0
     for line in _lines(path):
-        record = _parse(line, path, version)
-        if when := _impossible_time(record):
+        told = _parse(line, path, version)
+        if when := _time_before_agents(told):
             raise FormatError(
-                f"{named(path)} holds a {type(record).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
-                "check the clock of this machine and of the one that wrote it; nothing was imported"
+                f"{named(path)} holds a {type(told).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
+                "check the clock of the machine that wrote it; nothing was imported"
             )
-        _check_data(record, path)
-        if why := known.misfit(record):
+        _check_data(told, path)
+        if why := known.misfit(told):
             raise FormatError(f"{named(path)} was changed after it was written: {why}; nothing was imported")
+        record = _dated(told, at)
+        late += record is not told
         if room > 0:
             held.append((record, len(line)))
             room -= len(line)
-    rest = lambda: ((_parse(line, path, version), len(line)) for line in islice(_lines(path), len(held), None))  # noqa: E731
-    return lambda: chain(held, rest())
+    rest = lambda: (  # noqa: E731
+        (_dated(_parse(line, path, version), at), len(line)) for line in islice(_lines(path), len(held), None)
+    )
+    return lambda: chain(held, rest()), late
 
 
 def _check_data(record: Record, path: Path) -> None:
@@ -313,17 +356,30 @@ def _checked_version(path: Path) -> int:
     return version
 
 
-def _impossible_time(record: Record) -> datetime | None:
-    """A time of a record that is in the future, or before there were agents."""
-    times = list[datetime]()
+def _time_before_agents(record: Record) -> datetime | None:
+    """A time of a record that is before there were agents."""
+    return next((at for at in _times(record) if at < _FIRST), None)
+
+
+def _times(record: Record) -> Iterator[datetime]:
     if isinstance(record, Experience):
-        times += [record.created_at, *(lesson.created_at for lesson in record.lessons)]
+        yield from (record.created_at, *(lesson.created_at for lesson in record.lessons))
     elif isinstance(record, Recall):
-        times.append(record.created_at)
+        yield record.created_at
     elif isinstance(record, Settlement):
-        times.append(record.at)
-    last = now() + _CLOCKS_DIFFER
-    return next((at for at in times if not _FIRST <= at <= last), None)
+        yield record.at
+
+
+def _dated(record: Record, at: datetime, /) -> Record:
+    """`record`, made at the moment `at` as far as it says that it was made later."""
+    last = at + _CLOCKS_DIFFER
+    if all(when <= last for when in _times(record)):
+        return record
+    told: dict[str, Any] = {"at" if isinstance(record, Settlement) else "created_at": at}
+    if isinstance(record, Experience):
+        lessons = (i if i.created_at <= last else i.model_copy(update=told) for i in record.lessons)
+        told = {"lessons": tuple(lessons), **(told if record.created_at > last else {})}
+    return record.model_copy(update=told)
 
 
 class _Known:

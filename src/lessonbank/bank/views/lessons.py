@@ -35,6 +35,7 @@ from lessonbank.contracts.records import (
     LessonState,
     Proposal,
     Provenance,
+    Recall,
     Repeat,
     Replace,
     Restore,
@@ -45,13 +46,23 @@ from lessonbank.contracts.records.repeats import repeats_in, split_off
 from lessonbank.contracts.store_calls import experience_of_lesson, get_experience
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
+from lessonbank.guard import canonical, canonical_line
+from lessonbank.guard.gate import CONTENT
+from lessonbank.guard.identity import holders
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
+from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.trusted import task_words
 
 from .proposals import accepting, compared, edit_to, proposed
 
+NOTE: Final = "note"
+"""The method of a lesson that an agent noted itself."""
+_BY_AGENT: Final = "noted by the agent itself"
+_MOST_WAITING: Final = 500
+"""Lessons that may wait in quarantine when one more is noted."""
+_LONGEST_TITLE: Final = 100
 _LONGEST: Final = 200
 """Characters of what names a task."""
 
@@ -236,6 +247,40 @@ class AsyncLessons:
         applied = await self._handle.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
+    async def propose(
+        self,
+        content: str,
+        /,
+        *,
+        task: str,
+        title: str = "",
+        run: str | None = None,
+        recall: Recall | str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Lesson:
+        """Put what an agent noted into the inbox. Nobody is shown it before a person approves it.
+
+        `task`: what the agent was doing; `run`: the id of the run that shows it, or `recall`: what that run was
+        shown. Raises UsageError (the inbox is full), Conflict (another lesson has these words).
+        """
+        said, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
+        maybe_id(run, "run=")
+        shown_before = recall.id if is_a(recall, Recall) else maybe_id(recall, "recall=")
+        if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
+            raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
+        lesson = Lesson(
+            title=canonical_line(a_text(title, "title=") or said, limit=_LONGEST_TITLE),
+            content=canonical(said, limit=CONTENT),
+            provenance=Provenance(writer=self._handle.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
+        )
+        new = Experience(scope=self._handle.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
+        new = new.model_copy(update={"recall_id": shown_before})
+        new = taught_by(await self._handle.parts.intake.experience(new), await self._handle.identity())
+        waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
+        if not self._handle.skips("propose"):
+            await self._handle.apply(Add(experience=new.model_copy(update={"lessons": (waits,)})))
+        return waits
+
     async def edit(
         self,
         id: str,
@@ -247,10 +292,11 @@ class AsyncLessons:
         when: str | None = None,
         reason: str = "",
     ) -> Lesson:
-        """Change what a lesson says. It keeps its id and its state; its evidence starts again from nothing.
+        """Change what a lesson says. It keeps its id; its evidence starts again from nothing.
 
-        What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this
-        already, or another lesson has these words).
+        With the edit the person approves the new words. Where the bank has reviewers, a lesson that was active waits
+        again: approve it, too. One in quarantine stays there. What is not given stays as it is. `by`: the person's
+        name. Raises UsageError, NotFound, Conflict (it says this already, or another lesson has these words).
         """
         writer = person(by)
         told = {
@@ -264,7 +310,8 @@ class AsyncLessons:
         others = tuple(worded if one.id == id else one for one in owner.lessons)
         safe = lesson_of(await self._handle.parts.intake.experience(owner.model_copy(update={"lessons": others})), id)
         now = lesson.model_copy(update=_words(safe))
-        return await self._edited(edit_to(now, by=writer, reason=a_text(reason, "reason=")), owner, now)
+        change = edit_to(now, by=writer, reason=a_text(reason, "reason="))
+        return await self._edited(change, owner, now, *await self._trusted(lesson, by=writer))
 
     async def narrow(self, id: str, /, *, to: str | Sequence[str], by: str, reason: str = "") -> Lesson:
         """Keep a lesson for the tasks it helps: those that hold all words of one of `to`. `to=()`: for every task.
@@ -279,11 +326,20 @@ class AsyncLessons:
         change = edit_to(lesson.model_copy(update={"only": only}), by=writer, reason=a_text(reason, "reason="))
         return await self._edited(change, owner, lesson)
 
-    async def _edited(self, change: Edit, owner: Experience, lesson: Lesson) -> Lesson:
+    async def _trusted(self, lesson: Lesson, /, *, by: str) -> list[Trust]:
+        """How far the new words of a lesson are trusted: nobody but their writer has seen them yet."""
+        if lesson.retired or lesson.state == "quarantined":
+            return []
+        if not await holders(self._handle.store, "reviewer"):
+            return [_approval((lesson.id,), by, f"edited by {by}")]
+        waits = Trust(lesson_ids=(lesson.id,), state="probation", by="person", reason=f"edited by {by}")
+        return [waits] if lesson.state == "active" else []
+
+    async def _edited(self, change: Edit, owner: Experience, lesson: Lesson, *then: Trust) -> Lesson:
         """Apply an edit with the vectors of `lesson`, which has its words."""
         vectors, _ = await self._handle.index([owner.model_copy(update={"lessons": (lesson,)})])
         vectors = {key: vector for key, vector in vectors.items() if key == lesson.id}
-        await self._handle.apply(change, by=change.by, vectors=vectors)
+        await self._handle.apply(change, *then, by=change.by, vectors=vectors)
         return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
@@ -354,7 +410,7 @@ def _tasks(to: str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:
+def _approval(ids: tuple[str, ...], by: str, reason: str) -> Trust:
     return Trust(lesson_ids=ids, state="active", by="person", reason=reason or f"approved by {by}")
 
 

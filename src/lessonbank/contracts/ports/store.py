@@ -208,11 +208,19 @@ class Records(Protocol):
         """Every experience of the scope, oldest first, as one snapshot."""
         ...
 
-    async def count(self, *, scope: str | None = None, names_only: bool = False) -> Mapping[str, Counts]:
+    async def count(
+        self,
+        *,
+        scope: str | None = None,
+        names_only: bool = False,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> Mapping[str, Counts]:
         """How much `scope` holds, or every scope that holds anything: by name, sorted.
 
         To count all of them is for the owner of the store, never for an agent. With `names_only` and without a
-        scope no record is counted, so that it takes as long as to read the names: every number is 0.
+        scope no record is counted, so that it takes as long as to read the names: every number is 0. With a
+        scope and `since`, only its lessons that were made at that moment or later are counted, up to `limit`.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 
@@ -24,3 +25,17 @@ def digest(text: str) -> str:
 def now() -> datetime:
     """The present moment, in UTC."""
     return datetime.now(UTC)
+
+
+# pydantic asks no factory that takes the other fields whether a value is the default one. It would ask `now` for the
+# time while a record is written, and leave out a moment of the same tick of the clock.
+
+
+def record_id(_: Mapping[str, object], /) -> str:
+    """The id of a record that is made without one."""
+    return new_id()
+
+
+def record_time(_: Mapping[str, object], /) -> datetime:
+    """The moment of a record that is made without one."""
+    return now()

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from .ids import new_id, now
+from .ids import record_id, record_time
 from .record import Moment, Record, Text
 from .runs import Json, Outcome, PromptRef, RunRef, VerdictSource
 from .usage import Usage
@@ -91,13 +91,15 @@ class Against(Record):
 class Lesson(Record):
     """One transferable lesson: a title, when to use it, what to do (paper section 3.1)."""
 
-    id: str = Field(default_factory=new_id)
+    id: str = Field(default_factory=record_id)
     title: Text
     description: str = ""
     content: Text
     kind: Kind = "strategy"
     """`strategy` was drawn from success, `guardrail` from failure."""
     retired: bool = False
+    asleep: bool = False
+    """Whether it is retired only because no run met it for long. A run that meets it wakes it."""
     state: TrustState = "probation"
     """How far it is trusted. Only a Trust record changes it, never its text. Nobody is shown a quarantined lesson."""
     approved: bool = False
@@ -122,7 +124,7 @@ class Lesson(Record):
     """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
     place: str | None = None
     """The repository, site or account that it is about. `None`: nobody said."""
-    created_at: Moment = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=record_time)
     provenance: Provenance = Field(default_factory=Provenance)
 
     @property
@@ -198,7 +200,7 @@ class ProposedChange(Record):
 class Experience(Record):
     """What the bank stores and retrieves: a task, the attempts made at it, the lessons drawn (paper appendix A.2)."""
 
-    id: str = Field(default_factory=new_id)
+    id: str = Field(default_factory=record_id)
     scope: str
     task: Text
     lessons: tuple[Lesson, ...] = ()
@@ -223,7 +225,7 @@ class Experience(Record):
     """The template of its task, where its first run names one."""
     recall_id: str | None = None
     """The recall that its runs used."""
-    created_at: Moment = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=record_time)
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller, or the file that it was read from, says of it. It means nothing to the bank."""
 

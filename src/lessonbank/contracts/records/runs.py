@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, JsonValue, model_validator
 
-from .ids import new_id
+from .ids import record_id
 from .record import Record, Text
 from .usage import Usage
 
@@ -17,6 +17,8 @@ MODEL = "model"
 """The metadata key for the model that the agent ran on."""
 TEMPLATE = "template"
 """The metadata key for the template that a run's task was made from."""
+RECALLS_AGAIN = "recalls_again"
+"""The metadata key for the ids of the recalls in the middle of a run: they are settled as its first one is."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue
@@ -147,7 +149,7 @@ class Submission(Record):
 class Trajectory(Record):
     """Everything an agent did for one task."""
 
-    id: str = Field(default_factory=new_id)
+    id: str = Field(default_factory=record_id)
     """Names this run. The same id learned twice in one scope adds nothing. Importers derive it from the content."""
     task: Text
     instructions: str = ""

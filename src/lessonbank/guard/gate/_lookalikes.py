@@ -24,6 +24,11 @@ class LookAlike(NamedTuple):
 
 _WORDS: Final = "ordinary_words.txt"
 _THINGS: Final = "names_of_things.txt"
+_WORK: Final = "words_of_work.txt"
+_NOUN: Final = re.compile(
+    r"\w{5,}(?:ung|ungen)|\w{4,}(?:heit|keit|schaft|tion|tionen|tät|täten|zione|zioni|ción|ciones|ção|ções|iere)"
+)
+"""How nouns for what one does end, and in German the verb for it: both may begin with a capital, and name nobody."""
 _ALSO_NAMES = frozenset(
     re.findall(
         r"\w+",
@@ -32,7 +37,7 @@ _ALSO_NAMES = frozenset(
         "hall hill holly hope hunt hunter jan jay joy june king lake lance lane lee long love major mark "
         "marsh mason max may miles moon noble north page park pat pope porter price reed rice rich rivers rod "
         "rose savage sharp short sky small snow stark stone street strong summer swift wade ward waters wells "
-        "west white will wise wood young bo ed ho hu jo li lu ng wu xi xu yu ",
+        "west white will wise wood young flug lager preis ordner vert conte reis bo ed ho hu jo li lu ng wu xi xu yu ",
     )
 )
 
@@ -201,6 +206,12 @@ def ordinary_words() -> frozenset[str]:
     return frozenset(Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").split())
 
 
+@cache
+def _words_of_work() -> frozenset[str]:
+    """What other languages than English call tasks, and the things that tasks are about."""
+    return frozenset(Path(__file__).with_name(_WORK).read_text(encoding="utf-8").split())
+
+
 def unusual(words: Iterable[str], /) -> set[str]:
     """Those of `words` (in small letters) that are no ordinary ones."""
     known = ordinary_words()
@@ -326,7 +337,9 @@ def _may_name(word: str) -> bool:
 
 def _is_telling(word: str) -> bool:
     low = word.lower()
-    return len(word) > 1 and low not in _PARTICLES and low not in _TITLES and not is_ordinary(low)
+    if len(word) < 2 or low in _PARTICLES or low in _TITLES or is_ordinary(low):
+        return False
+    return not (low in _words_of_work() or _NOUN.fullmatch(low))
 
 
 def _is_capitalised(word: str) -> bool:

@@ -31,28 +31,29 @@ _LEAST = 7
 _ASKED = 40
 """Numbers of one page that libphonenumber is asked about, at some 0.1 ms each. In a text with more of them, what has
 the form of a number is one."""
-_LAST_FOUR = rf"[-.]\d{{4}}{_END}"
-_BEFORE_THEM = r"(?<![\w.+-])(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)\d{3}\Z"
-_WITH_DOTS = r"(?<![\w.+-])[2-9]\d{2}\.[2-9]\d{2}\Z"
 _WORDS = (
-    "phone", "mobile", "tel", "tél", "teléfono", "fax", "whatsapp", "sms", "handy", "cell", "call", "reach", "тел",
-    "电话", "電話", "手机", "手機", "携帯", "전화", "휴대폰",
+    "phone", "mobile", "tel", "tél", "teléfono", "fax", "whatsapp", "sms", "handy", "cell", "call", "dial", "reach",
+    "тел", "电话", "電話", "手机", "手機", "携帯", "전화", "휴대폰",
 )  # fmt: skip
 _BESIDE = (
     r"(?:(?<![a-z](?=tel|fax|sms|handy))(?:phone|mobile|t[ée]l(?:efon)?|t[ée]l[ée]phone|tel[ée]fono|fax|whatsapp|sms|handy)"
     r"(?:[ _-]?(?:no|number|nr|num))?|(?<![a-z])cell(?:[ _-]?phone)?(?=[ ]?[:=#]|[ ]number| no\b)|(?<!\w)тел(?:ефон)?"
     r"|电话|電話(?:番号)?|手机|手機|携帯(?:電話)?|전화(?:번호)?|휴대폰"
-    r"|(?<![a-z])(?:call|reach) (?:me|us|him|her|them) (?:at|on|under))"
-    r"[\"'.:：= #*_|\\()-]{0,12}(?:is )?"
+    r"|(?<![a-z])(?:call|reach) (?:me|us|him|her|them) (?:at|on|under)"
+    r"|(?<![a-z])(?:call|dial)(?= (?:1[ -])?\(?[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}))"
+    r"[\"'.:：= #*_|\\()-]{0,12}?(?:(?:is|value) ?[:=]? ?[\"']?)?"
     rf"(?P<it>\(?\d{{1,5}}\)?(?:[ ./-]{{1,2}}\(?\d{{2,8}}\)?){{1,4}}|\d{{7,12}}){_END}"
 )
+_CELL = re.compile(r"[^|,;\t\n]+")
+_HEADING = re.compile(
+    r"[^\w]*(?:[a-z]+[ _-])?(?:(?:tele)?phone|telefon|t[ée]l|mobile|cell|fax|handy)(?:[^\w]|_)*[a-z]{0,7}\W*"
+)
+_IN_CELL = re.compile(rf"\(?\d{{1,5}}\)?(?:[ ./-]{{0,2}}\(?\d{{2,8}}\)?){{1,4}}{_END}")
 
 
 def phones(page: Page, /) -> Iterator[Span]:
-    """Telephone numbers: international, American in groups, or beside a word that says so."""
+    """Telephone numbers: international, or beside a word that says so."""
     text, asks = page.text, iter(range(_ASKED))
-    if b"000-0000" in page.shape or b"000.0000" in page.shape:
-        yield from (_span(text, *place) for place in _american(text, asks))
     for rare, begins in _BEGINS.items():
         if compiled(rare).search(page.words):
             for sign in compiled(begins).finditer(text):
@@ -61,6 +62,23 @@ def phones(page: Page, /) -> Iterator[Span]:
     for at in positions(page, _WORDS) if any(map(page.said.__contains__, _WORDS)) else ():
         if (named := compiled(_BESIDE).match(page.low, at)) and _LEAST <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _span(text, *named.span("it"))
+    if any(word in page.said for word in _WORDS):
+        yield from (_span(text, *place) for place in _under_headings(page.low))
+
+
+def _under_headings(low: str) -> Iterator[tuple[int, int]]:
+    """Numbers in a column of a table whose heading says telephone."""
+    at, columns, width = 0, list[int](), 0
+    for line in low.splitlines(keepends=True):
+        cells = list(_CELL.finditer(line))
+        if headings := [n for n, cell in enumerate(cells) if len(cell[0]) < 40 and _HEADING.fullmatch(cell[0])]:
+            columns, width = headings, len(cells)
+        elif len(cells) == width > 1:
+            found = [_IN_CELL.search(line, *cells[n].span()) for n in columns]
+            yield from ((at + n.start(), at + n.end()) for n in found if n and sum(map(str.isdigit, n[0])) >= _LEAST)
+        elif line.strip():
+            columns, width = [], 0
+        at += len(line)
 
 
 def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int | None:
@@ -100,19 +118,6 @@ def _is_number(number: str, asks: Iterator[int], *, doubtful: bool) -> bool:
     except NumberParseException:
         return False
     return is_valid_number(told) or (is_possible_number(told) and not number.isdigit() and not doubtful)
-
-
-def _american(text: str, asks: Iterator[int]) -> Iterator[tuple[int, int]]:
-    """Found by the sign before the last four digits, which is rarer than a digit."""
-    for last in compiled(_LAST_FOUR).finditer(text):
-        before = _BEFORE_THEM if last[0][0] == "-" else _WITH_DOTS
-        first = compiled(before).search(text, max(0, last.start() - 14), last.start())
-        if first and (last[0][0] == "-" or _is_american(text[first.start() : last.end()], asks)):
-            yield first.start(), last.end()
-
-
-def _is_american(number: str, asks: Iterator[int]) -> bool:
-    return next(asks, None) is None or is_valid_number(parse(number, "US"))
 
 
 def _span(text: str, start: int, end: int) -> Span:

@@ -71,6 +71,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     each.name: each
     for each in (
         _operation("retrieve", "POST", "/recalls", "agent"),
+        _operation("recall_again", "POST", "/recalls/again", "agent"),
         _operation("submit", "POST", "/runs", "agent"),
         _operation("learn", "POST", "/runs/learn", "agent"),
         _operation("tell", "POST", "/runs/tell", "agent"),
@@ -85,6 +86,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("lessons.topics", "GET", "/lessons/topics", "reader"),
         _operation("lessons.proposals", "GET", "/lessons/proposals", "reader"),
         _operation("lessons.add", "POST", "/lessons", "reviewer"),
+        _operation("lessons.propose", "POST", "/lessons/propose", "agent"),
         _operation("lessons.approve", "POST", "/lessons/approve", "reviewer"),
         _operation("lessons.quarantine", "POST", "/lessons/quarantine", "reviewer"),
         _operation("lessons.retire", "POST", "/lessons/retire", "reviewer"),

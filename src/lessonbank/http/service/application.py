@@ -91,7 +91,7 @@ def application(
     answer_errors(app)
     Routes(admission, limits).add_to(app)
     _add_greeting(app, admission, bank)
-    _add_streams(app, admission)
+    _add_streams(app, admission, metrics)
     _add_operations(app, bank, metrics)
     if review is not None:
         app.add_api_route("/review", _to_pages, methods=["GET"], include_in_schema=False)
@@ -126,8 +126,8 @@ def _add_greeting(app: FastAPI, admission: Admission, bank: AsyncReasoningBank) 
     app.add_api_route("/v1/drain", drain, methods=["POST"], openapi_extra=extra, tags=["server"], responses=REFUSALS)
 
 
-def _add_streams(app: FastAPI, admission: Admission) -> None:
-    traces = Traces()
+def _add_streams(app: FastAPI, admission: Admission, metrics: Metrics) -> None:
+    traces = Traces(metrics)
 
     async def events(request: Request) -> Response:
         """The changes of a scope as server-sent events, and each further one as it comes."""

@@ -14,7 +14,8 @@ from fastapi import Request
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
-from lessonbank.errors import UsageError
+from lessonbank._base.checks import named
+from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.http.client.operations import Operation, result_of
 
 RESULT: Final = "Lessonbank-Result"
@@ -41,12 +42,15 @@ async def send(request: Request, operation: Operation, call: Callable[..., Await
 async def receive(request: Request, operation: Operation, call: Callable[..., Awaitable[Any]], /) -> Response:
     """What `call` returns, given the file that comes."""
     folder = await to_thread.run_sync(tempfile.TemporaryDirectory)
+    path = Path(folder.name) / _name(request.headers.get("lessonbank-file", ""))
     try:
-        path = Path(folder.name) / _name(request.headers.get("lessonbank-file", ""))
         async with await anyio.open_file(path, "wb") as out:
             async for block in request.stream():
                 await out.write(block)
         return Response(result_of(operation).dump_json(await call(path)), media_type="application/json")
+    except LessonbankError as error:
+        error.args = (str(error).replace(named(path), named(path.name)),)  # the caller knows nothing of a folder here
+        raise
     finally:
         await _removed(folder)
 

@@ -26,6 +26,8 @@ class Metrics:
         self._seconds = defaultdict[tuple[str, str], list[int]](lambda: [0] * (len(_SECONDS) + 1))
         self._sums = defaultdict[tuple[str, str], float](float)
         self._busy = 0
+        self.spans_dropped = 0
+        """Spans of OpenTelemetry traces that became no run, since the process began."""
 
     @contextmanager
     def busy(self) -> Generator[None]:
@@ -50,6 +52,8 @@ class Metrics:
     def _lines(self) -> Iterator[str]:
         yield "# TYPE lessonbank_requests_busy gauge"
         yield f"lessonbank_requests_busy {self._busy}"
+        yield "# TYPE lessonbank_spans_dropped_total counter"
+        yield f"lessonbank_spans_dropped_total {self.spans_dropped}"
         yield "# TYPE lessonbank_requests_total counter"
         for (method, route, status), count in sorted(self._answers.items()):
             yield f'lessonbank_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'

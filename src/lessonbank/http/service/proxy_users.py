@@ -69,7 +69,7 @@ class ProxyUsers:
             return None
         if not self._is_proxy(request):
             raise Unauthenticated(f"{self.header} is believed from the proxy alone: send a key instead")
-        if request.headers.get("authorization", "").lower().startswith("bearer "):
+        if request.headers.get("authorization"):  # whatever its form: a key that is misspelt is a key, too
             raise Unauthenticated(f"the request has {self.header} and a key: send one of them")
         name = self._name(told)
         return Key(

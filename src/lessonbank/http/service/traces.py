@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import tempfile
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,69 +22,68 @@ from lessonbank.guard.identity import called_by
 from lessonbank.text.bounded_json import check_shape, parse
 
 from .admission import Caller
+from .metrics import Metrics
+from .open_traces import OpenTraces, Span
 from .protobuf_size import check_fields
 
 _PROTOBUF: Final = "application/x-protobuf"
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
-_MOST_TRACES: Final = 1000
-_MOST_SPANS: Final = 5000
-"""Spans of a trace that are held until its first one ends, which comes last."""
-
 _MOST_VALUES: Final = 100_000
 """Values of an export: 512 spans, as exporters send them at once, with nearly 50 attributes each."""
 _MOST_AT_ONCE: Final = 10_000
 _DEEPEST: Final = 200
 
 
-@dataclass(slots=True)
 class Traces:
-    """The traces that have begun. They end with the process: an exporter sends a span once."""
+    """What comes at `/v1/traces`."""
 
-    _open: OrderedDict[tuple[str, str, str], list[dict[str, Any]]] = field(
-        default_factory=OrderedDict[tuple[str, str, str], list[dict[str, Any]]]
-    )
+    def __init__(self, metrics: Metrics, /) -> None:
+        self._open, self._metrics = OpenTraces(), metrics
 
     async def take(self, request: Request, caller: Caller, /) -> Response:
-        """Keep the spans of an export, and submit the runs of traces that are whole now. Raises FormatError."""
+        """Keep the spans of an export, and submit the runs of traces that are whole now. Raises FormatError, TooLarge.
+
+        The answer says how many spans of the caller's tenant were dropped since it was last told.
+        """
         body, kind = await request.body(), request.headers.get("content-type", "").partition(";")[0].strip()
-        spans = await to_thread.run_sync(_spans, body, kind)
-        for trace in self._whole(caller, spans):
+        tenant = caller.key.scope or caller.bank.scope
+        spans = await to_thread.run_sync(_spans, body, kind, (caller.key.id, caller.bank.scope))
+        for trace in self._open.add(tenant, spans):
             for run in await to_thread.run_sync(_runs, trace):
                 with called_by(caller.identity):
-                    await _submitted(caller.bank, run)
-        if kind == _PROTOBUF:
-            return Response(b"", media_type=_PROTOBUF)
-        return Response("{}", media_type="application/json")
-
-    def _whole(self, caller: Caller, spans: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-        """The traces whose first span is among these: it has no parent, and it ends last."""
-        for span in spans:
-            name = (caller.key.id, caller.bank.scope, str(span.get("traceId", "")))
-            held = self._open.setdefault(name, [])
-            if len(held) >= _MOST_SPANS:
-                raise TooLarge(f"a trace has more than {_MOST_SPANS:,} spans: record less of the agent's run")
-            held.append(span)
-        while len(self._open) > _MOST_TRACES:
-            self._open.popitem(last=False)
-        for span in spans:
-            if not span.get("parentSpanId"):
-                name = (caller.key.id, caller.bank.scope, str(span.get("traceId", "")))
-                yield self._open.pop(name, [])
+                    if not await _submitted(caller.bank, run):
+                        self._open.refused(tenant, len(trace))
+        self._metrics.spans_dropped = self._open.dropped
+        return _answer(kind, self._open.told(tenant))
 
 
-async def _submitted(bank: AsyncReasoningBank, run: Trajectory) -> None:
+async def _submitted(bank: AsyncReasoningBank, run: Trajectory) -> bool:
     """A run that a gate refuses must not stop those beside it: an exporter would send all of them again."""
     try:
         await bank.submit(run)
     except (FormatError, TooLarge):
-        return
+        return False
+    return True
 
 
-def _runs(spans: list[dict[str, Any]]) -> list[Trajectory]:
+def _answer(kind: str, dropped: int) -> Response:
+    """What OTLP calls a partial success, where spans were dropped: the exporter does not send them again."""
+    why = "their trace was too large, or too many were open: send a trace's spans soon, and record less of each"
+    told = {"partialSuccess": {"rejectedSpans": str(dropped), "errorMessage": why}} if dropped else {}
+    if kind != _PROTOBUF:
+        return Response(json.dumps(told), media_type="application/json")
+    with importing("a trace in protobuf", extra="otel"):
+        protobuf: Any = import_module("google.protobuf.json_format")
+        service: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    answer = protobuf.ParseDict(told, service.ExportTraceServiceResponse())
+    return Response(answer.SerializeToString(), media_type=_PROTOBUF)
+
+
+def _runs(spans: list[bytes]) -> list[Trajectory]:
     """The runs of one trace, as a file of it would give them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
-        path.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}), encoding="utf-8")
+        path.write_bytes(b'{"resourceSpans": [{"scopeSpans": [{"spans": [%b]}]}]}' % b",".join(spans))
         try:
             found = list(importers.read(path, format="otel"))
         except LessonbankError:
@@ -94,12 +91,15 @@ def _runs(spans: list[dict[str, Any]]) -> list[Trajectory]:
     return [one.trajectory for one in found if isinstance(one, importers.Imported)]
 
 
-def _spans(body: bytes, kind: str) -> list[dict[str, Any]]:
+def _spans(body: bytes, kind: str, sender: tuple[str, str]) -> list[Span]:
     """The spans of an export. Raises FormatError, TooLarge."""
     spans = list(_of_export(_from_protobuf(body) if kind == _PROTOBUF else _from_json(body)))
     if len(spans) > _MOST_AT_ONCE:
         raise TooLarge(f"an export has at most {_MOST_AT_ONCE:,} spans: send smaller batches")
-    return spans
+    return [
+        Span((*sender, str(span.get("traceId", ""))), json.dumps(span).encode(), not span.get("parentSpanId"))
+        for span in spans
+    ]
 
 
 def _from_json(body: bytes) -> Json:

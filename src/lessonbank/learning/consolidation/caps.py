@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Final, cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
 
 from lessonbank.contracts.ports import Consolidator, Store
-from lessonbank.contracts.records import Add, Change, Experience, JournalEntry, Merge, Rejected
+from lessonbank.contracts.records import Change, Experience, Rejected
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.settings import Caps as Caps
 from lessonbank.contracts.store_calls import count_records
@@ -19,18 +17,8 @@ from lessonbank.guard.gate import MOST_REJECTED
 from .ask import asks_model
 
 _SPAN: Final = timedelta(hours=1)
-_ADDING: Final = ("add", "merge")
 _OVER: Final = "the scope has taken in as many as it may"
 DEFAULT_CAPS: Final = Caps()
-
-
-@dataclass(slots=True)
-class _Lately:
-    """Lessons added to one scope in the last hour, as its journal tells, whoever added them."""
-
-    read: int
-    """The last entry that was looked at."""
-    added: deque[tuple[datetime, int]] = field(default_factory=deque[tuple[datetime, int]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +32,6 @@ class CappedConsolidator:
     inner: Consolidator
     store: Store
     caps: Caps
-    _seen: dict[str, _Lately] = field(default_factory=dict[str, _Lately])
 
     @property
     def asks_model(self) -> bool:
@@ -66,44 +53,6 @@ class CappedConsolidator:
             counts = await count_records(self.store, scope=scope)
             room = min(room, self.caps.scope - (counts.lessons - counts.retired - counts.quarantined))
         if self.caps.hour is not None:
-            room = min(room, self.caps.hour - await self._lately(scope, self.caps.hour))
+            lately = await self.store.count(scope=scope, since=now() - _SPAN, limit=self.caps.hour)
+            room = min(room, self.caps.hour - lately[scope].lessons)
         return max(0, room)
-
-    async def _lately(self, scope: str, most: int) -> int:
-        """Lessons added in the last hour. What comes after `most` of them is not read: there is no room for more."""
-        since = now() - _SPAN
-        seen = self._seen.get(scope)
-        if seen is None:
-            seen = self._seen[scope] = _Lately(await _before(self.store, scope, since))
-        while seen.added and seen.added[0][0] < since:
-            seen.added.popleft()
-        told = sum([count for _, count in seen.added])
-        async with aclosing(_journal(self.store, scope, seen.read)) as journal:
-            while told < most and (entry := await anext(journal, None)) is not None:
-                seen.read = entry.sequence
-                if isinstance(entry.entry, Add | Merge) and entry.at >= since:
-                    seen.added.append((entry.at, count := len(entry.entry.experience.lessons)))
-                    told += count
-        return told
-
-
-async def _before(store: Store, scope: str, moment: datetime) -> int:
-    """A sequence, not much below the first entry after `moment`: found by halves, not by reading the journal."""
-    low, step = 0, 1
-    while (entry := await _first(store, scope, low + step)) is not None and entry.at < moment:
-        low, step = low + step, step * 2
-    while step > 1:
-        step //= 2
-        entry = await _first(store, scope, low + step)
-        if entry is not None and entry.at < moment:
-            low += step
-    return low
-
-
-async def _first(store: Store, scope: str, since: int) -> JournalEntry | None:
-    async with aclosing(_journal(store, scope, since)) as journal:
-        return await anext(journal, None)
-
-
-def _journal(store: Store, scope: str, since: int) -> AsyncGenerator[JournalEntry]:
-    return cast("AsyncGenerator[JournalEntry]", store.journal(scope=scope, since=since, kinds=_ADDING))

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 from lessonbank.contracts.ports import Health, Nearest
 from lessonbank.contracts.records import Experience, JournalEntry, Match, Recall, Trajectory
 from lessonbank.contracts.records.queue import IN_HAND
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import StoreUnavailable, UsageError, VersionMismatch
 from lessonbank.guard import check_scope
 from lessonbank.stores._calls import StoreCalls
 from lessonbank.stores._records import encodable
@@ -69,7 +69,8 @@ class PostgresStore(StoreCalls[Database]):
         Raises:
             UsageError: the address cannot be read.
             StoreUnavailable: the server cannot be reached, or the database has no pgvector.
-            VersionMismatch: a newer release wrote it; nothing was changed.
+            VersionMismatch: a newer release wrote it, a development version, or an earlier one and it is opened
+                `read_only`; nothing was changed.
         """
         await to_thread.run_sync(partial(_prepare, url, read_only=read_only, partitions=partitions))
         return cls(Database(url, read_only=read_only))
@@ -259,7 +260,12 @@ def _prepare(url: str, *, read_only: bool, partitions: int) -> None:
         with translated(), finished(connection):
             at = _migrations.version(connection)
             _migrations.check(connection, at)
-        if at < _migrations.NEWEST and not read_only:
+        if at < _migrations.NEWEST and read_only:
+            raise VersionMismatch(
+                f"the database is at step {at}, and this release reads step {_migrations.NEWEST}: open it for writing "
+                "once"
+            )
+        if at < _migrations.NEWEST:
             _migrations.migrate(connection, partitions=partitions)
     finally:
         connection.close()

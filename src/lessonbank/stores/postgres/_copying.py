@@ -10,6 +10,7 @@ import numpy as np
 from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._entries import entry_of
+from lessonbank.stores._records import json_of
 from lessonbank.stores._texts import Kept, checked, kept_again, with_sum
 
 from ._database import Connection, do, many, rows, stored
@@ -111,7 +112,7 @@ def finish_copy(connection: Connection, scope: str, /) -> None:
     for sequence, blob in rows(connection, sql, scope):
         entry, last = entry_of(checked(blob)), sequence
         if (brought := entry.brings) is not None:
-            held[brought.id] = with_sum(brought.model_dump_json())
+            held[brought.id] = with_sum(json_of(brought))
         elif isinstance(entry, Rollback):
             jumps[sequence] = entry.to
     sql = "UPDATE lessonbank.experiences SET record_json = %s, record_sum = %s WHERE scope = %s AND id = %s"

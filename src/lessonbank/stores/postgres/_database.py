@@ -28,6 +28,8 @@ Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Answer: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
 Lock: TypeAlias = Literal["none", "shared", "alone"]
 
+CLOCK: Final = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint"
+"""The present moment in microseconds by the clock of the database: those of its clients differ."""
 EVERY: Final = "*"
 """What a transaction names that looks at every scope: its role must be allowed to."""
 _MOST: Final = 16

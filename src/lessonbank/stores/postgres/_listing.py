@@ -67,6 +67,16 @@ def lessons(connection: Connection, scope: str, wanted: LessonFilter, /) -> list
     return first_fitting(wanted, found, lambda lesson: (lesson.text,))
 
 
+def lessons_since(connection: Connection, scope: str, since: int, limit: int | None, /) -> int:
+    """How many lessons were made since then (microseconds), `limit` at most. Reads none of them."""
+    sql = (
+        "SELECT count(*) FROM (SELECT 1 FROM lessonbank.lessons"
+        " WHERE scope = %s AND state = ANY(%s) AND created_at >= %s LIMIT %s) l"
+    )
+    found = row(connection, sql, scope, list(wanted_states(None, retired=True)), since, limit)
+    return found[0] if found else 0
+
+
 def _lessons(
     connection: Connection, scope: str, sql: str, values: Sequence[object], words: frozenset[str]
 ) -> Iterator[Lesson]:

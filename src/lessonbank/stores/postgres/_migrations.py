@@ -20,7 +20,7 @@ import psycopg
 from lessonbank.contracts.ports import RECEIPT_SECRET
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
-from ._database import Connection, do, finished, row, translated
+from ._database import Connection, do, finished, row, rows, translated
 from ._readable_records import unpack_records
 from ._write import set_setting
 
@@ -38,6 +38,15 @@ _PATIENCE: Final = "SET LOCAL lock_timeout = '500ms'"
 _PAUSES: Final = (0.0, *(0.5,) * 19)
 """Seconds before each try."""
 _TURN: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank migrations', 0))"
+
+
+_LATEST: Final = (("scopes", "numbers"), ("lessons", "seen"), ("postings", "places"))
+"""What came to step 1 last. There were databases at step 1 before it."""
+_SINCE: Final = (
+    "SELECT c.relname::text, a.attname::text FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+    " JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = 'lessonbank' AND c.relname = ANY(%s::text[]) AND NOT a.attisdropped"
+)
 
 
 def version(connection: Connection, /) -> int:
@@ -105,7 +114,14 @@ def _take_back(connection: Connection, step: Step, *, partitions: int) -> None:
 
 
 def check(connection: Connection, at: int, /) -> None:
-    """Refuse tables that a newer release has changed so much that this one cannot use them. Raises VersionMismatch."""
+    """Refuse tables of a development version, and those that a newer release has changed so much that this one cannot
+    use them. Raises VersionMismatch."""
+    there = {(table, column) for table, column in rows(connection, _SINCE, [table for table, _ in _LATEST])}
+    if at and (missing := [f"{table}.{column}" for table, column in _LATEST if (table, column) not in there]):
+        raise VersionMismatch(
+            f"a development version made the tables of this database, without {' and '.join(missing)}: export each "
+            "scope with that version, and import it into a new database; nothing was changed"
+        )
     if at <= NEWEST:
         return
     found = row(connection, "SELECT oldest_reader FROM lessonbank.migrations WHERE number = %s", at)

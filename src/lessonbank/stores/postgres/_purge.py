@@ -35,7 +35,7 @@ from lessonbank.stores._past import (
     take_in_all,
     texts_lost,
 )
-from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._records import json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from ._database import Connection, do, many, row, rows, stored
@@ -75,11 +75,11 @@ def _empty_journal(connection: Connection, scope: str, *, by: int) -> None:
         "UPDATE lessonbank.journal SET kind = %s, whole = '{}', part = '{}', entry_json = %s, entry_sum = %s"
         " WHERE scope = %s AND NOT kind = ANY(%s)",
         erased.kind,
-        *with_sum(erased.model_dump_json()),
+        *with_sum(json_of(erased)),
         scope,
         [*OUTLIVE],
     )
-    left = [(*with_sum(without_reason(entry).model_dump_json()), scope, number) for number, entry in kept]
+    left = [(*with_sum(json_of(without_reason(entry))), scope, number) for number, entry in kept]
     many(
         connection,
         "UPDATE lessonbank.journal SET entry_json = %s, entry_sum = %s WHERE scope = %s AND sequence = %s",
@@ -167,7 +167,7 @@ def _delete_recalls(connection: Connection, scope: str, ids: Sequence[str | None
 
 def _put_recalls(connection: Connection, scope: str, recalls: Sequence[Recall]) -> None:
     sql = "UPDATE lessonbank.recalls SET record_json = %s, record_sum = %s, tags = %s WHERE scope = %s AND id = %s"
-    many(connection, sql, ((*with_sum(r.model_dump_json()), list(tags_of(r)), scope, r.id) for r in recalls))
+    many(connection, sql, ((*with_sum(json_of(r)), list(tags_of(r)), scope, r.id) for r in recalls))
 
 
 def _append(connection: Connection, scope: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
@@ -216,7 +216,7 @@ def _scrub_experiences(connection: Connection, scope: str, experiences: dict[int
     doomed = [number for number, kept in left.items() if kept is None]
     kept = {number: one for number, one in left.items() if one is not None and one is not found[number]}
     put_back(connection, scope, {number: found[number] for number in kept}, kept)
-    experiences.update((number, one.model_dump_json().encode()) for number, one in kept.items())
+    experiences.update((number, json_of(one).encode()) for number, one in kept.items())
     if doomed:
         for number in doomed:
             del experiences[number]
@@ -236,7 +236,7 @@ def put_back(connection: Connection, scope: str, old: dict[int, Experience], new
         connection,
         "UPDATE lessonbank.experiences SET record_json = %s, record_sum = %s, tags = %s"
         " WHERE scope = %s AND number = %s",
-        ((*with_sum(e.model_dump_json()), list(tags_of(e)), scope, number) for number, e in new.items()),
+        ((*with_sum(json_of(e)), list(tags_of(e)), scope, number) for number, e in new.items()),
     )
     sql = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone AND number = ANY(%s)"
     there = {number for (number,) in rows(connection, sql, scope, list(new))}

@@ -6,15 +6,17 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from lessonbank.contracts.records import Claim, QueueStatus, Trajectory
-from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._records import LONGEST_WAIT, encodable, loaded, moment, wait_of
 from lessonbank.stores._texts import checked
 
-from ._database import Connection, do, row, rows, stored
+from ._database import CLOCK, Connection, do, row, rows, stored
 from ._read import FAILED, UNSETTLED
 
-_HELD: Final = "(t.worker IS NOT NULL AND t.due > %(at)s)"
+_WAITS: Final = f"t.due > {CLOCK} AND t.due <= {CLOCK} + {LONGEST_WAIT}"
+_HELD: Final = f"(t.worker IS NOT NULL AND {_WAITS})"
+_DUE: Final = (f"t.due <= {CLOCK}", f"t.due > {CLOCK} + {LONGEST_WAIT}")
+"""Two statements: each of them follows an index."""
 _ALONE: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank claims', 0))"
 _SHARED: Final = "SELECT pg_advisory_xact_lock_shared(hashtextextended('lessonbank claims', 0))"
 _CLAIM: Final = (
@@ -22,9 +24,11 @@ _CLAIM: Final = (
     f" WHERE {UNSETTLED} AND {{ready}} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM lessonbank.trajectories l"
     " WHERE l.scope = t.scope AND l.number = t.leader AND l.pending))"
     " AND (NOT %(exclusive)s OR NOT EXISTS (SELECT 1 FROM lessonbank.trajectories o WHERE o.scope = t.scope"
-    " AND o.pending AND o.worker <> %(worker)s AND o.due > %(at)s))"
+    " AND o.pending AND o.worker <> %(worker)s AND o.due > "
+    f"{CLOCK} AND o.due <= {CLOCK} + {LONGEST_WAIT}))"
     " ORDER BY {order} LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)"
-    " UPDATE lessonbank.trajectories t SET worker = %(worker)s, due = %(until)s, tries = t.tries + 1 FROM free"
+    " UPDATE lessonbank.trajectories t SET worker = %(worker)s, due = "
+    f"{CLOCK} + %(wait)s, tries = t.tries + 1 FROM free"
     " WHERE t.scope = free.scope AND t.id = free.id"
     f" RETURNING free.due, t.number, t.scope, t.tries - 1, {stored('t.record')}"
 )
@@ -42,15 +46,17 @@ def claim(
     anyway: bool,
 ) -> list[Claim]:
     """See `Queue.claim`. Whoever wants a scope alone waits until others have said what they take."""
-    at = microseconds(now())
     rows(connection, _ALONE if exclusive else _SHARED)
-    ready = f"NOT {_HELD}" if anyway else "t.due <= %(at)s"
-    sql = _CLAIM.format(
-        ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
-        order="t.number" if anyway else "t.due, t.number",
-    )
-    asked: dict[str, Any] = {"at": at, "scope": scope, "unfinished": UNFINISHED_TAG, "until": later(at, seconds)}
-    taken = rows(connection, sql, asked | {"exclusive": exclusive, "worker": worker, "limit": max(limit, 0)})
+    asked: dict[str, Any] = {"scope": scope, "unfinished": UNFINISHED_TAG, "wait": wait_of(seconds)}
+    asked |= {"exclusive": exclusive, "worker": worker}
+    taken = list[tuple[Any, ...]]()
+    for ready in (f"NOT {_HELD}",) if anyway else _DUE:
+        sql = _CLAIM.format(
+            ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
+            order="t.number" if anyway else "t.due, t.number",
+        )
+        if len(taken) < limit:
+            taken += rows(connection, sql, asked | {"limit": limit - len(taken)})
     taken.sort(key=lambda one: one[1:2] if anyway else one[:2])
     return [Claim(scope=s, trajectory=loaded(Trajectory, checked(b)), tries=n) for _, _, s, n, b in taken]
 
@@ -59,9 +65,9 @@ def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worke
     """See `Queue.extend`."""
     found = rows(
         connection,
-        "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s::text[]) AND worker = %s"
-        " AND pending RETURNING id",
-        later(microseconds(now()), seconds),
+        f"UPDATE lessonbank.trajectories SET due = {CLOCK} + %s WHERE scope = %s AND id = ANY(%s::text[])"
+        " AND worker = %s AND pending RETURNING id",
+        wait_of(seconds),
         scope,
         list(map(encodable, ids)),
         worker,
@@ -79,14 +85,15 @@ def release(
         "scope": scope,
         "id": encodable(id),
         "worker": worker,
-        "due": None if wait is None else later(microseconds(now()), wait),
+        "wait": None if wait is None else wait_of(wait),
         "why": why,
         "untried": int(why is None),
     }
     done = do(
         connection,
-        "UPDATE lessonbank.trajectories SET worker = NULL, due = %(due)s, error = coalesce(%(why)s, error),"
-        " tries = tries - %(untried)s WHERE scope = %(scope)s AND id = %(id)s AND worker = %(worker)s AND pending",
+        f"UPDATE lessonbank.trajectories SET worker = NULL, due = {CLOCK} + %(wait)s::bigint,"
+        " error = coalesce(%(why)s, error), tries = tries - %(untried)s"
+        " WHERE scope = %(scope)s AND id = %(id)s AND worker = %(worker)s AND pending",
         asked,
     )
     if done and wait is None:
@@ -106,7 +113,7 @@ def queue(connection: Connection, scope: str | None, /) -> QueueStatus:
         f"SELECT count(*), count(*) FILTER (WHERE {_HELD}), count(*) FILTER (WHERE {FAILED}),"
         f" min(t.kept_at) FILTER (WHERE NOT {FAILED}) FROM lessonbank.trajectories t WHERE {UNSETTLED}"
         f"{'' if scope is None else ' AND t.scope = %(scope)s'}",
-        {"scope": scope, "at": microseconds(now()), "unfinished": UNFINISHED_TAG},
+        {"scope": scope, "unfinished": UNFINISHED_TAG},
     )
     every, claimed, failed, oldest = found or (0, 0, 0, None)
     since = None if oldest is None else moment(oldest)

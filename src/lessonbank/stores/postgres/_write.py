@@ -14,11 +14,11 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import noted_again, tags_of
-from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._records import encodable, json_of, loaded, microseconds, moment, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
-from ._database import Connection, ask, do, many, rows, stored
+from ._database import CLOCK, Connection, ask, do, many, rows, stored
 from ._derived import derive, refresh, settle_pending, settle_runs, stale_places, underive
 from ._postings import index_words, unindex_words
 from ._present import Earlier, Present, foreseen
@@ -37,14 +37,13 @@ def keep(
 ) -> Callable[[], list[str]]:
     """Insert trajectories by id; what tells the ids that were new. `together`: see `Records.save_runs`."""
     add_scope(connection, scope)
-    at, held = microseconds(now()), records_with_sums(runs)
+    held = records_with_sums(runs)
     leader = held[0][0].id if together and len(held) > 1 else None
     told = [
         {
             "scope": scope,
             "id": run.id,
-            "at": at,
-            "due": None if run.unfinished else at + round(wait * 1e6),
+            "wait": None if run.unfinished else wait_of(wait),
             "leader": None if run.id == leader else leader,
             "tags": list(tags_of(run)),
             "record": text,
@@ -73,13 +72,13 @@ def note_again(connection: Connection, /, *, scope: str, runs: Sequence[Trajecto
         )
         do(connection, sql, *kept, list(tags_of(run)), scope, run.id)
     if unfinished:
-        sql = "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s)"
-        do(connection, sql, later(microseconds(now()), wait), scope, unfinished)
+        sql = f"UPDATE lessonbank.trajectories SET due = {CLOCK} + %s WHERE scope = %s AND id = ANY(%s)"
+        do(connection, sql, wait_of(wait), scope, unfinished)
 
 
 _KEEP: Final = (
     "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, leader, tags, record_json, record_sum, pending)"
-    " VALUES (%(scope)s, %(id)s, %(at)s, %(due)s,"
+    f" VALUES (%(scope)s, %(id)s, {CLOCK}, {CLOCK} + %(wait)s::bigint,"
     " (SELECT number FROM lessonbank.trajectories WHERE scope = %(scope)s AND id = %(leader)s), %(tags)s, %(record)s,"
     " %(sum)s, NOT EXISTS (SELECT 1 FROM lessonbank.attempts WHERE scope = %(scope)s AND trajectory = %(id)s"
     " AND NOT waiting)) ON CONFLICT DO NOTHING RETURNING id"
@@ -277,7 +276,7 @@ def _put(
 ) -> None:
     def columns(id: str) -> dict[str, object]:
         experience = written.experiences[id]
-        text, total = with_sum(experience.model_dump_json())
+        text, total = with_sum(json_of(experience))
         return {
             "scope": scope,
             "number": numbers[id],

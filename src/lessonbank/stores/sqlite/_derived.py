@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
@@ -16,7 +16,7 @@ from lessonbank.text.bm25 import words
 
 from . import _lengths, _lesson_words
 from ._checks import stored
-from ._rows import AMONG_IDS, among_ids, mark, replace_terms, task_terms
+from ._rows import AMONG, AMONG_IDS, among, among_ids, mark, replace_terms, task_terms
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 RUN: Final = 1
@@ -138,6 +138,17 @@ def change_words(connection: sqlite3.Connection, scope: int, number: int, before
     old, new = words(before), words(after)
     replace_terms(connection, "word_index", number, task_terms(scope, " ".join(old)), task_terms(scope, " ".join(new)))
     _lengths.change(connection, scope, number, len(new))
+
+
+def forget_words(connection: sqlite3.Connection, scope: int, numbers: Collection[int], /) -> None:
+    """Have tasks that go no longer found. What was taken out of an index stands there until its parts are joined."""
+    done = upto(connection)
+    for number, task in connection.execute(f"SELECT number, task FROM tasks WHERE number {AMONG}", (among(numbers),)):
+        if number <= done:
+            replace_terms(connection, "word_index", number, task_terms(scope, " ".join(words(task))), "")
+            _lengths.drop(connection, scope, number)
+    for index in ("word_index", "lesson_index"):
+        connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
 
 
 def reindex_words(connection: sqlite3.Connection, /) -> None:

@@ -83,6 +83,17 @@ def change(connection: sqlite3.Connection, scope: int, number: int, words: int, 
         _put(connection, scope, there.numbers, np.where(there.numbers == number, words, there.words))
 
 
+def drop(connection: sqlite3.Connection, scope: int, number: int, /) -> None:
+    """Forget how many words a task has."""
+    there = _row_of(connection, scope, number)
+    left = there.numbers != number
+    if left.all():
+        return
+    connection.execute("DELETE FROM lengths WHERE number = ?", (journal_number(scope, int(there.numbers[0])),))
+    if left.any():
+        _put(connection, scope, there.numbers[left], there.words[left])
+
+
 def every_length(connection: sqlite3.Connection, /) -> Iterator[tuple[int, int, int]]:
     """Scope, number and words of each task; nothing of a row that cannot be right."""
     for row, numbers, words in connection.execute("SELECT number, numbers, words FROM lengths"):

@@ -54,13 +54,6 @@ def catch_up(connection: sqlite3.Connection, numbers: Iterable[int], /) -> None:
         _put(connection, _read(connection, some))
 
 
-def finish(connection: sqlite3.Connection, /) -> None:
-    """Put in what waits, and have nothing left of what was taken out: it stands there until all parts are joined."""
-    waiting = "SELECT number FROM experiences WHERE number > (SELECT upto FROM indexed) ORDER BY number"
-    catch_up(connection, [number for (number,) in connection.execute(waiting)])
-    connection.execute("INSERT INTO lesson_index (lesson_index) VALUES ('optimize')")
-
-
 def reindex(connection: sqlite3.Connection, /) -> None:
     """Make the index anew from the records of every scope."""
     connection.execute("INSERT INTO lesson_index (lesson_index) VALUES ('delete-all')")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,20 @@ def lessons(connection: sqlite3.Connection, scope_name: str, wanted: LessonFilte
     if (topics := wanted.topics) is not None:
         found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
     return first_fitting(wanted, found, lambda lesson: (lesson.text,))
+
+
+def lessons_since(connection: sqlite3.Connection, scope_name: str, since: int, limit: int | None, /) -> int:
+    """How many lessons were made since then (microseconds), `limit` at most. Reads none of them."""
+    sql = (
+        "SELECT count(*) FROM (SELECT 1 FROM lessons WHERE scope = ?"
+        " AND state IN (SELECT value FROM json_each(?)) AND created_at >= ? LIMIT ?)"
+    )
+    every = json.dumps(wanted_states(None, retired=True))
+    return int(
+        connection.execute(
+            sql, (find_scope(connection, scope_name).number, every, since, -1 if limit is None else limit)
+        ).fetchone()[0]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,12 @@ from lessonbank.stores._past import (
     take_in_all,
     texts_lost,
 )
-from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._records import json_of, loaded, microseconds
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 
 from . import _lesson_words
 from ._checks import stored
-from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag, upto
+from ._derived import RECALL, derive, forget_words, recount, reindex_words, settle_all, underive, untag, upto
 from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_in, find_scope, journal_number, make_scope
 from ._vectors import drop, forget
@@ -68,6 +68,7 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
     _empty_journal(connection, scope)
     told = _append(connection, name, writer, tombstone)
+    reindex_words(connection)
     _lesson_words.reindex(connection)
     _drop_settings(connection, keys_of(name))
     _finish(connection, name)
@@ -84,9 +85,9 @@ def _empty_journal(connection: sqlite3.Connection, scope: ScopeRow) -> None:
     connection.execute(
         "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ?, entry_sum = ?"
         f" WHERE number BETWEEN ? AND ? AND NOT {acts}",
-        (erased.kind, *with_sum(erased.model_dump_json()), *_span(scope), *OUTLIVE),
+        (erased.kind, *with_sum(json_of(erased)), *_span(scope), *OUTLIVE),
     )
-    left = [(*with_sum(without_reason(entry_of(checked(blob))).model_dump_json()), number) for number, blob in kept]
+    left = [(*with_sum(json_of(without_reason(entry_of(checked(blob))))), number) for number, blob in kept]
     connection.executemany("UPDATE journal SET entry = ?, entry_sum = ? WHERE number = ?", left)
 
 
@@ -103,8 +104,8 @@ def purge(
     receipts = dict(past.recalls)
     told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
     _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
+    forget_words(connection, scope.number, past.doomed)
     _delete(connection, find_scope(connection, name), past.doomed)
-    _lesson_words.finish(connection)
     _finish(connection, name)
     return told
 
@@ -208,7 +209,7 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
     ]
     for number, recall, settled in old:
         if settled:
-            left = with_sum(forgotten(recall, salt).model_dump_json())
+            left = with_sum(json_of(forgotten(recall, salt)))
             connection.execute("UPDATE recalls SET record = ?, record_sum = ? WHERE number = ?", (*left, number))
             untag(connection, RECALL, [number])
         else:
@@ -226,8 +227,8 @@ def _leave_bytes(connection: sqlite3.Connection) -> None:
 
 
 def _finish(connection: sqlite3.Connection, name: str) -> None:
-    # The word index keeps what was deleted until its segments are merged, so it is made anew.
-    reindex_words(connection)
+    # A new experience may get the number of one that went: it is in no index then.
+    connection.execute("UPDATE indexed SET upto = min(upto, (SELECT coalesce(max(number), 0) FROM experiences))")
     scope = find_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
@@ -284,7 +285,7 @@ def _put_back(connection: sqlite3.Connection, number: int, kept: _Kept, before: 
     place = kept.scope if kept.scope > 0 else -number
     underive(connection, place, number, before)
     derive(connection, place, {number: left})
-    text = left.model_dump_json()
+    text = json_of(left)
     own = with_sum(text) if kept.entry is None else (None, None)
     connection.execute(
         "UPDATE experiences SET record = ?, record_sum = ?, active = ? WHERE number = ?",
@@ -324,7 +325,7 @@ def _without(text: str | None, numbers: Collection[int]) -> str | None:
 
 def _scrub_recalls(connection: sqlite3.Connection, recalls: dict[int, bytes], erasing: Erasing) -> int:
     changed = scrub_recalls(recalls, erasing)
-    texts = [(*with_sum(left.model_dump_json()), number) for number, left in changed.items()]
+    texts = [(*with_sum(json_of(left)), number) for number, left in changed.items()]
     connection.executemany("UPDATE recalls SET record = ?, record_sum = ? WHERE number = ?", texts)
     untag(connection, RECALL, [number for number, left in changed.items() if not left.metadata])
     return len(changed)

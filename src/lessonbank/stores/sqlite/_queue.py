@@ -9,20 +9,24 @@ from typing import Final
 from lessonbank.contracts.records import Claim, QueueStatus, Trajectory
 from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
+from lessonbank.stores._records import LONGEST_WAIT, encodable, loaded, microseconds, moment, wait_of
 from lessonbank.stores._texts import checked
 
 from ._checks import stored
 from ._read import FAILED, UNSETTLED
 from ._rows import AMONG_IDS, among_ids, find_scope
 
-_HELD: Final = "t.worker IS NOT NULL AND t.due > ?3"
+_WAITS: Final = f"t.due > ?3 AND t.due <= ?3 + {LONGEST_WAIT}"
+_HELD: Final = f"t.worker IS NOT NULL AND {_WAITS}"
+_ANYWAY: Final = (f" AND NOT ({_HELD}) ORDER BY t.number",)
+_DUE: Final = tuple(f" AND t.due {due} ORDER BY t.due, t.number" for due in ("<= ?3", f"> ?3 + {LONGEST_WAIT}"))
+"""Two statements: each of them follows an index."""
 _FREE: Final = (
     f"SELECT t.number, s.name, t.tries, {stored('t.record')} FROM trajectories t JOIN scopes s ON s.number = t.scope"
     f" WHERE {UNSETTLED} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM trajectories l"
     " WHERE l.number = t.leader AND l.scope = t.scope AND l.pending = 1))"
     " AND (NOT ?4 OR t.scope NOT IN (SELECT o.scope FROM trajectories o"
-    " WHERE o.pending = 1 AND o.worker <> ?5 AND o.due > ?3))"
+    f" WHERE o.pending = 1 AND o.worker <> ?5 AND o.due > ?3 AND o.due <= ?3 + {LONGEST_WAIT}))"
 )
 
 
@@ -39,14 +43,16 @@ def claim(
 ) -> list[Claim]:
     """See `Queue.claim`."""
     at = microseconds(now())
-    ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else " AND t.due <= ?3 ORDER BY t.due, t.number"
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    free = f"{_FREE}{one}{ready} LIMIT 1"
+    free = [f"{_FREE}{one}{ready} LIMIT 1" for ready in (_ANYWAY if anyway else _DUE)]
     values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[Claim]()
-    while len(taken) < limit and (row := connection.execute(free, values).fetchone()):
+    while len(taken) < limit:
+        row = next((row for sql in free if (row := connection.execute(sql, values).fetchone())), None)
+        if row is None:
+            break
         number, name, tries, blob = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
-        connection.execute(sql, (worker, later(at, seconds), number))
+        connection.execute(sql, (worker, at + wait_of(seconds), number))
         taken.append(Claim(scope=name, trajectory=loaded(Trajectory, checked(blob)), tries=tries))
     return taken
 
@@ -59,7 +65,7 @@ def extend(
         f"UPDATE trajectories SET due = ? WHERE scope = ? AND id {AMONG_IDS} AND worker = ? AND pending = 1"
         " RETURNING id",
         (
-            later(microseconds(now()), seconds),
+            microseconds(now()) + wait_of(seconds),
             find_scope(connection, scope).number,
             among_ids(map(encodable, ids)),
             worker,
@@ -73,7 +79,7 @@ def release(
     connection: sqlite3.Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
 ) -> bool:
     """See `Queue.release`."""
-    due = None if wait is None else later(microseconds(now()), wait)
+    due = None if wait is None else microseconds(now()) + wait_of(wait)
     why = error or "" if wait is None else error
     number, which = find_scope(connection, scope).number, encodable(id)
     done = connection.execute(

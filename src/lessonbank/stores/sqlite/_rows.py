@@ -118,6 +118,8 @@ Stored = tuple[bytes | None, bytes | None]
 
 def stored_at(connection: sqlite3.Connection, numbers: Collection[int], /) -> dict[int, Stored]:
     """The experiences in these rows as they are kept, by number."""
+    if not numbers:
+        return {}
     rows = connection.execute(f"SELECT e.number, {_KEPT} WHERE e.number {AMONG}", (among(numbers),))
     return {number: (record, entry) for number, record, entry in rows}
 

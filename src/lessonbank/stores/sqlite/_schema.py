@@ -113,7 +113,7 @@ def check_version(connection: sqlite3.Connection, path: Path, /) -> int:
     if 0 < found < OLDEST:
         raise VersionMismatch(
             f"{path} was written by a development version (format {found}, the oldest known is {OLDEST}): "
-            "export it with that version and import it here; nothing was changed"
+            "run `lessonbank salvage BANK NEW`, which saves what it can read; nothing was changed"
         )
     return value
 

@@ -6,8 +6,11 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
+
+import numpy as np
 
 from lessonbank.contracts.records import Experience, Recall, Rollback, Settle, Trajectory
 from lessonbank.contracts.records.attempts import attempts_of
@@ -26,6 +29,7 @@ from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
 from ._vectors import keys_in, last_places
+from ._word_places import numbers_in
 
 SQLITE_SAYS: Final = "SQLite says: "
 """How the problems begin that make a file unfit to be written to."""
@@ -149,12 +153,15 @@ def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
 
 
 def _unlike_words(connection: sqlite3.Connection) -> int:
-    """How many tasks the index has not as they are, or has too early."""
-    places = connection.execute("SELECT doc, term FROM word_places ORDER BY doc, term")
-    there = {doc: checksum(*(term for _, term in terms)) for doc, terms in groupby(places, lambda row: row[0])}
-    tasks = connection.execute(f"{TASKS} WHERE e.number <= ?", (upto(connection),))
-    said = ((number, sorted(task_terms(scope, " ".join(words(task))).split())) for number, scope, task in tasks)
-    return len(_unlike(there, {number: checksum(*those) for number, those in said if those}))
+    """How many tasks the index has not as they are, or has too early. Of each, the checksums of its words are added."""
+    (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM experiences").fetchone()
+    there, wanted = (np.zeros(last + 2, np.int64) for _ in range(2))
+    for term, docs in connection.execute("SELECT term, group_concat(doc) FROM word_places GROUP BY term"):
+        there[np.minimum(numbers_in(docs), last + 1)] += checksum(term)
+    sums = lru_cache(1 << 16)(checksum)
+    for number, scope, task in connection.execute(f"{TASKS} WHERE e.number <= ?", (upto(connection),)):
+        wanted[number] = sum([sums(term) for term in task_terms(scope, " ".join(words(task))).split()])
+    return int(np.count_nonzero(there != wanted))
 
 
 def _unlike_lengths(connection: sqlite3.Connection) -> int:

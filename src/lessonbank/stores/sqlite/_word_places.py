@@ -55,7 +55,7 @@ class Tasks:
             lengths = np.concatenate((lengths, np.array([*waiting.values()], np.uint32)))
         hidden = _hidden(connection, scope)
         if len(hidden):
-            there = ~np.isin(numbers, hidden)
+            there = ~np.isin(numbers, hidden, assume_unique=True)
             numbers, lengths = numbers[there], lengths[there]
         self.numbers, self.words, self._whole = numbers, lengths, not len(hidden)
         self._unbroken = bool(len(numbers)) and int(numbers[-1] - numbers[0]) == len(numbers) - 1
@@ -75,7 +75,7 @@ class Tasks:
     def places(self, word: str, /) -> Places:
         """The tasks that hold a word. A place without a record is left out: the index lost touch there."""
         sql = f"SELECT group_concat(rowid) {_WITH}"
-        numbers = _read(*self._connection.execute(sql, (self._match(word),)).fetchone())
+        numbers = numbers_in(*self._connection.execute(sql, (self._match(word),)).fetchone())
         times = np.ones(len(numbers))
         for often, again in self._repeated(word):
             at = np.searchsorted(numbers, again)
@@ -102,7 +102,7 @@ class Tasks:
         name = term(self._scope.number, word)
         sql = "SELECT term, group_concat(doc) FROM word_places WHERE term >= ? AND term < ? GROUP BY term"
         for marked, numbers in self._connection.execute(sql, (name + REPEATED, name + _END)):
-            yield int(marked.rpartition(REPEATED)[2]), _read(numbers)
+            yield int(marked.rpartition(REPEATED)[2]), numbers_in(numbers)
 
     def _found(self, numbers: Numbers, times: Floats) -> Places:
         if not len(self.numbers):
@@ -147,6 +147,7 @@ def _counted(task: str) -> Mapping[str, int]:
     return Counter(words(task))
 
 
-def _read(text: str | None) -> Numbers:
+def numbers_in(text: str | None, /) -> Numbers:
+    """The numbers of a text that has a comma between each two."""
     # One text of many numbers is read several times as fast as a row for each.
     return np.fromstring(text or "", dtype=np.int64, sep=",")

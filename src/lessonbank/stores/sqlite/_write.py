@@ -26,7 +26,7 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import noted_again
-from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.stores._records import encodable, json_of, loaded, microseconds, wait_of
 from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
@@ -133,7 +133,7 @@ def keep(
     at, new = microseconds(now()), list[str]()
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, kept in held:
-        due = None if run.unfinished else at + round(wait * 1e6)
+        due = None if run.unfinished else at + wait_of(wait)
         first = None if run.id == leader else leader
         done = connection.execute(_KEEP, (scope, at, run.id, *kept, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:
@@ -386,7 +386,7 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
 
     def row(id: str) -> tuple[Any, ...]:
         experience, (entry, whole) = written.experiences[id], written.entries[id]
-        record = (None, None) if whole else with_sum(experience.model_dump_json())
+        record = (None, None) if whole else with_sum(json_of(experience))
         at = microseconds(experience.created_at)
         number = numbers[id]
         columns = at, _shows(experience), rows.lengths[id], entry, *record

@@ -14,10 +14,10 @@ from ._assembly import assemble
 from ._dialects import turns_of, usage_of
 from ._plain import plain, same
 from ._rebuild import rebuild
-from ._requests import first_request
+from ._requests import first_request, only_greets
 from ._turns import Turn, text_of
 
-__all__ = ["first_request", "to_messages", "trajectory_from"]
+__all__ = ["first_request", "only_greets", "to_messages", "trajectory_from"]
 
 _SAID = 160
 """Characters of somebody else's error that ours repeats."""
@@ -29,11 +29,12 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
 
     `source` is a `Trajectory` (returned as it is), the agent's answer as text (needs `task`), a list of messages, or a
     mapping with the list under `messages`, the agent's instructions under `system` and its tools under `tools` (their
-    signatures are kept with the run). Messages may be mappings or SDK
-    objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or plain `{"role", "content"}`; shapes
-    may be mixed, and no SDK is imported. System and developer messages become `instructions`; what came before the
-    agent's first turn becomes one step with an empty action; each turn of the agent is a step, and what followed it
-    its observations. A role nobody knows is an observation of the environment under that name; an image is `[image]`.
+    signatures are kept with the run), or an object that has its list as `messages`, such as CrewAI's `TaskOutput`.
+    Messages may be mappings or SDK objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or
+    plain `{"role", "content"}`; shapes may be mixed, and no SDK is imported. System and developer messages become
+    `instructions`; what came before the agent's first turn becomes one step with an empty action; each turn of the
+    agent is a step, and what followed it its observations. A role nobody knows is an observation of the environment
+    under that name; an image is `[image]`.
 
     Args:
         source: The run, in any of the shapes above.
@@ -54,6 +55,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
     if is_a(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
+    if is_a(held := _attribute(source, "messages"), list):
+        return _from_object(source, cast("list[object]", held), task)
     if not is_a(source, (bytes, bytearray)) and is_a(source, Iterable):
         return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
@@ -88,6 +91,34 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     run = _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
     tools = _tools(source)
     return run.model_copy(update={"tools": tools}) if tools else run
+
+
+def _attribute(source: object, name: str) -> object:
+    """What an object of a program (such as CrewAI's `TaskOutput`) has under a name; `None`: nothing, or an error."""
+    try:
+        return getattr(source, name, None)
+    except Exception:  # noqa: BLE001 - then it is read in another way, or refused by its type
+        return None
+
+
+def _from_object(source: object, messages: list[object], task: str | None) -> Trajectory:
+    """The run of an object with messages; `description` is the task, and `tool_failures` flag results, in CrewAI."""
+    failures = _attribute(source, "tool_failures")
+    flags = cast("list[object]", failures) if is_a(failures, list) else []
+    told: list[object] = [_flagged(one, flags) if flags else one for one in messages]
+    return _from_mapping({"messages": told, "task": _attribute(source, "description")}, task)
+
+
+def _flagged(message: object, failures: list[object]) -> object:
+    if not is_a(message, Mapping):
+        return message
+    row = cast("Mapping[str, object]", message)
+    content = str(_field(row, "content"))
+    failed = any(
+        _attribute(one, "tool_name") == _field(row, "name") and str(_attribute(one, "message")) in content
+        for one in failures
+    )
+    return {**row, "is_error": True} if failed and _field(row, "role") == "tool" else row
 
 
 def _tools(source: Mapping[str, object]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from lessonbank.contracts.records import Json
@@ -11,6 +12,14 @@ from ._turns import Data
 _META: Final = ("tool_calls", "tool_results", "name", "tool_call_id", "is_error")
 _IDS: Final = ("tool_call_id", "call_id", "tool_use_id", "id")
 _EVENT: Final = {"invocation_id", "invocationId", "actions", "turn_complete", "turnComplete", "partial"}
+
+_ACTION: Final = re.compile(
+    r"(?:\A|(?<=\n))[ \t]*Action:[ \t]*(?P<name>[^\n]{1,200})\n+[ \t]*Action Input:[ \t]*(?P<input>.*?)"
+    r"(?:\n[ \t]*Observation:(?P<result>.*))?\Z",
+    re.DOTALL,
+)
+"""A call as agents write it that work with text alone (CrewAI, LlamaIndex, LangChain), often with its result."""
+_OBSERVED: Final = "Observation:"
 
 
 def as_messages(message: Data, /) -> list[Data]:
@@ -25,7 +34,21 @@ def as_messages(message: Data, /) -> list[Data]:
     meta = message.get("meta")
     if isinstance(meta, dict) and {"tool_calls", "tool_results"} & meta.keys():
         message = {name: meta[name] for name in _META if name in meta} | message
-    return _with_results(message)
+    content = message.get("content")
+    return _of_text(message, content) if isinstance(content, str) else _with_results(message)
+
+
+def _of_text(message: Data, content: str) -> list[Data]:
+    """A message in whose text the agent calls a tool, or in which the user's role says what came back."""
+    if message.get("role") == "user" and content.startswith(_OBSERVED):
+        return [{"role": "tool", "content": content.removeprefix(_OBSERVED).strip()}]
+    found = _ACTION.search(content) if message.get("role") == "assistant" and not message.get("tool_calls") else None
+    if found is None:
+        return _with_results(message)
+    thought = content[: found.start()].strip().removeprefix("Thought:").strip()
+    call: Data = {"name": found["name"].strip(), "arguments": found["input"].strip()}
+    told: list[Data] = [{**message, "content": "", "reasoning_content": thought, "tool_calls": [call]}]
+    return told if found["result"] is None else [*told, {"role": "tool", "content": found["result"].strip()}]
 
 
 def _with_results(message: Data) -> list[Data]:

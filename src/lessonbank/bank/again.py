@@ -1,0 +1,94 @@
+"""Recalls in the middle of a run: a small second look at what the bank knows, by the state that the run is in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from lessonbank.contracts.ports import RecallFilter
+from lessonbank.contracts.records import Found, Recall
+from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.errors import UsageError
+from lessonbank.evidence.groups import AGAIN
+from lessonbank.importers import error_in, failure_of
+
+from .handle import Handle
+from .retrieval import Recaller
+
+CURES: Final = "@cures"
+"""The scope of the cures of a scope, below its own."""
+AFTER: Final = "after"
+"""The metadata of a recall in the middle of a run that names the first recall of the run."""
+_BUDGET: Final = 400
+"""Tokens that the text may take."""
+_THE_SAME: Final = 0.9999
+"""The score of the very same failure."""
+_STATE: Final = 600
+"""Characters of an observation by which lessons are looked for."""
+_WORD: Final = re.compile(r"[a-z][a-z-]{0,29}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where a run stands."""
+
+    observation: str
+    """What came back last."""
+    doing: str = ""
+    """The command or call that it came back from."""
+    reason: str = "error"
+    """Why the agent looks again, as one word; each has its own group in `lift`."""
+    step: int = 0
+    """How many steps the run has."""
+
+    def __post_init__(self) -> None:
+        if not _WORD.fullmatch(self.reason):
+            raise UsageError(f"reason= is one word in small letters, such as 'error' or 'stuck'; got {self.reason!r}")
+
+    @property
+    def failure(self) -> str:
+        """The key of the failure of a command, by which its cure is kept; empty where it is none."""
+        failure = failure_of(self.doing, self.observation) if self.reason == "error" and self.doing else None
+        return failure.key if failure else ""
+
+    @property
+    def text(self) -> str:
+        """What lessons are compared with."""
+        said = error_in(self.observation) if self.reason == "error" else self.observation[-_STATE:]
+        return "\n".join(filter(None, (self.doing[:_STATE], said)))
+
+
+async def recall_again(
+    handle: Handle, state: State, first: Recall | None, asked: RetrieveOptions, /, *, cured: bool
+) -> tuple[Recall, Found] | None:
+    """A receipt that nobody kept yet: of the cure of this very failure, else by the state.
+
+    Nothing that the run was shown before is in it. With `cured` the first only. `None`: nothing is known.
+    """
+    below = replace(handle, scope=f"{handle.scope}/{CURES}")
+    told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
+    if state.failure:
+        shown = await _shown_since(below, first)
+        one = replace(asked, limit=1, own=not asked.trusted, metadata=told)
+        recall, found = await Recaller(below).recall(state.failure, one, draw=True, exclude=shown)
+        if any(c.placed and c.score >= _THE_SAME for c in recall.candidates):
+            return recall, found
+    task = await handle.parts.intake.task("\n".join(filter(None, (state.text, first.task if first else ""))))
+    if cured or not task.strip():
+        return None
+    shown = await _shown_since(handle, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
+    words = replace(handle.parts.injector, budget=min(handle.parts.injector.budget, _BUDGET))
+    small = Recaller(replace(handle, parts=replace(handle.parts, injector=words)))
+    asked = replace(asked, metadata=told)
+    recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{state.reason}")
+    placed = any(candidate.placed for candidate in recall.candidates)
+    return (recall.model_copy(update={"step": state.step}), found) if placed else None
+
+
+async def _shown_since(handle: Handle, first: Recall | None) -> frozenset[str]:
+    """The lessons that later recalls of the run showed."""
+    if first is None:
+        return frozenset()
+    later = await handle.store.recalls(RecallFilter(metadata={AFTER: first.id}), scope=handle.scope)
+    return frozenset(c.lesson_id for one in later for c in one.recall.candidates if c.shown)

@@ -1,0 +1,127 @@
+"""Writes a run as ATIF 1.7 (Agent Trajectory Interchange Format), which Harbor, Phoenix and others read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from lessonbank.contracts.records import Json, Observation, Run, Step, ToolCall, Trajectory
+
+VERSION: Final = "ATIF-v1.7"
+OURS: Final = "lessonbank"
+"""The name under which a trajectory keeps what ATIF has no field for."""
+_NOTHING_SEEN: Final[Json] = {"results": []}
+
+
+def document(run: Run, /) -> dict[str, Json]:
+    """The run as one ATIF trajectory. What ATIF has no field for (task, outcome, error) stands in `extra.lessonbank`.
+
+    `lessonbank.importers.read` makes the same steps of it again. ATIF says nothing of the names and types of media.
+    """
+    made, metadata = run.trajectory, run.trajectory.metadata
+    agent: dict[str, Json] = {
+        "name": str(metadata.get("source") or OURS),
+        "version": str(metadata.get("agent_version") or "unknown"),
+        "model_name": metadata.get("model"),
+        "tool_definitions": [tool for tool in made.tools if isinstance(tool, dict)],
+    }
+    return {
+        "schema_version": VERSION,
+        "session_id": str(metadata.get("run_id") or made.id),
+        "trajectory_id": made.id,
+        "agent": _filled(agent),
+        "steps": _numbered(made),
+        "final_metrics": _filled(
+            {
+                "total_prompt_tokens": made.usage.input_tokens,
+                "total_completion_tokens": made.usage.output_tokens,
+                "total_cost_usd": made.usage.cost,
+            }
+        ),
+        "extra": {OURS: _ours(run)},
+    }
+
+
+def _ours(run: Run) -> dict[str, Json]:
+    made, verdict = run.trajectory, run.verdict
+    known = verdict.outcome != "unknown"
+    told: dict[str, Json] = {
+        "task": made.task,
+        "answer": made.answer,
+        "error": made.error,
+        "metadata": made.metadata,
+        "success": verdict.outcome == "success" if known else None,
+        "reward": verdict.reward if known else None,
+        "told_by": verdict.source if known else None,
+        "reason": verdict.reason if known else None,
+    }
+    return _filled(told)
+
+
+def _filled(fields: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+def _numbered(run: Trajectory) -> list[Json]:
+    """Steps with ids from 1. A result stands in the step that has its call, as ATIF asks."""
+    told: list[dict[str, Json]] = []
+    if run.instructions:
+        told.append({"source": "system", "message": run.instructions})
+    results: dict[str, list[Json]] = {}
+    for number, step in enumerate(run.steps):
+        told += _told(step, number, results)
+    if all(one["source"] != "user" for one in told):
+        told.insert(bool(run.instructions), {"source": "user", "message": run.task})
+    return [
+        {"step_id": number, **{name: value for name, value in one.items() if value != _NOTHING_SEEN}}
+        for number, one in enumerate(told, 1)
+    ]
+
+
+def _told(step: Step, number: int, results: dict[str, list[Json]], /) -> list[dict[str, Json]]:
+    """A step as those of ATIF: what the agent did with what came of it, and each word of somebody else.
+
+    `results`: what came of the calls so far, by the ids of the calls.
+    """
+    calls, own = step.action.calls, list[Json]()
+    ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
+    results.update(dict.fromkeys(ids, own))
+    acts = bool(calls or step.action.text or step.thought)
+    told: list[dict[str, Json]] = []
+    if acts:
+        told.append({"source": "agent", **_acted(step, calls, ids), "observation": {"results": own}})
+    unnamed = iter(ids)
+    for seen in step.observations:
+        id = seen.call_id or (next(unnamed, "") if seen.source == "tool" else "")
+        if id in results:
+            results[id].append({"source_call_id": id, **_result(seen)})
+        elif seen.source == "user":
+            told.append({"source": "user", "message": seen.text})
+        elif acts and not calls:
+            own.append(_result(seen))
+        else:
+            told.append({"source": "system", "message": "", "observation": {"results": [_result(seen)]}})
+    return told
+
+
+def _acted(step: Step, calls: Sequence[ToolCall], ids: Sequence[str]) -> dict[str, Json]:
+    made: list[Json] = [
+        {
+            "tool_call_id": id,
+            "function_name": call.name,
+            "arguments": call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments},
+        }
+        for id, call in zip(ids, calls, strict=True)
+    ]
+    return {"message": step.action.text, **_filled({"reasoning_content": step.thought, "tool_calls": made})}
+
+
+def _result(seen: Observation) -> dict[str, Json]:
+    flag = True if seen.is_error else False if seen.is_success else None
+    extra: dict[str, Json] = {
+        "is_error": flag,
+        "name": seen.name,
+        "source": seen.source if seen.source != "tool" else None,
+    }
+    given: dict[str, Json] = {name: value for name, value in extra.items() if value is not None}
+    return {"content": seen.text, "extra": given} if given else {"content": seen.text}
