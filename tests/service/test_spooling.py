@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_a_run_that_ends_while_the_server_is_away_is_handed_in_later(
     with running(make) as server:
         place = Server(server.url, api_key=server.key("Ana", scope="acme", role="admin"))
         with lessonbank.connect(place, scope="acme") as bank:
-            pool: Any = bank.aio.caller.connection  # type: ignore[attr-defined]
+            pool = cast("Any", bank.aio).caller.connection
             url: str = pool.url
             pool.url = "http://127.0.0.1:9/v1"
             with bank.attempt(TASK, patience=0.3) as attempt:
