@@ -14,6 +14,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import a_mapping
 from lessonbank.contracts.records import Learned, Recall
+from lessonbank.contracts.records.notes import Note
 from lessonbank.errors import (
     NotAllowed,
     NotFound,
@@ -58,7 +59,7 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, **told: Any) ->
         outbox = _outbox(bank)
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
-        return Learned(notes=(await _spooled(bank, outbox, call, source, problem, **told),))
+        return Learned(notes=(Note(await _spooled(bank, outbox, call, source, problem, **told)),))
     hand_in_soon(bank)
     return kept
 
