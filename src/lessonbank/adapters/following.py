@@ -23,6 +23,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
 from lessonbank.bank.again import CURES
+from lessonbank.bank.spooling import keep_or_spool
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.agents import Verifier, called, stated
 from lessonbank.contracts.records import (
@@ -447,14 +448,15 @@ class RunFollower:
     async def _take_in(self, run: FollowedRun, source: object, end: End) -> None:
         bank = self.bank.aio.scoped(run.scope)
         kept = run.trajectory(source, end)
-        recall = run.recall
+        recall, patience = run.recall, self._asked.patience
         if end.stopped is not None:
-            await bank.keep_unfinished(kept, recall=recall)
+            await keep_or_spool(bank, "keep_unfinished", kept, recall=recall, patience=patience)
             return
         outcome, reward = end.outcome, end.reward
         if outcome is None and reward is None and self._verify:
             outcome, reward = await self._verified(kept)
-        await bank.submit(kept, recall=recall, outcome=outcome, reward=reward)
+        told = {"outcome": outcome, "reward": reward, "patience": patience}
+        await keep_or_spool(bank, "submit", kept, recall=recall, **told)
         with harmless("the cures of a run"):
             for cure in run.cures(kept):
                 await bank.scoped(cure.scope).consolidate(cure)

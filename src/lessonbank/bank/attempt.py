@@ -32,6 +32,8 @@ from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
 
+from .spooling import keep_or_spool
+
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
 _MOST_NOTES = 3
@@ -153,10 +155,10 @@ class AsyncAttempt:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far and an `answer`.
 
-        `wait=False` keeps the run and learns from it in the background. The run is kept within `patience` seconds, or
-        not at all. A failure of the memory costs the lesson, not the run: it is logged, and `notes` has it. If the
-        messages cannot be read, `outcome` or `reward` still settles the receipt. After a wrong argument, such as
-        `outcome="sucess"`, `finish` can be called again.
+        `wait=False` keeps the run and learns from it in the background. Where the bank does not take it within
+        `patience` seconds, the run waits on this machine until it does. A failure of the memory costs the lesson, not
+        the run: it is logged, and `notes` has it. If the messages cannot be read, `outcome` or `reward` still settles
+        the receipt. After a wrong argument, such as `outcome="sucess"`, `finish` can be called again.
 
         Raises:
             UsageError: the block was not entered.
@@ -168,7 +170,7 @@ class AsyncAttempt:
             self._note("finish was given both a run and an answer: the answer was ignored")
         self._is_finished, whole = True, source
         try:
-            call = self._bank.learn if a_flag(wait, "wait=") else self._bank.submit
+            call = partial(keep_or_spool, self._bank, "learn" if a_flag(wait, "wait=") else "submit")
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
             result = await call(whole, **self._told(outcome, reward))
             await self._propose()
@@ -204,23 +206,26 @@ class AsyncAttempt:
         try:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
-                await self._bank.keep_unfinished(
-                    run, recall=self._receipt, metadata=self._metadata, patience=self._patience
-                )
+                await self._keep_unfinished(run)
                 await self._propose()
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
-                self._done(await self._bank.learn(self._timed_run(crashed), **self._told(None, None)))
+                self._done(await keep_or_spool(self._bank, "learn", self._timed_run(crashed), **self._told(None, None)))
                 await self._propose()
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
+
+    async def _keep_unfinished(self, run: Trajectory) -> None:
+        told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._patience}
+        kept = await keep_or_spool(self._bank, "keep_unfinished", run, **told)
+        self._problems += kept.notes if isinstance(kept, Learned) else ()
 
     async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
             run = self._trajectory(answer=answer)
-            return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
+            return self._done(await keep_or_spool(self._bank, "learn", run, **self._told(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 

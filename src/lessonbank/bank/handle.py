@@ -25,6 +25,7 @@ from lessonbank.guard.quote import quoted
 from .acts import note_act
 from .hooks import call_hooks
 from .parts import BankOptions, BankParts
+from .spool import Spool
 
 log: Final = logging.getLogger("lessonbank")
 _NO_VECTORS: Final[Mapping[str, Vectors]] = {}
@@ -63,6 +64,8 @@ class Handle:
     state: BankState
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
+    spool: Spool | None = None
+    """What waits for the bank on this machine."""
     teller: str | None = None
     """The identity of who submitted the runs, where the bank learns in the name of another caller."""
 

@@ -69,6 +69,8 @@ from .learner import Learner, noted
 from .parts import BankOptions, BankParts
 from .reflecting import reflect
 from .retrieval import Recaller
+from .spool import Spool
+from .spooling import Outbox, hand_in_soon
 from .steps import Steps
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
@@ -100,7 +102,10 @@ class AsyncReasoningBank:
         """
         asked = RetrieveOptions(**options)
         with within(asked.patience, "there was no recall"):
-            return await self._retrieve(a_text(task, "the task", blank=False), asked)
+            recall = await self._retrieve(a_text(task, "the task", blank=False), asked)
+        if recall.kept:  # the bank takes writes
+            hand_in_soon(self)
+        return recall
 
     async def _retrieve(self, task: str, asked: RetrieveOptions) -> Recall:
         begun, task = perf_counter(), await self.parts.intake.task(task)
@@ -487,4 +492,10 @@ class AsyncReasoningBank:
             options=self.options,
             state=self._state,
             is_scoped=self._is_scoped,
+            spool=self._outbox.spool,
         )
+
+    @property
+    def _outbox(self) -> Outbox:
+        spool = Spool.of(self.options.place, self._key) if self.options.place else None
+        return Outbox(spool, self.parts.intake, self.writer, self._key)

@@ -88,6 +88,8 @@ class BankOptions:
     """Whether the extractor is shown the nearest lessons of the bank, where it can say how its own stand to them."""
     observe: bool = False
     """Whether everything is learned and nothing is shown."""
+    place: str = ""
+    """Where the bank is, so that runs can wait for it on this machine. Empty: none does."""
     off: bool = False
     """Whether memory is switched off: every call does nothing and says so."""
     settings: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -58,7 +58,7 @@ from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
-from ._stores import is_store, named_place, open_store, switched_off
+from ._stores import is_store, named_place, open_store, spool_place, switched_off
 from ._trust import rationed, trusting, warn_unprotected
 from ._trying import Variation
 
@@ -274,6 +274,7 @@ async def connect_async(
         corroborates=safety.trust == "corroborated",
         shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
         observe=evidence.observe,
+        place="" if off else spool_place(where),
         off=off,
         settings=settings,
     )

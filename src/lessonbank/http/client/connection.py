@@ -57,7 +57,7 @@ class Connection:
     """Connections to one server, with a pool for each event loop that calls: after a fork there is another one."""
 
     def __init__(self, url: str, /, *, key: str | None, timeout: float) -> None:
-        self.url, self._key, self._timeout = _checked(url, key), key, timeout
+        self.url, self.key, self._timeout = _checked(url, key), key, timeout
         self._is_used = False
         self._pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]()
 
@@ -150,8 +150,8 @@ class Connection:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
             headers = {"Lessonbank-Api": str(API), "User-Agent": f"lessonbank/{VERSION}"}
-            if self._key:
-                headers["Authorization"] = f"Bearer {self._key}"
+            if self.key:
+                headers["Authorization"] = f"Bearer {self.key}"
             timeout = httpx2.Timeout(None, connect=_CONNECTING)
             # Only the first loop keeps connections open: one that comes later may end without closing the bank.
             limits = httpx2.Limits(max_keepalive_connections=0 if self._is_used else 20)
