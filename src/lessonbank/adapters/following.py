@@ -365,7 +365,7 @@ class RunFollower:
         if finding and not finding.done():
             waiting = asyncio.wrap_future(finding)
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
-            await asyncio.wait([waiting], timeout=self._asked.patience)
+            await asyncio.wait([waiting], timeout=self.asked.patience)
         return self._decided(followed, finding)
 
     def begin_waiting(
@@ -374,7 +374,7 @@ class RunFollower:
         """`begin` for a program that does not await."""
         followed, finding = self._begun(task, run, scope, parent)
         if finding:
-            wait_for_futures([finding], timeout=self._asked.patience)
+            wait_for_futures([finding], timeout=self.asked.patience)
         return self._decided(followed, finding)
 
     def start(
@@ -431,7 +431,7 @@ class RunFollower:
             self._runs[followed.id] = followed, None
             problem = None if finding.cancel() else finding.exception()
             if finding.cancelled():
-                log.warning("the agent works without memory: no answer within %g seconds", self._asked.patience)
+                log.warning("the agent works without memory: no answer within %g seconds", self.asked.patience)
             elif problem:
                 log.warning("the agent works without memory: %s", _told(problem))
             else:
@@ -448,7 +448,7 @@ class RunFollower:
     async def _take_in(self, run: FollowedRun, source: object, end: End) -> None:
         bank = self.bank.aio.scoped(run.scope)
         kept = run.trajectory(source, end)
-        recall, patience = run.recall, self._asked.patience
+        recall, patience = run.recall, self.asked.patience
         if end.stopped is not None:
             await keep_or_spool(bank, "keep_unfinished", kept, recall=recall, patience=patience)
             return

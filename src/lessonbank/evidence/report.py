@@ -28,6 +28,7 @@ _MOST = 1e6
 _LEAST_EFFECT = 0.02
 """An effect that looks smaller than two points has no forecast: nobody waits for it."""
 _WHOLE = ("shown", "withheld", "success", "standing", "since", "more", "more_as_it_looks", "evidence")
+_DECISION = ("success", "expected", "evidence", "standing", "more", "more_as_it_looks")
 _LAST = 5
 """Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
@@ -185,7 +186,8 @@ def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[
     there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
     made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
-        made = [made[0].model_copy(update=units.told(0))]
+        whole = units.told(0)
+        made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
 
