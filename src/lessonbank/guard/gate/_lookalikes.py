@@ -92,7 +92,7 @@ _GERMAN = re.compile(
     r"(?i)(?<!\w)(?:der|das|dem|eine[mnrs]?|und|oder|nicht|ist|sind|wird|werden|zum|zur|mit|für|auf|aus|bei|nach|wenn"
     r"|bitte|sofort)(?!\w)"
 )
-_GERMAN_NOUN = re.compile(r"(?i)(?<!\w)[^\W\d_]{3,}(?:ung|heit|keit|schaft|nummer|tät)(?:en|s)?(?!\w)")
+_GERMAN_NOUN = re.compile(r"(?i)(?<!\w)[^\W\d_]{3,}(?:[^\W\d_]{2}ung|heit|keit|schaft|nummer|tät)(?:en|s)?(?!\w)")
 _SENTENCE_BEFORE = re.compile(r"(?:\A|[.!?:\n])[\s\"'„“(*#>-]*\Z")
 _NO_TITLE = re.compile(r"[\d,:@]")
 _TITLE_WORDS = 4
@@ -278,7 +278,7 @@ def people(text: str, /) -> list[LookAlike]:
     is_german = bool(_GERMAN_NOUN.search(text)) or len({word.lower() for word in _GERMAN.findall(text)}) > 1
     for row in rows:
         at = row.start()
-        if is_german or not _in_a_title(text, at):
+        if is_german or not _in_a_title(text, at) or _ends_in_a_name(row[0]):
             opens = is_german and bool(_SENTENCE_BEFORE.search(text, max(0, at - 8), at))
             names = _names_in(row[0], is_german=is_german, opens=opens)
             found += [LookAlike(at + start, at + end, "name") for start, end in names]
@@ -329,6 +329,17 @@ def _in_a_title(text: str, at: int) -> bool:
     line = text[start or max(0, at - _LONGEST_TITLE) : at + _LONGEST_TITLE if end < 0 else end]
     words = [word for word in _NAME_WORD.findall(line) if len(word) > 3]
     return len(words) >= _TITLE_WORDS and all(word[0].isupper() for word in words) and not _NO_TITLE.search(line)
+
+
+def _ends_in_a_name(row: str) -> bool:
+    """Whether a title and a name, or two words that only name somebody, end a row: words that everybody uses do not."""
+    words = _NAME_WORD.findall(row)
+    if len(words) < 2:
+        return False
+    *before, first, last = words
+    if first.lower() in _TITLES:
+        return _is_telling(last)
+    return _is_telling(first) and _may_name(last) and not (before and _is_telling(before[-1]))
 
 
 def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
