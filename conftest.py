@@ -26,6 +26,8 @@ _OFFLINE = {
     "NO_COLOR": "1",
     "COLUMNS": "120",
     # Commands that tests start keep their bytecode, as an installed package does.
+    # What a bank does not take in time waits in a folder of the tests.
+    "XDG_STATE_HOME": str(Path(tempfile.gettempdir()) / f"lessonbank-tests-state-{os.getpid()}"),
     "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "lessonbank-tests-bytecode"),
     # Several tests run at once: threads that wait for their next small product only take time from each other.
     "OPENBLAS_NUM_THREADS": "1",

@@ -8,7 +8,7 @@ import sys
 
 import lessonbank
 from lessonbank.contracts.records import Provenance, Retire, Trust
-from lessonbank.evidence import Blocked, Lift
+from lessonbank.evidence import Holdout, Lift
 
 PLANTED = {
     "Check the status line first": (+0.25, "Open the order and read its status line before you cancel anything."),
@@ -28,7 +28,7 @@ async def no_new_lessons(attempts: object) -> lessonbank.Extraction:
 
 def main(tasks: int = 1500) -> Lift:
     """Each task succeeds with probability 0.4, and what the lessons that were shown add."""
-    luck, policy = random.Random(7), Blocked(size=5, lessons=0.2, seed="planted")
+    luck, policy = random.Random(7), Holdout(lessons=0.2, recalls=0.2, seed="planted")
     by = Provenance(method="human", writer="Ana")
     lessons = [lessonbank.Lesson(title=title, content=text, provenance=by) for title, (_, text) in PLANTED.items()]
     with lessonbank.connect(

@@ -219,7 +219,7 @@ def test_runs_that_were_forgotten_after_a_while_wait_for_no_label() -> None:
     for n in range(10):
         shown = Candidate(lesson_id="a", experience_id="e", score=0.5, rank=1, shown=True, probability=0.2)
         made.receipt(Recall(id=str(n), scope="t", task=TASK, candidates=(shown,), created_at=at + timedelta(days=n)))
-        made.settle(told(str(n)), n + 1)
+        made.settle(told(str(n)))
     made.audits.make(Audit(seed="a", odds=1.0, by="Ana"))
     made.forget(at + timedelta(days=4))
     assert made.audits.waiting == tuple("456789")

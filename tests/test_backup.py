@@ -28,7 +28,7 @@ from lessonbank import Step, Trajectory
 with lessonbank.connect(sys.argv[1], scope="t", embedder="hashing", evidence=lessonbank.Evidence(holdout=None)) as bank:
     for n in range(10_000):
         step = Step(action="print label", observation="error: no form " + "x" * 2000)
-        bank.learn(Trajectory(task=f"Ship parcel {n} of {sys.argv[2]}", steps=(step,)), outcome="failure")
+        bank.learn(Trajectory(task=f"Ship box {n} of {sys.argv[2]}", steps=(step,)), outcome="failure")
         print(n, flush=True)
 """
 
@@ -40,12 +40,12 @@ def run(task: str) -> Trajectory:
 def filled(path: Path, count: int = 4) -> ReasoningBank:
     bank = lessonbank.connect(path, **grouped(**OPTIONS))
     for n in range(count):
-        bank.learn(run(f"Ship parcel {n}"), recall=bank.retrieve(f"Ship parcel {n}"), outcome="failure")
+        bank.learn(run(f"Ship box {n}"), recall=bank.retrieve(f"Ship box {n}"), outcome="failure")
     return bank
 
 
 def contents(bank: ReasoningBank) -> tuple[object, ...]:
-    found = bank.retrieve("Ship parcel 3", limit=3)
+    found = bank.retrieve("Ship box 3", limit=3)
     return (
         bank.history.list(),
         bank.lessons.list(retired=True, limit=10_000)[::-1],

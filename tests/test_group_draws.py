@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,11 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Experience, File, Lesson, Parts, ReasoningBank, Recall, Retrieval, Step, Trajectory
-from lessonbank.contracts.records import Candidate, Extraction, GroupDraw, Kind, Provenance, Run, Settlement
+from lessonbank import Evidence, File, Lesson, Parts, ReasoningBank, Recall, Retrieval, Step, Trajectory
+from lessonbank.contracts.records import Extraction, GroupDraw, Provenance, Run
 from lessonbank.contracts.withholding import Members
-from lessonbank.evidence import Assignment, Holdout, TrialPeriods
-from lessonbank.evidence.columns import Columns
+from lessonbank.evidence import Assignment, Holdout
 from lessonbank.evidence.groups import named, source_of
-from lessonbank.evidence.review import review
-from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.evidence.units import entries
 
 CANCEL, FLIGHT = "Cancel the pending order W17 of Mia", "Book a flight from Boston to Denver"
@@ -27,10 +23,6 @@ async def one_lesson(attempts: Sequence[Run]) -> Extraction:
     run = attempts[0].trajectory
     text = f"Look at the state of what {run.id} asks for before you act on it."
     return Extraction(lessons=(Lesson(title=f"Look first ({run.id})", content=text),))
-
-
-async def no_lesson(_attempts: Sequence[Run]) -> Extraction:
-    return Extraction()
 
 
 class TopicsOut:
@@ -103,22 +95,6 @@ def test_every_lesson_says_which_groups_it_belonged_to() -> None:
         assert named(recall.candidates[0].groups[0]) == "strategies, from runs with a told outcome, written by a model"
 
 
-def test_two_sources_that_are_always_found_together_are_drawn_apart_once_there_are_known_to_be_two() -> None:
-    parts = Parts(extractor=no_lesson)
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=parts) as bank:
-        for number in range(3):
-            kinds: tuple[Kind, ...] = ("strategy", "guardrail")
-            both = [Lesson(title=f"{number}, {kind}", content=f"Keep to {number}.", kind=kind) for kind in kinds]
-            bank.consolidate(Experience(scope="t", task=f"{CANCEL} {number}", lessons=tuple(both)))
-        for n in range(40):
-            recall = bank.retrieve(CANCEL)
-            bank.learn(Trajectory(id=f"run-{n}", task=CANCEL), recall=recall, outcome="success")
-        recall = bank.retrieve(CANCEL)
-        sources = {draw.group: draw.probability for draw in recall.groups if draw.group.startswith("source/")}
-        assert sources.keys() == {"source/strategy/judged/model", "source/guardrail/judged/model"}
-        assert all(0.05 <= odds <= 0.5 for odds in sources.values())
-
-
 def test_a_bank_that_only_observes_draws_for_no_group() -> None:
     with opened() as bank:
         taught(bank)
@@ -182,50 +158,3 @@ def test_where_a_lesson_comes_from_is_one_id(told: dict[str, Any], imported: boo
     lesson = Lesson(title="t", content="c", provenance=Provenance(**told))
     assert source_of(lesson, imported=imported) == source
     assert "/" not in named(source)
-
-
-@pytest.mark.full
-def test_at_most_12_in_100_tasks_lose_memory_by_the_draw_for_the_whole_where_nothing_has_an_effect() -> None:
-    lost = [null_world(seed) for seed in range(4)]
-    assert sum(lost) / len(lost) <= 0.12
-
-
-def null_world(seed: int) -> float:
-    """The share of 2,000 tasks that must expect to go without memory by the whole-level draw, in a default bank."""
-    luck, columns, policy = random.Random(seed), Columns(), TrialPeriods(seed=f"{seed}")
-    reviewed, lost = 0, 0.0
-    for task in range(2000):
-        if task - reviewed >= max(20, 0.25 * reviewed):  # fewer looks than a bank takes, which would take longer here
-            episodes = columns.episodes()
-            policy.tell("t", unit_reviews(episodes, review(episodes)), recalls=task)
-            reviewed = task
-        found = {f"{n}": (f"topic/{n % 2}",) for n in luck.sample(range(6), 3)}
-        made = policy(found, recall_id=f"{seed}/{task}", task="t", scope="t")
-        lost += made.control_probability
-        gone = {draw.group for draw in made.groups if draw.withheld}
-        columns.receipt(
-            Recall(
-                id=f"{task}",
-                scope="t",
-                task=f"task {task}",
-                control=made.control,
-                control_probability=made.control_probability,
-                groups=made.groups,
-                candidates=tuple(
-                    Candidate(
-                        lesson_id=id,
-                        experience_id="e",
-                        score=1.0,
-                        rank=1,
-                        shown=not made.control and id not in made.withheld and gone.isdisjoint(groups),
-                        withheld=id in made.withheld,
-                        probability=made.probability[id],
-                        groups=groups,
-                    )
-                    for id, groups in found.items()
-                ),
-            )
-        )
-        outcome = "success" if luck.random() < 0.5 else "failure"
-        columns.settle(Settlement(recall_id=f"{task}", scope="t", outcome=outcome, source="ground_truth"), task + 1)
-    return lost / 2000

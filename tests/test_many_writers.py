@@ -43,7 +43,7 @@ def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
     for number in range(100):
         id = f"r{number}"
         columns.receipt(receipt(id, withheld=number % 2 == 1))
-        columns.settle(settlement(id, "success", "key:ann" if number < 3 else "key:eve"), number + 1, at=MORNING)
+        columns.settle(settlement(id, "success", "key:ann" if number < 3 else "key:eve"), at=MORNING)
     told = columns.episodes()
     assert (len(told), told.uncounted, len(told.placed)) == (3 + FREE, 97 - FREE, 3 + FREE)
     assert set(told.placed.row) == set(told.draws.row) == set(range(3 + FREE))

@@ -48,9 +48,9 @@ def crashed(path: Path, *later: str) -> Path:
     """What a crash leaves at `path`: a bank with a log that was never emptied. Its backup from before `later`."""
     backup, running = path.with_name("backup.db"), path.with_name("running.db")
     with connect(running) as bank:
-        learn(bank, "Ship parcel 1", "Ship parcel 2")
+        learn(bank, "Ship box 1", "Ship box 2")
         bank.admin.backup(backup)
-        learn(bank, *(later or ("Ship parcel 3",)))
+        learn(bank, *(later or ("Ship box 3",)))
         shutil.copyfile(running, path)
         shutil.copyfile(log_of(running), log_of(path))
     assert log_of(path).stat().st_size
@@ -64,7 +64,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_bank_with_its_own_log_opens_after_a_crash(tmp_path: Path) -> None:
     crashed(tmp_path / "bank.db")
     with connect(tmp_path / "bank.db") as bank:
-        assert tasks(bank) == ["Ship parcel 1", "Ship parcel 2", "Ship parcel 3"]
+        assert tasks(bank) == ["Ship box 1", "Ship box 2", "Ship box 3"]
         assert bank.admin.verify() == ()
 
 
@@ -83,11 +83,11 @@ def test_a_backup_copied_over_a_crashed_bank_is_refused_before_anything_is_writt
 def test_an_older_copy_made_by_hand_is_refused_beside_a_later_log(tmp_path: Path) -> None:
     path, copy = tmp_path / "bank.db", tmp_path / "copy.db"
     with connect(path) as bank:
-        learn(bank, "Ship parcel 1")
+        learn(bank, "Ship box 1")
     shutil.copyfile(path, copy)
     for n in range(2):
         with connect(path) as bank:
-            learn(bank, f"Ship parcel {n + 2}")
+            learn(bank, f"Ship box {n + 2}")
             shutil.copyfile(log_of(path), log_of(copy))
     with pytest.raises(StoreUnavailable, match="is not the log of"):
         connect(copy)
@@ -98,13 +98,13 @@ def test_a_copy_made_right_before_the_log_began_is_brought_up_to_date_by_it(tmp_
     """This is what a crash leaves: SQLite may apply the log, and nothing is lost or mixed."""
     path, copy = tmp_path / "bank.db", tmp_path / "copy.db"
     with connect(path) as bank:
-        learn(bank, "Ship parcel 1")
+        learn(bank, "Ship box 1")
     shutil.copyfile(path, copy)
     with connect(path) as bank:
-        learn(bank, "Ship parcel 2")
+        learn(bank, "Ship box 2")
         shutil.copyfile(log_of(path), log_of(copy))
     with connect(copy) as bank:
-        assert tasks(bank) == ["Ship parcel 1", "Ship parcel 2"]
+        assert tasks(bank) == ["Ship box 1", "Ship box 2"]
         assert bank.admin.verify() == ()
 
 
@@ -130,9 +130,9 @@ def test_restore_puts_the_backup_in_place_and_keeps_what_was_there(tmp_path: Pat
     before = path.read_bytes() if path.exists() else None
     done = lessonbank.restore(backup, path)
     with connect(path) as bank:
-        assert tasks(bank) == ["Ship parcel 1", "Ship parcel 2"]
+        assert tasks(bank) == ["Ship box 1", "Ship box 2"]
         assert bank.admin.verify() == ()
-        learn(bank, "Ship parcel 9")
+        learn(bank, "Ship box 9")
     assert done.now.counts is not None
     assert done.now.counts.lessons == 2
     if before is None:
@@ -146,7 +146,7 @@ def test_restore_puts_the_backup_in_place_and_keeps_what_was_there(tmp_path: Pat
         assert done.before.counts is not None
         assert done.before.counts.lessons == 3
         with connect(Path(done.kept)) as earlier:
-            assert tasks(earlier)[-1] == "Ship parcel 3"
+            assert tasks(earlier)[-1] == "Ship box 3"
     else:
         assert done.before.counts is None
         assert done.before.problem
@@ -158,7 +158,7 @@ def test_restore_refuses_while_this_process_has_the_bank_open(tmp_path: Path) ->
     with connect(path) as bank:
         with pytest.raises(StoreUnavailable, match=r"somebody has .* open"):
             lessonbank.restore(backup, path)
-        learn(bank, "Ship parcel 4")
+        learn(bank, "Ship box 4")
         assert len(tasks(bank)) == 4
 
 
@@ -211,8 +211,8 @@ def test_restore_says_what_is_wrong_with_its_arguments(tmp_path: Path, backup: s
 
 USES: dict[str, Callable[[ReasoningBank], object]] = {
     "read": lambda bank: bank.lessons.list(),
-    "retrieve": lambda bank: bank.retrieve("Ship parcel 1"),
-    "write": lambda bank: learn(bank, "Ship parcel 5"),
+    "retrieve": lambda bank: bank.retrieve("Ship box 1"),
+    "write": lambda bank: learn(bank, "Ship box 5"),
 }
 
 
@@ -221,11 +221,11 @@ USES: dict[str, Callable[[ReasoningBank], object]] = {
 def test_a_backup_copied_over_an_open_bank_is_neither_read_nor_written_to(tmp_path: Path, use: str, log: str) -> None:
     path, backup = tmp_path / "bank.db", tmp_path / "backup.db"
     with connect(path) as bank:
-        learn(bank, "Ship parcel 1")
+        learn(bank, "Ship box 1")
         bank.admin.backup(backup)
     with connect(path) as bank:
         if log == "with a log":
-            learn(bank, "Ship parcel 2")
+            learn(bank, "Ship box 2")
         assert bank.lessons.list()
         shutil.copyfile(backup, path)
         with pytest.raises(LessonbankError, match=r"replaced"):

@@ -53,14 +53,14 @@ def command() -> Callable[..., Any]:
         (lambda: AsyncReasoningBank.trial, set[str]()),
         (lambda: AsyncRecalls.preview, set[str]()),
         (lambda: RunFollower, set[str]()),
-        (mcp_recall, {"metadata"}),
+        (mcp_recall, {"metadata", "patience"}),
     ],
     ids=["attempt", "scale", "command line", "trial", "preview", "adapters", "mcp"],
 )
 def test_an_option_of_retrieve_is_wherever_a_recall_is_made(
     where: Callable[[], Callable[..., Any]], besides: set[str]
 ) -> None:
-    """`besides`: over MCP, the metadata is the server's."""
+    """`besides`: over MCP, the server sets these, and no agent."""
     assert parameters(where()) & OPTIONS == OPTIONS - besides
 
 
@@ -98,7 +98,7 @@ async def test_an_attempt_refuses_an_option_that_is_none_and_works_without_memor
 class NewestFirst(Unmeasured):
     """A ledger for which the newest lesson of an experience helps most."""
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         turned = [
             match.model_copy(
                 update={"experience": match.experience.model_copy(update={"lessons": match.experience.lessons[::-1]})}
@@ -242,10 +242,11 @@ async def test_a_bank_without_a_model_and_an_embedder_says_that_it_asks_none(tru
 
 
 async def test_every_method_of_a_remote_bank_answers_in_one_sentence_where_no_server_is() -> None:
-    bank = await lessonbank.connect_async("http://127.0.0.1:9", scope="a/b")
+    bank = await lessonbank.connect_async(lessonbank.Server("http://127.0.0.1:9", timeout=0.1), scope="a/b")
     assert isinstance(bank, RemoteBank)
     calls: dict[str, tuple[object, ...]] = {
         "retrieve": ("t",),
+        "recall_again": ("it failed",),
         "learn": ([{"role": "user", "content": "x"}],),
         "submit": ([{"role": "user", "content": "x"}],),
         "tell": ("run-1",),

@@ -158,7 +158,7 @@ def test_a_model_chooses_among_the_topics_where_words_do_not_decide() -> None:
         other = told.lessons[0].topic
         assert other and first.topic and other.id == first.topic.id
         assert "cancel pending order" in model.calls[0].prompt
-        assert other.name == "get rid purchase not"  # the words of another task stay with it
+        assert other.name == "get rid purchase sent"  # the words of another task stay with it
         learned(bank, CANCEL[1], 3)
         learned(bank, CANCEL[1] + " please", 4)
         assert len(asked(model)) <= 2  # what the words decide is not paid for

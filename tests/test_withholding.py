@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from math import prod, sqrt
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from lessonbank.contracts.records import Candidate, Recall
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import UsageError
-from lessonbank.evidence import Assignment, Bandit, Blocked, Holdout, Never, TrialPeriods, Withholding
+from lessonbank.evidence import AdaptiveHoldout, Assignment, Holdout, Never, Rates, Withholding
 from lessonbank.evidence.draws import FollowsEvidence
 from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.review_snapshot import UnitReview
@@ -35,10 +34,15 @@ def test_the_same_recall_draws_the_same_lessons() -> None:
     assert 0 < len(first.withheld) < 50
 
 
-def test_another_seed_draws_otherwise() -> None:
-    ids, recall_id = {new_id(): () for _ in range(50)}, new_id()
-    draws = {Holdout(0.5, seed=seed)(ids, recall_id=recall_id, **ASK).withheld for seed in "abc"}
-    assert len(draws) == 3
+def test_draws_with_a_seed_follow_from_the_order_of_recalls() -> None:
+    def arms(seed: str) -> list[tuple[bool, frozenset[str]]]:
+        policy = Holdout(0.5, 0.5, seed=seed)
+        ids = [new_id(), new_id()]
+        made = [policy(dict.fromkeys(ids, ()), recall_id=new_id(), **ASK) for _ in range(30)]
+        return [(one.control, frozenset("ab"[ids.index(id)] for id in one.withheld)) for one in made]
+
+    assert arms("s") == arms("s")
+    assert arms("s") != arms("t")
 
 
 @pytest.mark.parametrize("policy", [Never(), Holdout(0.0, 0.0)])
@@ -73,40 +77,26 @@ KNOWN = st.dictionaries(st.sampled_from(["*", "source/x", "source/y", "topic/1",
 
 
 @pytest.mark.full
-@given(KNOWN, st.integers(0, 3000), st.sampled_from([TrialPeriods(), Bandit()]))
-def test_a_policy_that_follows_the_evidence_keeps_within_its_bounds(
-    told: dict[str, UnitReview], recalls: int, policy: TrialPeriods | Bandit
-) -> None:
-    policy.tell("t", told, recalls=recalls)
-    made = policy(FOUND, recall_id="r", **ASK)
-    ceiling = 0.5 if isinstance(policy, TrialPeriods) else 0.9
-    odds = [made.control_probability, *made.probability.values(), *(draw.probability for draw in made.groups)]
-    assert all(0.0 <= odd <= ceiling for odd in odds)
-    shown = {unit for unit, known in told.items() if known.grade == "helps" and not known.by_judge}
-    for entry in entries(receipt_of(made)) if isinstance(policy, TrialPeriods) else ():
-        if "/" not in entry.unit:
-            assert 1 - entry.chance >= (0.05 if entry.unit in shown else 0.1) - 1e-9
+@given(KNOWN, st.integers(1, 3))
+def test_a_task_goes_without_memory_as_often_as_the_policy_says(told: dict[str, UnitReview], count: int) -> None:
+    policy = AdaptiveHoldout()
+    policy.tell("t", told)
+    made = policy(dict(list(FOUND.items())[:count]), recall_id="r", **ASK)
+    each = [odd for odd in made.probability.values() if count > 1]
+    bare = 1 - (1 - made.control_probability) * (1 - prod(each)) if each else made.control_probability
+    assert policy.memory.helps - 1e-9 <= bare <= policy.memory.harms + 1e-9
+    assert made.control_probability >= policy.memory.helps / 2 - 1e-9
+    assert all(0.0 < odd <= policy.lesson.harms for odd in each)
+    assert not made.groups
 
 
 @pytest.mark.full
-@given(KNOWN, st.integers(0, 3000))
-def test_units_of_the_same_lessons_together_are_withheld_as_often_as_the_most_doubtful_of_them(
-    told: dict[str, UnitReview], recalls: int
-) -> None:
-    policy = TrialPeriods()
-    policy.tell("t", told, recalls=recalls)
-    made = policy({"a": ("source/x", "topic/1")}, recall_id="r", **ASK)
-    probabilities = [made.control_probability, made.probability["a"], *(draw.probability for draw in made.groups)]
-    assert 1 - prod(1 - p for p in probabilities) <= 0.5 + 1e-9
-
-
-@pytest.mark.full
-@given(KNOWN, st.integers(0, 3000), st.sampled_from([TrialPeriods(), Bandit(), Holdout(0.2, 0.3)]))
+@given(KNOWN, st.sampled_from([AdaptiveHoldout(), Holdout(0.2, 0.3)]))
 def test_each_entry_of_a_receipt_has_the_odds_that_were_drawn_with(
-    told: dict[str, UnitReview], recalls: int, policy: Withholding
+    told: dict[str, UnitReview], policy: Withholding
 ) -> None:
     if isinstance(policy, FollowsEvidence):
-        policy.tell("t", told, recalls=recalls)
+        policy.tell("t", told)
     shown, chance = defaultdict[str, int](int), defaultdict[str, list[float]](list)
     for n in range(50):
         made = policy(FOUND, recall_id=f"{n:032x}", **ASK)
@@ -142,121 +132,98 @@ def receipt_of(made: Assignment) -> Recall:
     )
 
 
-def rates(policy: TrialPeriods, lessons: Mapping[str, tuple[str, ...]]) -> dict[str, float]:
+def rates(policy: AdaptiveHoldout, *lessons: str, topic: str = "topic/1") -> dict[str, float]:
     """How often each unit is withheld."""
-    made = policy(lessons, recall_id="r", **ASK)
-    told = {"*": made.control_probability, **made.probability}
-    return {unit: round(odd, 3) for unit, odd in (told | {d.group: d.probability for d in made.groups}).items()}
+    made = policy(dict.fromkeys(lessons, (topic,)), recall_id="r", **ASK)
+    return {unit: round(odd, 3) for unit, odd in ({"*": made.control_probability} | made.probability).items()}
 
 
-def test_what_is_new_is_on_trial() -> None:
-    two = {"a": ("topic/1",), "b": ("topic/2",)}
-    assert rates(TrialPeriods(), {"a": ()}) == {
-        "*": 0.3,
-        "a": 0.0,
-    }  # a lesson that is all there is has no draw of its own
-    assert rates(TrialPeriods(), two) == {"*": 0.3, "topic/1": 0.3, "topic/2": 0.3, "a": 0.0, "b": 0.0}
-    policy = TrialPeriods()
-    policy.tell("t", {"*": UnitReview(recalls=100)}, recalls=150)
-    assert rates(policy, two)["*"] == 0.1
+def known(effect: float, spread: float = 0.001, /, **more: Any) -> UnitReview:
+    """Something of which the effect is known."""
+    return UnitReview(**{"recalls": 100, "found": 100, "expected": effect, "spread": spread, **more})
 
 
-def test_a_new_lesson_of_a_known_topic_is_tried_with_the_topic() -> None:
-    two = {"a": ("topic/1",), "b": ("topic/1",)}
-    policy = TrialPeriods()
-    known = {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=200), "a": UnitReview(found=20)}
-    policy.tell("t", known, recalls=500)
-    assert rates(policy, two) == {"*": 0.1, "a": 0.1, "b": 0.0}
-    assert rates(policy, {"b": ("topic/1",)}) == {"*": 0.1, "topic/1": 0.222, "b": 0.0}
+def test_a_task_goes_without_memory_as_often_whether_one_lesson_was_found_or_three() -> None:
+    policy = AdaptiveHoldout()
+    bare = rates(policy, "a")
+    assert 0.13 < bare["*"] < 0.15
+    assert bare["a"] == 0.0  # a lesson that is all there is has no draw of its own
+    two, three = rates(policy, "a", "b"), rates(policy, "a", "b", "c")
+    for made, lessons in ((two, "ab"), (three, "abc")):
+        each = prod(made[id] for id in lessons)
+        assert 1 - (1 - made["*"]) * (1 - each) == pytest.approx(bare["*"], abs=0.002)
+        assert made["*"] >= bare["*"] / 2 - 0.001  # memory as a whole is measured by half of these tasks at least
+    assert 0.25 < three["a"] == three["b"] <= policy.lesson.unknown
 
 
-def test_a_topic_of_several_lessons_is_withheld_four_times_in_ten_for_its_first_recalls() -> None:
-    two, three = {"a": ("topic/1",), "b": ("topic/1",)}, {"a": ("topic/1",), "b": ("topic/1",), "c": ("topic/2",)}
-    policy = TrialPeriods()
-    policy.tell("t", {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=149)}, recalls=500)
-    assert rates(policy, two) == {"*": 0.1, "topic/1": 0.333, "a": 0.0, "b": 0.0}  # with the whole, four in ten
-    assert rates(policy, three) == {"*": 0.1, "topic/1": 0.4, "topic/2": 0.3, "a": 0.0, "b": 0.0, "c": 0.0}
-    policy.tell("t", {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=150)}, recalls=500)
-    assert rates(policy, three)["topic/1"] == 0.1
-    bounded = TrialPeriods(doubted=0.35)
-    assert rates(bounded, three)["topic/1"] == 0.35
+def test_what_helps_is_left_out_least_and_what_harms_most() -> None:
+    policy = AdaptiveHoldout()
+    policy.tell("t", {"*": known(0.3), "good": known(0.3), "bad": known(-0.3), "doubted": known(-0.1, 0.1)})
+    made = rates(policy, "good", "bad", "doubted", "new")
+    assert (made["good"], made["bad"]) == (policy.lesson.helps, policy.lesson.harms)
+    assert made["good"] < made["new"] < made["doubted"] < made["bad"]
+    assert rates(policy, "good") == {"*": 0.05, "good": 0.0}
 
 
-def test_what_is_shown_to_help_is_withheld_least_and_what_likely_harms_every_other_time() -> None:
-    policy = TrialPeriods()
-    units = {"*": UnitReview(500, "helps"), "a": UnitReview(500, "helps"), "b": UnitReview(500, "likely harms")}
-    policy.tell("t", units, recalls=500)
-    assert rates(policy, {"a": (), "b": (), "c": ()}) == {"*": 0.05, "a": 0.05, "b": 0.5, "c": 0.1}
+def test_what_helps_a_little_is_left_out_as_if_it_were_unknown() -> None:
+    policy = AdaptiveHoldout()
+    policy.tell("t", {"small": known(0.05), "large": known(0.2)})
+    made = rates(policy, "small", "large", "new")
+    assert made["small"] == policy.lesson.unknown
+    assert made["large"] == policy.lesson.helps
 
 
-def test_a_topic_is_withheld_by_what_a_task_found_of_it() -> None:
-    good, bad = (UnitReview(200, expected=way * 0.1, spread=0.02, found=200) for way in (1, -1))
-    units = {"*": UnitReview(500), "topic/1": UnitReview(500, expected=-0.1, spread=0.02), "topic/2": UnitReview(500)}
-    policy = TrialPeriods()
-    policy.tell("t", units | {"good": good, "better": good, "bad": bad, "worse": bad}, recalls=500)
-    helpful, harmful = dict.fromkeys(("good", "better"), ("topic/1",)), dict.fromkeys(("bad", "worse"), ("topic/1",))
-    other = {"c": ("topic/2",)}
-    assert rates(policy, helpful | other)["topic/1"] == 0.1
-    assert rates(policy, harmful | other)["topic/1"] == 0.5
-    assert rates(policy, {"good": ("topic/1",), "bad": ("topic/1",)} | other)["topic/1"] == 0.1  # bad is half withheld
-    assert rates(policy, helpful | {"new": ("topic/1",)} | other)["topic/1"] == 0.5  # as the topic does on average
+def test_memory_is_left_out_more_where_it_harms_and_no_lesson_of_the_task_is_known_to_help() -> None:
+    policy = AdaptiveHoldout()
+    policy.tell("t", {"*": known(-0.3), "good": known(0.3)})
+    assert rates(policy, "new")["*"] == 0.5
+    assert rates(policy, "good")["*"] == 0.05
+    policy.tell("t", {"*": known(0.3), "topic/1": known(-0.3)})
+    assert rates(policy, "new")["*"] == 0.5  # the topic is known, too
+    assert rates(policy, "new", topic="topic/2")["*"] == 0.05
 
 
 def test_opinions_alone_change_no_odds() -> None:
-    policy = TrialPeriods()
-    by_judge = {unit: UnitReview(1500, "harms", by_judge=True, expected=-0.3, spread=0.01) for unit in ("*", "a", "b")}
-    policy.tell("t", by_judge, recalls=1500)
-    assert rates(policy, {"a": (), "b": ()}) == {"*": 0.1, "a": 0.1, "b": 0.1}
-
-
-def test_a_source_is_drawn_only_where_there_are_two() -> None:
-    lessons = {"a": ("source/x", "topic/1"), "b": ("source/x", "topic/2"), "c": ("source/y", "topic/1")}
-    policy = TrialPeriods()
-    units = {"*": UnitReview(500), "topic/1": UnitReview(500), "topic/2": UnitReview(500)}
-    policy.tell("t", units | {"source/x": UnitReview(500)}, recalls=500)
-    assert "source/x" not in rates(policy, lessons)
-    policy.tell("t", units | {"source/x": UnitReview(500), "source/y": UnitReview(20)}, recalls=500)
-    assert rates(policy, lessons)["source/x"] == 0.1
-
-
-def test_nothing_is_on_trial_for_ever_where_nobody_tells_outcomes() -> None:
-    policy = TrialPeriods()
-    policy.tell("t", {}, recalls=200)
-    assert rates(policy, {"a": ("topic/1",), "b": ("topic/2",)}) == {
-        "*": 0.1, "topic/1": 0.1, "topic/2": 0.1, "a": 0.0, "b": 0.0
-    }  # fmt: skip
+    policy, new = AdaptiveHoldout(), AdaptiveHoldout()
+    policy.tell("t", {unit: known(-0.3, by_judge=True) for unit in ("*", "a", "b")})
+    assert rates(policy, "a", "b") == rates(new, "a", "b")
 
 
 def test_what_a_policy_is_told_holds_in_one_scope() -> None:
-    policy = TrialPeriods()
-    policy.tell("other", {"*": UnitReview(500, "harms")}, recalls=500)
-    assert rates(policy, {"a": (), "b": ()})["*"] == 0.3
+    policy = AdaptiveHoldout()
+    policy.tell("other", {"*": known(-0.3)})
+    assert rates(policy, "a") == rates(AdaptiveHoldout(), "a")
 
 
-def test_a_bandit_follows_the_evidence_up_to_its_ceiling() -> None:
-    policy = Bandit()
-    policy.tell(
-        "t", {"a": UnitReview(expected=-0.3, spread=0.01), "b": UnitReview(expected=0.3, spread=0.001)}, recalls=500
-    )
-    made = policy({"a": (), "b": (), "c": ()}, recall_id="r", **ASK).probability
-    assert made == {"a": pytest.approx(0.9, abs=0.01), "b": pytest.approx(0.02, abs=0.01), "c": 0.1}
+def order(policy: AdaptiveHoldout, *near: float, places: int = 1, recall_id: str = "") -> list[int]:
+    """Which of lessons l0, l1, … that are so near have a place."""
+    found = [((f"l{n}",), distance) for n, distance in enumerate(near)]
+    return policy.order(found, places=places, recall_id=recall_id, scope="t")
 
 
-@given(st.integers(2, 5), st.integers(1, 6), st.text(max_size=5))
-def test_of_every_block_of_a_task_exactly_one_recall_goes_without(size: int, blocks: int, seed: str) -> None:
-    policy = Blocked(size=size, seed=seed)
-    for block in range(blocks):
-        arms = [(assigned(policy, "a"), assigned(policy, "a", task="Another")) for _ in range(size)]
-        assert sum(one.control for one, _ in arms) == 1, block
-        assert sum(other.control for _, other in arms) == 1, block
-    assert assigned(policy, "a").control_probability == 1 / size
+def test_without_evidence_the_nearest_have_a_place() -> None:
+    assert order(AdaptiveHoldout(), 1.0, 0.95, 0.9, 0.85, places=2) == [0, 1]
+    assert order(AdaptiveHoldout(), 0.4, 0.3, places=3) == [0, 1]
+    assert order(AdaptiveHoldout(), places=3) == []
+    assert order(AdaptiveHoldout(), 0.0, 0.0, -0.1) == [0]
 
 
-def test_blocks_with_the_same_seed_and_order_give_the_same_arms() -> None:
-    first, second = Blocked(seed="s"), Blocked(seed="s")
-    assert [assigned(first).control for _ in range(20)] == [assigned(second).control for _ in range(20)]
-    places = {tuple(assigned(Blocked(seed=str(n))).control for _ in range(1)) for n in range(20)}
-    assert places == {(True,), (False,)}
+def test_a_lesson_of_the_band_that_helps_takes_the_place_of_a_nearer_one_that_harms() -> None:
+    policy = AdaptiveHoldout()
+    policy.tell("t", {"l0": known(-0.1), "l2": known(0.2)})
+    assert order(policy, 1.0, 0.95, 0.9) == [2]
+    assert order(policy, 1.0, 0.95, 0.9, places=2) == [2, 1]
+    assert order(policy, 1.0, 0.95, 0.7, places=2) == [1, 0]  # too far from the last that has a place
+
+
+def test_a_few_places_go_to_lessons_that_would_have_none() -> None:
+    policy = AdaptiveHoldout()
+    got = [order(policy, 1.0, 0.95, recall_id=f"{n}") for n in range(1000)]
+    assert [1] in got[:30]
+    assert 40 <= got.count([1]) <= 53  # two at first, and five in a hundred
+    policy.tell("t", {"l1": known(0.0)})
+    tried = [order(policy, 1.0, 0.95, 0.9, recall_id=f"{n}")[0] for n in range(1000)]
+    assert tried.count(2) > tried.count(1) == 0  # the one that was found least
 
 
 @pytest.mark.parametrize(
@@ -265,15 +232,11 @@ def test_blocks_with_the_same_seed_and_order_give_the_same_arms() -> None:
         (lambda: Holdout(1.0), "lessons is a probability"),
         (lambda: Holdout(0.1, -0.1), "recalls is a probability"),
         (lambda: Holdout(True), "lessons is a probability"),
-        (lambda: Bandit(floor=0.0), "0 < floor"),
-        (lambda: Bandit(start=0.05, floor=0.1), "0 < floor"),
-        (lambda: Bandit(ceiling=1.0), "ceiling is a probability"),
-        (lambda: TrialPeriods(doubted=0.6), "doubted <= 0.5"),
-        (lambda: TrialPeriods(trial=0.05), "0 < proven <= usual <= trial"),
-        (lambda: TrialPeriods(proven=True), "proven is a probability"),
-        (lambda: TrialPeriods(length=-1), "number of recalls"),
-        (lambda: Blocked(size=1), "at least 2"),
-        (lambda: Blocked(lessons=2.0), "lessons is a probability"),
+        (lambda: Rates(0.0, 0.1, 0.2), "0 < helps"),
+        (lambda: Rates(0.3, 0.1, 0.2), "helps <= unknown"),
+        (lambda: Rates(0.1, 0.2, 1.0), "harms is a probability"),
+        (lambda: AdaptiveHoldout(trials=2.0), "trials is a probability"),
+        (lambda: AdaptiveHoldout(band=True), "band is a probability"),
     ],
 )
 def test_what_is_no_probability_is_refused(make: object, said: str) -> None:

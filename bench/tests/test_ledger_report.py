@@ -44,7 +44,6 @@ ROWS = {
     "ranking": ("Spearman", "harmful lessons flagged", "null lessons flagged", "likely", "taken back"),
     "flips": ("naive loop", "counts and prunes", "10% of labels checked"),
     "bank": ("signs", "not so"),
-    "parts": ("said to differ", "said to say the same"),
     "trial": ("a trial of +20 points, luck shared", "a trial of nothing"),
     "cost": ("retrieval, in memory", "settlement, in a file", "million recalls", "per recall"),
 }

@@ -303,10 +303,10 @@ class Swallows:
 
 def test_a_wrong_argument_of_an_experiment_is_told_and_not_swallowed_with_it(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="acme") as bank:
-        with pytest.raises(TypeError, match="dedline"):
-            run_experiment(Swallows(), bank, dedline=3)  # type: ignore[call-arg]
-        with pytest.raises(lessonbank.LessonbankError, match="deadline="):
-            run_experiment(Swallows(), bank, deadline=0)
+        with pytest.raises(TypeError, match="patiense"):
+            run_experiment(Swallows(), bank, patiense=3)  # type: ignore[call-arg]
+        with pytest.raises(lessonbank.LessonbankError, match="patience="):
+            run_experiment(Swallows(), bank, patience=0)
 
 
 def test_a_site_of_webarena_has_its_own_lessons() -> None:

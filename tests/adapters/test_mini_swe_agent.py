@@ -198,3 +198,50 @@ class TestMiniSweAgent(AdapterContract):
 
 def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
     assert load("swe_bench").main() == [0, 1]
+
+
+class ShellModel(Model):
+    """A model that runs these commands one after the other, and hands in."""
+
+    def __init__(self, *commands: str) -> None:
+        self.commands = [*commands, f"echo {HAND_IN}"]
+        self.seen: list[str] = []
+
+    def query(self, messages: list[dict[str, Any]], **_: Any) -> dict[str, Any]:
+        self.seen = [str(message.get("content")) for message in messages]
+        command, id = self.commands.pop(0), f"c{len(self.commands)}"
+        call = {"id": id, "type": "function", "function": {"name": "bash", "arguments": {"command": command}}}
+        extra = {"actions": [{"command": command, "tool_call_id": id}], "cost": 0.5}
+        return {"role": "assistant", "content": None, "tool_calls": [call], "extra": extra}
+
+
+def test_what_got_a_failing_command_through_is_told_when_it_fails_again_in_another_task(tmp_path: Path) -> None:
+    from minisweagent.agents.default import DefaultAgent
+    from minisweagent.environments.local import LocalEnvironment
+
+    (tmp_path / "Makefile").write_text(
+        "test:\n\t@test -f made || { echo 'error: the module made is missing'; exit 1; }\nproto:\n\t@touch made\n"
+    )
+    templates = {"system_template": "be terse", "instance_template": "Task: {{ task }}"}
+    evidence = lessonbank.Evidence(holdout=None)
+    with lessonbank.connect(tmp_path / "b.db", scope="acme", embedder="lexical", evidence=evidence) as bank:
+
+        def run(task: str, *commands: str) -> ShellModel:
+            (tmp_path / "made").unlink(missing_ok=True)
+            model = ShellModel(*commands)
+            agent = ReasoningBankAgent(DefaultAgent(model, LocalEnvironment(cwd=str(tmp_path)), **templates), bank)
+            agent.run(task)
+            agent.last.kept.result(timeout=20)
+            bank.drain()
+            return model
+
+        first = run("Fix the invoice", "make test", "make proto", "make test")
+        assert not any("went through" in text for text in first.seen)
+        (cure,) = bank.scoped("acme/@cures").lessons.list()
+        assert (cure.place, cure.content) == ("make test", "`make proto` went through, and then it did.")
+        second = run("Rename the parcel", "make test", "make proto", "make test")
+        (told,) = [text for text in second.seen if cure.content in text]
+        assert told.startswith("error: the module made is missing")
+        (kept,) = [one for one in bank.runs.list() if one.trajectory.task == "Rename the parcel"]
+        assert cure.content not in kept.trajectory.model_dump_json()
+        assert len(kept.trajectory.metadata["recalls_again"]) == 1

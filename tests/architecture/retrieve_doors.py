@@ -161,7 +161,7 @@ def _adapter(file: Path, options: Options) -> str:
     from lessonbank.adapters.following import RunFollower
 
     with _bank(file) as bank:
-        return RunFollower(bank, "mine", deadline=60, **options).begin_waiting(TASK).text
+        return RunFollower(bank, "mine", **{"patience": 60, **options}).begin_waiting(TASK).text
 
 
 def _proxy(file: Path, options: Options) -> str:
@@ -169,7 +169,9 @@ def _proxy(file: Path, options: Options) -> str:
     from lessonbank.proxy.memory import Memory
 
     with _bank(file) as bank, io.BytesIO() as out:
-        Memory(bank, out, deadline=60, **options).do({"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"})
+        Memory(bank, out, **{"patience": 60, **options}).do(
+            {"op": "begin", "id": 1, "run": "r", "task": TASK, "scope": "t"}
+        )
         out.seek(0)
         answer: Any = read(out)
         return answer["text"]

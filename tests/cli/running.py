@@ -23,9 +23,9 @@ RUNS: list[dict[str, Any]] = [
         "source": "test",
         "run_id": f"r{n}",
         "task_id": f"t{n}",
-        "task": f"Ship parcel {n} abroad",
+        "task": f"Ship box {n} abroad",
         "messages": [
-            {"role": "user", "content": f"Ship parcel {n} abroad"},
+            {"role": "user", "content": f"Ship box {n} abroad"},
             {"role": "assistant", "content": "print label"},
             {"role": "user", "content": "error: customs form missing"},
             {"role": "assistant", "content": "fill customs form"},

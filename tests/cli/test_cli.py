@@ -115,12 +115,12 @@ def test_runs_without_a_label_wait_and_say_so(runs: Path) -> None:
 
 
 def test_retrieve_prints_the_very_text_an_agent_gets_and_why(learned: Path) -> None:
-    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", cwd=learned.parent)
+    shown = lessonbank_cli("retrieve", "Ship box 9 abroad", "--bank", "bank.db", "--scope", "t", cwd=learned.parent)
     assert shown.returncode == 0, shown.stderr
     assert "<<<lessons " in shown.stdout
     assert "its task scored" in shown.stdout
     as_json = lessonbank_cli(
-        "retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", "--json", cwd=learned.parent
+        "retrieve", "Ship box 9 abroad", "--bank", "bank.db", "--scope", "t", "--json", cwd=learned.parent
     )
     assert json.loads(as_json.stdout)["shown"]
 
@@ -128,10 +128,10 @@ def test_retrieve_prints_the_very_text_an_agent_gets_and_why(learned: Path) -> N
 @pytest.mark.full
 def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is_empty(learned: Path) -> None:
     words = ("--bank", "bank.db", "--scope", "t")
-    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", *words, cwd=learned.parent)
+    shown = lessonbank_cli("retrieve", "Ship box 9 abroad", *words, cwd=learned.parent)
     told = lessonbank_cli("explain", shown.stdout.split()[-1], *words, cwd=learned.parent)
     assert told.returncode == 0, told.stderr
-    assert "Ship parcel 9 abroad" in told.stdout
+    assert "Ship box 9 abroad" in told.stdout
     nothing = lessonbank_cli("retrieve", "Quarterly tax statements", *words, cwd=learned.parent)
     assert nothing.returncode == 0
     assert "no past task in scope 't' is like this one" in nothing.stderr
@@ -155,7 +155,7 @@ def test_export_and_import_carry_a_scope_over(learned: Path) -> None:
     back = lessonbank_cli("import", "all.jsonl", "--bank", "new.db", "--scope", "copy", "--json", cwd=learned.parent)
     assert json.loads(back.stdout)["added"] == 8
     with lessonbank.connect(learned.parent / "new.db", scope="copy") as copy:
-        assert copy.retrieve("Ship parcel 9 abroad").lessons
+        assert copy.retrieve("Ship box 9 abroad").lessons
 
 
 @pytest.mark.full
@@ -194,7 +194,8 @@ def test_doctor_says_what_is_active_and_what_fell_back(learned: Path) -> None:
     assert seen.returncode == 0, seen.stderr
     report = json.loads(seen.stdout)
     assert report["settings"]["embedder"].startswith("lexical")
-    assert "extractive" in report["settings"]["model"]
+    assert set(report["settings"]) == {"store", "embedder"}, "an agent brings its own model"
+    assert report["used"]["lessons drawn by"] == ["extractive"]
     assert report["scopes"]["t"]["experiences"] == 4
     assert report["versions"]["lessonbank"] == lessonbank.__version__
     assert report["problems"] == []
@@ -252,7 +253,7 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
     row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]
     (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     learn(tmp_path / "runs.jsonl")
-    for words in (("retrieve", "Ship parcel"), ("lessons", "list")):
+    for words in (("retrieve", "Ship box"), ("lessons", "list")):
         shown = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
         assert shown.returncode == 0
         assert not any(ord(c) < 32 and c != "\n" for c in shown.stdout)
@@ -260,7 +261,7 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("words", [("lessons", "list"), ("retrieve", "Ship parcel 9 abroad")])
+@pytest.mark.parametrize("words", [("lessons", "list"), ("retrieve", "Ship box 9 abroad")])
 def test_a_mistyped_scope_is_told_apart_from_an_empty_one(learned: Path, words: tuple[str, ...]) -> None:
     done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=learned.parent)
     assert done.returncode == 0

@@ -293,7 +293,7 @@ def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     ids = [lesson["id"] for lesson in json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)]
     done = lessonbank_cli(*base, cwd=runs.parent, COLUMNS="40")
     assert all(one[-8:] in done.stdout for one in ids)
-    assert "What worked: Ship parcel 1 abroad" in done.stdout
+    assert "What worked: Ship box 1 abroad" in done.stdout
 
 
 @pytest.mark.full
@@ -308,7 +308,7 @@ def test_what_goes_to_a_pipe_is_one_line_a_lesson(runs: Path) -> None:
 @pytest.mark.full
 @posix
 @pytest.mark.parametrize(
-    "words", [("lessons", "list"), ("lessons", "list", "--json"), ("retrieve", "Ship parcel 1 abroad")]
+    "words", [("lessons", "list"), ("lessons", "list", "--json"), ("retrieve", "Ship box 1 abroad")]
 )
 def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)

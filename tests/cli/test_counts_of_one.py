@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "1 reward is neither 0 nor 1 and was taken 1 for failure" in done.stderr
     assert not OF_ONE.findall(done.stdout + done.stderr)
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        bank.retrieve("Ship parcel 7 abroad")
+        bank.retrieve("Ship box 7 abroad")
     return folder
 
 

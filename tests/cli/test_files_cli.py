@@ -22,9 +22,9 @@ def learn(path: Path, *tasks: str) -> None:
 
 
 def test_restore_says_what_it_replaced_and_where_that_is(tmp_path: Path) -> None:
-    learn(tmp_path / "bank.db", "Ship parcel 1")
+    learn(tmp_path / "bank.db", "Ship box 1")
     assert lessonbank_cli("backup", "backup.db", "--bank", "bank.db", cwd=tmp_path).returncode == 0
-    learn(tmp_path / "bank.db", "Ship parcel 2")
+    learn(tmp_path / "bank.db", "Ship box 2")
     done = lessonbank_cli("restore", "backup.db", "bank.db", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "is now what 'backup.db' holds: 1 lesson, 1 run" in done.stdout
@@ -44,7 +44,7 @@ def test_restore_of_nothing_is_one_sentence(tmp_path: Path) -> None:
 
 def test_salvage_lists_what_is_lost_and_says_so_with_its_exit_code(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
-    learn(path, *(f"Ship parcel {n}" for n in range(9)))
+    learn(path, *(f"Ship box {n}" for n in range(9)))
     done = lessonbank_cli("salvage", "bank.db", "whole.db", cwd=tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing is lost")
     data = path.read_bytes()
@@ -57,3 +57,13 @@ def test_salvage_lists_what_is_lost_and_says_so_with_its_exit_code(tmp_path: Pat
     assert "lost in t: lessons: " in done.stdout
     again = lessonbank_cli("salvage", "bank.db", "new.db", cwd=tmp_path)
     assert (again.returncode, "is there already" in again.stderr) == (2, True)
+
+
+def test_restore_and_salvage_take_the_bank_by_the_option_that_all_commands_have(tmp_path: Path) -> None:
+    lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical").close()
+    where = ("--bank", "bank.db")
+    assert lessonbank_cli("backup", "copy.db", *where, cwd=tmp_path).returncode == 0
+    assert lessonbank_cli("restore", "copy.db", *where, cwd=tmp_path).returncode == 0
+    assert lessonbank_cli("salvage", "new.db", *where, cwd=tmp_path).returncode == 0
+    assert lessonbank_cli("salvage", "a.db", "b.db", "c.db", cwd=tmp_path).returncode == 2
+    assert (tmp_path / "new.db").exists()

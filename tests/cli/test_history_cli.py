@@ -28,7 +28,7 @@ import os, lessonbank
 with lessonbank.connect(os.environ["LESSONBANK_BANK"], scope="t") as bank:
     print("checking", len(bank.lessons.list(limit=1000)))
     bank.lessons.retire(bank.lessons.list(limit=1000)[-1].id, reason="only in the copy")
-    raise SystemExit(any("parcel 6" in e.task for e in bank.history.state(len(bank.history.list())).experiences))
+    raise SystemExit(any("box 6" in e.task for e in bank.history.state(len(bank.history.list())).experiences))
 """
 
 
@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
     ) as bank:
         for n in range(8):
             step = Step(action="print label", observation="error: no form")
-            bank.learn(Trajectory(task=f"Ship parcel {n}", steps=(step,)), outcome="failure")
+            bank.learn(Trajectory(task=f"Ship box {n}", steps=(step,)), outcome="failure")
     return tmp_path
 
 
@@ -61,7 +61,7 @@ def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
     assert [e["sequence"] for e in json_of("history", "list", "--lesson", lesson, cwd=folder)] == [3]
     done = run_cli("history", "list", "--after", 7, cwd=folder)
     assert "1 change of t" in done.stdout
-    assert "Ship parcel 7" in done.stdout
+    assert "Ship box 7" in done.stdout
 
 
 def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
@@ -69,7 +69,7 @@ def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
     assert back["entry"]["entry"] == {"kind": "rollback", "to": 5, "reason": "a broken tool"}
     assert back["counts"]["experiences"] == 5
     found = json_of("history", "diff", 8, back["entry"]["at"], cwd=folder)
-    assert [e["task"] for e in found["removed"]] == [f"Ship parcel {n}" for n in (5, 6, 7)]
+    assert [e["task"] for e in found["removed"]] == [f"Ship box {n}" for n in (5, 6, 7)]
     assert "removed" in run_cli("history", "diff", 8, 9, cwd=folder).stdout
     assert "no difference" in run_cli("history", "diff", 5, 9, cwd=folder).stdout
     undone = run_cli("history", "rollback", 8, *BY, "--reason", "it was fine", cwd=folder)
@@ -108,7 +108,7 @@ def test_bisect_finds_the_change_and_leaves_the_bank_alone(folder: Path) -> None
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["first_bad"] == 7
-    assert report["entry"]["entry"]["experience"]["task"] == "Ship parcel 6"
+    assert report["entry"]["entry"]["experience"]["task"] == "Ship box 6"
     assert len(report["runs"]) <= math.ceil(math.log2(7)) + 1
     assert "checking" in done.stderr
     assert len(json_of("history", "list", cwd=folder)) == 8
@@ -163,7 +163,7 @@ def test_a_check_of_ones_own_is_run_no_more_often_than_promised(folder: Path, cu
     )
     done = bisect(folder, sys.executable, "check.py")
     assert done.returncode == 0, done.stderr
-    assert f"Ship parcel {culprit - 1}" in done.stdout
+    assert f"Ship box {culprit - 1}" in done.stdout
     assert len((folder / "runs.txt").read_text("utf-8").splitlines()) <= 4
     assert ("failed every time" in done.stderr) == (culprit == 1)
 
@@ -178,22 +178,22 @@ def test_a_check_that_does_not_run_accuses_no_change(folder: Path, exit_by: str,
 
 @pytest.mark.full
 def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
-    (found,) = json_of("retrieve", "Ship parcel 1", "--at", 2, "--limit", 1, cwd=folder)["matches"]
-    assert found["experience"]["task"] == "Ship parcel 1"
+    (found,) = json_of("retrieve", "Ship box 1", "--at", 2, "--limit", 1, cwd=folder)["matches"]
+    assert found["experience"]["task"] == "Ship box 1"
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         at = bank.history.list()[0].at
         assert bank.admin.counts().recalls == 0
-    done = run_cli("retrieve", "Ship parcel 1", "--at", at.isoformat(), "-k", 3, cwd=folder)
+    done = run_cli("retrieve", "Ship box 1", "--at", at.isoformat(), "-k", 3, cwd=folder)
     assert "as of change 1" in done.stdout
-    assert "Ship parcel 0" in done.stdout
-    assert "Ship parcel 1" not in done.stdout
+    assert "Ship box 0" in done.stdout
+    assert "Ship box 1" not in done.stdout
     for words, code, sentence in (
         (("--at", 99), 1, "the last one is 8"),
         (("--at", "once"), 2, "no moment"),
         (("--at", 1, "--holdout", 0.5), 2, "nothing is withheld"),
         (("--at", 1, "--trusted"), 2, "with --at only --limit changes what is found"),
     ):
-        done = run_cli("retrieve", "Ship parcel 1", *words, cwd=folder)
+        done = run_cli("retrieve", "Ship box 1", *words, cwd=folder)
         assert done.returncode == code
         assert sentence in " ".join(done.stderr.split())
 

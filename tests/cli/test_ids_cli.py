@@ -24,9 +24,9 @@ def folder(tmp_path: Path) -> Path:
     ) as bank:
         for n in range(3):
             run = Trajectory(
-                id=f"run-number-{n}", task=f"Ship parcel {n} abroad", steps=(Step(action="print", observation="error"),)
+                id=f"run-number-{n}", task=f"Ship box {n} abroad", steps=(Step(action="print", observation="error"),)
             )
-            bank.learn(run, recall=bank.retrieve(f"Ship parcel {n} abroad"), outcome="failure")
+            bank.learn(run, recall=bank.retrieve(f"Ship box {n} abroad"), outcome="failure")
     return tmp_path
 
 
@@ -48,7 +48,7 @@ def test_every_table_fits_80_columns_and_its_short_ids_are_accepted(folder: Path
         for row in rows:
             if not row.startswith(" "):
                 assert len(row.split()[0]) == 8
-                assert "parcel" in told(folder, "explain", row.split()[0])
+                assert "box" in told(folder, "explain", row.split()[0])
     history = told(folder, "history", "list")
     assert all(len(line) <= 80 for table in [*tables.values(), history] for line in table.splitlines())
 
@@ -75,7 +75,7 @@ def test_an_ambiguous_id_is_an_error_that_names_the_candidates(folder: Path) -> 
         done = lessonbank_cli(*command, "run-num", *rest, *WHERE, cwd=folder)
         assert done.returncode == 2
         assert f"'run-num' names 3 {what}s: give more characters of one of" in done.stderr
-        assert all(f"run-number-{n} ({name}Ship parcel {n} abroad)" in done.stderr for n in range(3))
+        assert all(f"run-number-{n} ({name}Ship box {n} abroad)" in done.stderr for n in range(3))
     assert "run-number-1" in told(folder, "explain", "run-number-1")
 
 
@@ -107,7 +107,7 @@ def test_lists_go_on_after_the_short_id_that_they_end_with(folder: Path) -> None
 def test_recalls_of_a_lesson_say_who_was_shown_it(folder: Path) -> None:
     lesson = json.loads(told(folder, "lessons", "list", "--json"))[-1]["id"]
     shown = json.loads(told(folder, "recalls", "--lesson", lesson[-8:], "--json"))
-    assert [recall["task"] for recall in shown] == ["Ship parcel 2 abroad", "Ship parcel 1 abroad"]
+    assert [recall["task"] for recall in shown] == ["Ship box 2 abroad", "Ship box 1 abroad"]
     whole = told(folder, "explain", shown[0]["id"][-8:])
     assert "<<<lessons" in whole
     assert lesson[-8:] in whole

@@ -12,7 +12,7 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.evidence import Blocked, Lift
+from lessonbank.evidence import Holdout, Lift
 from lessonbank.evidence.explanation import Explanation
 
 pytestmark = pytest.mark.full
@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
     """A bank in which memory makes all the difference, and the id of a recall without it."""
     path, without = tmp_path_factory.mktemp("made") / "bank.db", list[str]()
     with lessonbank.connect(
-        path, scope="t", embedder="lexical", evidence=Evidence(holdout=Blocked(lessons=0.3))
+        path, scope="t", embedder="lexical", evidence=Evidence(holdout=Holdout(lessons=0.3, recalls=0.5))
     ) as bank:
         first = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
         bank.learn(first, outcome="failure")

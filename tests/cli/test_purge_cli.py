@@ -29,8 +29,8 @@ def folder(tmp_path: Path) -> Path:
     ) as bank:
         for n in range(3):
             step = Step(action="print label", observation="error: no form")
-            run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(step,))
-            bank.learn(run, recall=bank.retrieve(f"Ship parcel {n}"), outcome="failure")
+            run = Trajectory(id=f"run-{n}", task=f"Ship box {n}", steps=(step,))
+            bank.learn(run, recall=bank.retrieve(f"Ship box {n}"), outcome="failure")
     return tmp_path
 
 
@@ -58,12 +58,12 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
         with pytest.raises(NotFound):
             bank.runs.get("run-1")
         assert bank.admin.counts().experiences == 2
-        assert "parcel 1" not in repr(bank.history.list())
+        assert "box 1" not in repr(bank.history.list())
 
 
 def test_several_runs_and_recalls_go_together(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        recall = next(one.id for one in bank.recalls.list() if one.task == "Ship parcel 2")
+        recall = next(one.id for one in bank.recalls.list() if one.task == "Ship box 2")
     done = purge("--run", "run-0", "--run", "run-1", "--recall", recall, "--reason", "x", "--yes", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "erased from t: 2 runs, 2 experiences, 2 lessons, 1 recall." in " ".join(done.stdout.split())
@@ -86,7 +86,7 @@ def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folde
 @pytest.mark.full
 def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
     for words, named in (
-        (("--run", "run-1"), "Ship parcel 1"),
+        (("--run", "run-1"), "Ship box 1"),
         (("--all",), "3 runs, 3 recalls, 3 lessons"),
     ):
         done = purge(*words, "--reason", "x", cwd=folder, answer="n")

@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     ) as bank:
         step = Step(action="print label", observation="error: no form")
         for n, outcome in enumerate(("failure", "success", None)):
-            run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(step,), answer="sent")
+            run = Trajectory(id=f"run-{n}", task=f"Ship box {n}", steps=(step,), answer="sent")
             bank.learn(run, outcome=outcome, metadata={"user": f"u-{n}", "order": n})
     return tmp_path
 
@@ -39,7 +39,7 @@ def test_runs_are_found_by_outcome_status_words_and_metadata(folder: Path) -> No
     assert ids(folder, "list") == ["run-2", "run-1", "run-0"]
     assert ids(folder, "list", "--outcome", "failure") == ["run-0"]
     assert ids(folder, "list", "--status", "pending") == ["run-2"]
-    assert ids(folder, "list", "--text", "parcel 1") == ["run-1"]
+    assert ids(folder, "list", "--text", "box 1") == ["run-1"]
     assert ids(folder, "list", "--metadata", "user=u-2") == ["run-2"]
     assert ids(folder, "list", "--metadata", "order:=1", "--metadata", "user=u-1") == ["run-1"]
     assert ids(folder, "list", "--metadata", "order=1") == []
@@ -48,7 +48,7 @@ def test_runs_are_found_by_outcome_status_words_and_metadata(folder: Path) -> No
 def test_a_run_is_shown_whole(folder: Path) -> None:
     done = lessonbank_cli("explain", "run-0", *WHERE, cwd=folder)
     assert done.returncode == 0, done.stderr
-    for part in ("task: Ship parcel 0", "action: print label", "error: no form", "answer: sent", "failure", "u-0"):
+    for part in ("task: Ship box 0", "action: print label", "error: no form", "answer: sent", "failure", "u-0"):
         assert part in done.stdout
 
 
@@ -63,8 +63,8 @@ def test_a_corrected_verdict_carries_the_name_of_the_person(folder: Path) -> Non
 
 def test_an_outcome_that_a_program_found_out_later_is_told_by_run_or_recall(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical") as bank:
-        recall = bank.retrieve("Ship parcel 5")
-        bank.learn(Trajectory(id="run-5", task="Ship parcel 5", steps=(Step(action="print label"),)), recall=recall)
+        recall = bank.retrieve("Ship box 5")
+        bank.learn(Trajectory(id="run-5", task="Ship box 5", steps=(Step(action="print label"),)), recall=recall)
     for named, words, reward in ((recall.id, ("--reward", "0.25"), 0.25), ("run-5", ("success",), None)):
         done = lessonbank_cli("tell", named, *words, *WHERE, cwd=folder)
         assert done.returncode == 0, done.stderr
@@ -92,7 +92,7 @@ def test_drawn_runs_are_listed_until_each_has_a_label(folder: Path) -> None:
     assert ids(folder, "audit", "5") == []
     with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical", parts=Parts(judge=says_failure)) as bank:
         for n in (3, 4):
-            run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(Step(action="print label"),))
+            run = Trajectory(id=f"run-{n}", task=f"Ship box {n}", steps=(Step(action="print label"),))
             bank.learn(run, recall=bank.retrieve(run.task))
     assert ids(folder, "audit", "5", "--by", "Ana") == ids(folder, "audit") == ["run-3", "run-4"]
     doctor = lessonbank_cli("doctor", *WHERE, "--json", cwd=folder)

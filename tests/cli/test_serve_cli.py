@@ -55,14 +55,14 @@ def test_a_server_answers_the_holder_of_a_key_until_it_is_told_to_end(tmp_path: 
         url = line.split()[-1].removesuffix("/v1")
         key = lessonbank_cli("keys", "add", "a", "--bank", "bank.db", "--scope", "acme", cwd=tmp_path).stdout.strip()
         with lessonbank.connect(Server(url, api_key=key), scope="acme/support") as bank:
-            assert bank.learn({"messages": [{"role": "user", "content": "Ship parcel 7"}]}, outcome="success").verdicts
+            assert bank.learn({"messages": [{"role": "user", "content": "Ship box 7"}]}, outcome="success").verdicts
             lessonbank_cli("keys", "remove", key.split("_")[1], "--bank", "bank.db", cwd=tmp_path)
             with pytest.raises(Unauthenticated):
-                bank.retrieve("Ship parcel 7")
+                bank.retrieve("Ship box 7")
         server.send_signal(signal.SIGTERM)
         rest = server.stderr.read()
     assert server.returncode in (0, -signal.SIGTERM)
-    assert "Ship parcel" not in rest
+    assert "Ship box" not in rest
     assert "acme" not in rest
     assert '"route": "/v1/runs/learn"' in rest
 
@@ -87,15 +87,15 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
     with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
         one, two, three, four, five = (
-            bank.lessons.add(title=f"Weigh {n}", content=f"Weigh {n} times.", task=f"Ship parcel {n}", by="Ana").id
+            bank.lessons.add(title=f"Weigh {n}", content=f"Weigh {n} times.", task=f"Ship box {n}", by="Ana").id
             for n in range(5)
         )
         bank.learn([{"role": "user", "content": "Ship it"}, {"role": "assistant", "content": "ok"}], outcome="success")
-        run, recall = bank.runs.list()[0].trajectory.id, bank.retrieve("Ship parcel 1").id
+        run, recall = bank.runs.list()[0].trajectory.id, bank.retrieve("Ship box 1").id
     (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, RUNS)))
     who, why = ("--by", "Ana"), ("--by", "Ana", "--reason", "a test")
     words: dict[str, tuple[str, ...]] = {
-        "retrieve": ("Ship parcel 1", "--trusted", "--metadata", "user=u"),
+        "retrieve": ("Ship box 1", "--trusted", "--metadata", "user=u"),
         "learn": ("runs.jsonl",),
         "export": ("out.jsonl",),
         "import": ("out.jsonl",),
@@ -147,7 +147,7 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
                 assert refused[name][1] in " ".join(done.stderr.split()), (name, done.stderr)
             else:
                 assert done.returncode in (0, 3), (name, done.stderr)
-        more = ("Ship parcel 1", "--holdout", "0.5", "--bank", server.url, "--scope", "acme")
+        more = ("Ship box 1", "--holdout", "0.5", "--bank", server.url, "--scope", "acme")
         done = lessonbank_cli("retrieve", *more, cwd=tmp_path, LESSONBANK_API_KEY=key)
         assert "decided where the server runs" in done.stderr
 
@@ -158,8 +158,8 @@ def test_an_agents_key_is_enough_to_explain_the_recall_that_it_was_given(tmp_pat
 
     settings: dict[str, Any] = {"scope": "acme", "embedder": "lexical", "evidence": lessonbank.Evidence(holdout=None)}
     with lessonbank.connect(tmp_path / "bank.db", **settings) as bank:
-        bank.lessons.add(title="Weigh it", content="Weigh it twice.", task="Ship parcel 1", by="Ana")
-        recall = bank.retrieve("Ship parcel 1").id
+        bank.lessons.add(title="Weigh it", content="Weigh it twice.", task="Ship box 1", by="Ana")
+        recall = bank.retrieve("Ship box 1").id
     with running(partial(lessonbank.connect_async, tmp_path / "bank.db", **settings)) as server:
         where = ("--bank", server.url, "--scope", "acme")
         key = server.key("cli", scope="acme", role="agent")

@@ -45,7 +45,7 @@ def both(store: Store) -> Retriever:
 def run(number: int) -> Trajectory:
     steps = (
         Step(action="print label", observation="error: customs form missing"),
-        Step(action=f"fill form {number}", observation="form saved"),
+        Step(action=f"fill form {chr(97 + number % 26) * 3}", observation="form saved"),
         Step(action="print label", observation="label printed"),
     )
     return Trajectory(task=f"Ship parcel {number} abroad", steps=steps, answer="sent")

@@ -87,7 +87,7 @@ def test_without_a_model_runs_of_a_task_in_other_words_teach_one_lesson() -> Non
             bank.learn(ran(task), outcome="success")
         (known,) = bank.lessons.list()
         (again,) = bank.lessons.repeats(known.id)
-        assert again.why == "the same moves, for a task in other words"
+        assert again.why == "the same words"
         assert bank.retrieve("The billing desk asks you to cancel case C-3456.").lessons == (known,)
 
 

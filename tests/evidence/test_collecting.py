@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.contracts.records import Candidate, Recall, Settlement, Usage
-from lessonbank.evidence.columns import Columns, template_of
+from lessonbank.evidence.columns import WINDOW, Columns, template_of
 from lessonbank.evidence.episodes import Episodes
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +27,7 @@ def candidate(lesson_id: str, rank: int = 1, **more: Any) -> Candidate:
 
 def receipt(id: str, *lessons: str | Candidate, task: str = "Cancel it", **more: Any) -> Recall:
     found = tuple(c if isinstance(c, Candidate) else candidate(c, n) for n, c in enumerate(lessons, 1))
-    return Recall(id=id, scope="t", task=task, candidates=found, created_at=AT, **more)
+    return Recall(id=id, scope="t", task=task, candidates=found, **({"created_at": AT} | more))
 
 
 def settled(id: str, outcome: Any = "success", **more: Any) -> Settlement:
@@ -78,18 +78,20 @@ EVENTS = st.lists(
 def test_in_whatever_pieces_things_arrive_the_columns_are_the_same(
     events: list[Any], order: Sequence[int], pause: int
 ) -> None:
-    receipts = [receipt(str(n), f"lesson {n % 3}", "shared", task=f"kind {'abc'[n % 3]}") for n in range(6)]
+    receipts = [
+        receipt(str(n), f"lesson {n % 3}", "shared", task=f"kind {'abc'[n % 3]}", created_at=later(n)) for n in range(6)
+    ]
     told = [
         settled(str(n), outcome, source=source, template=template, confidence=0.5, judge="j", steps=n)
         for n, outcome, source, template in events
     ]
     at_once = columns(*receipts)
-    for sequence, settlement in enumerate(told, 1):
-        at_once.settle(settlement, sequence)
+    for settlement in told:
+        at_once.settle(settlement)
     slowly = Columns()
     for sequence, settlement in enumerate(told, 1):
         slowly.receipt(receipts[int(settlement.recall_id)])
-        slowly.settle(settlement, sequence)
+        slowly.settle(settlement)
         if sequence == pause:
             slowly.episodes()
     for n in order:
@@ -99,23 +101,37 @@ def test_in_whatever_pieces_things_arrive_the_columns_are_the_same(
     assert len(here) == len(there) == 6
 
 
-def test_rows_are_in_the_order_in_which_outcomes_became_known() -> None:
-    made = columns(*(receipt(id, id) for id in "abcd"))
-    made.settle(settled("c"), 5)
-    made.settle(settled("a", "failure"), 9)
-    made.settle(settled("c", "failure"), 12)
+def test_rows_are_in_the_order_in_which_recalls_were_made_whatever_was_read_or_told_first() -> None:
+    made = columns(*(on(id, day, id) for day, id in ((2, "c"), (0, "a"), (1, "b"), (3, "d"))))
+    made.settle(settled("c"))
+    made.settle(settled("a", "failure"))
+    made.settle(settled("c", "failure"))
     found = made.episodes()
-    assert named(found, found.placed.unit) == ["c", "a", "b", "d"]
-    assert str(found.outcome.tolist()) == "[0.0, 0.0, nan, nan]"
-    assert found.known.tolist() == [True, True, False, False]
-    assert (found.at == AT.timestamp()).all()
+    assert named(found, found.placed.unit) == ["a", "b", "c", "d"]
+    assert str(found.outcome.tolist()) == "[0.0, nan, 0.0, nan]"
+    assert found.at.tolist() == [later(day).timestamp() for day in range(4)]
+
+
+@pytest.mark.parametrize(("later_ones", "missing"), [(WINDOW - 1, False), (WINDOW, True)])
+def test_an_outcome_is_waited_for_until_a_window_of_later_ones_is_known_and_then_counts_as_missing(
+    later_ones: int, missing: bool
+) -> None:
+    made = columns(*(on(str(day), day, "x") for day in range(30)))
+    for day in (0, *range(2, 2 + later_ones)):
+        made.settle(settled(str(day)))
+    found = made.episodes()
+    assert found.missing.tolist()[:2] == [False, missing]
+    assert found.known.tolist()[:3] == [True, False, missing]
+    assert int(found.known.sum()) == (1 + later_ones if missing else 1)
+    made.settle(settled("1"))
+    assert int(made.episodes().known.sum()) == 2 + later_ones
 
 
 def test_a_recall_that_had_nothing_to_show_is_no_row() -> None:
     made = columns(receipt("none"), receipt("no room", candidate("a", placed=False, shown=False)))
     assert (len(made), made.knows("none"), len(made.episodes())) == (0, True, 0)
-    made.settle(settled("none"), 1)
-    made.settle(settled("nobody knows it"), 2)
+    made.settle(settled("none"))
+    made.settle(settled("nobody knows it"))
     assert len(made.episodes()) == 0
 
 
@@ -165,7 +181,7 @@ def test_groups_are_units_of_their_own_and_a_lesson_knows_the_ones_it_was_in_las
 def test_what_was_copied_stays_as_it_was() -> None:
     made = columns(receipt("a", "x"))
     before = made.episodes()
-    made.settle(settled("a"), 1)
+    made.settle(settled("a"))
     made.receipt(receipt("b", "y"))
     assert (len(before), before.known.tolist(), before.units) == (1, [False], ("*", "x"))
 
@@ -173,9 +189,9 @@ def test_what_was_copied_stays_as_it_was() -> None:
 class TestOutcomes:
     def test_an_opinion_stays_when_the_truth_is_told_later(self) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a", "failure", source="judge", judge="j 1", confidence=0.7), 1)
+        made.settle(settled("a", "failure", source="judge", judge="j 1", confidence=0.7))
         before = made.episodes()
-        made.settle(settled("a", "success"), 2)
+        made.settle(settled("a", "success"))
         after = made.episodes()
         assert (before.outcome[0], before.true[0], before.judged[0]) == (0.0, False, 0.0)
         assert (after.outcome[0], after.true[0], after.judged[0], after.confidence[0]) == (1.0, True, 0.0, 0.7)
@@ -183,50 +199,43 @@ class TestOutcomes:
 
     def test_the_truth_stays_when_a_judge_is_asked_later(self) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a", "failure"), 1)
-        made.settle(settled("a", "success", source="judge", confidence=0.7), 2)
+        made.settle(settled("a", "failure"))
+        made.settle(settled("a", "success", source="judge", confidence=0.7))
         found = made.episodes()
         assert (found.outcome[0], found.true[0], found.judged[0]) == (0.0, True, 1.0)
 
     def test_an_opinion_stays_when_a_judge_cannot_tell_later(self) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a", "failure", source="judge", confidence=0.7), 1)
-        made.settle(settled("a", "success"), 2)
-        made.settle(settled("a", "unknown", source="judge", confidence=0.0), 3)
+        made.settle(settled("a", "failure", source="judge", confidence=0.7))
+        made.settle(settled("a", "success"))
+        made.settle(settled("a", "unknown", source="judge", confidence=0.0))
         assert made.episodes().judged[0] == 0.0
 
     def test_an_outcome_that_became_unknown_is_unknown(self) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a"), 1)
-        made.settle(settled("a", "unknown"), 2)
+        made.settle(settled("a"))
+        made.settle(settled("a", "unknown"))
         assert math.isnan(made.episodes().outcome[0])
 
-    def test_rows_without_an_outcome_come_last_even_if_they_had_one(self) -> None:
-        made = columns(receipt("a", "x"), receipt("b", "y"))
-        made.settle(settled("a"), 1)
-        made.settle(settled("b"), 2)
-        made.settle(settled("a", "unknown"), 3)
-        assert made.episodes().known.tolist() == [True, False]
-
-    def test_several_runs_count_as_the_share_that_succeeded(self) -> None:
+    def test_a_reward_counts_as_it_is_for_one_run_and_for_several(self) -> None:
         made = columns(receipt("a", "x"), receipt("b", "x"))
-        made.settle(settled("a", "failure", reward=0.25, trajectory_ids=tuple("rstu"), steps=40), 1)
-        made.settle(settled("b", "failure", reward=0.25, trajectory_ids=("r",), steps=40), 2)
+        made.settle(settled("a", "failure", reward=0.25, trajectory_ids=tuple("rstu"), steps=40))
+        made.settle(settled("b", "failure", reward=0.6, trajectory_ids=("r",), steps=40))
         found = made.episodes()
-        assert found.outcome.tolist() == [0.25, 0.0]
+        assert found.outcome.tolist() == [0.25, 0.6]
         assert found.steps.tolist() == [10.0, 40.0]
 
     @pytest.mark.parametrize("reward", [-1.0, 1.5, None])
     def test_what_is_no_share_is_not_taken_for_one(self, reward: float | None) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a", "success", reward=reward, trajectory_ids=("r", "s")), 1)
+        made.settle(settled("a", "success", reward=reward, trajectory_ids=("r", "s")))
         assert made.episodes().outcome[0] == 1.0
 
     def test_costs_that_nobody_told_are_unknown_and_not_nothing(self) -> None:
         made = columns(receipt("a", "x"), receipt("b", "x"))
-        made.settle(settled("a"), 1)
+        made.settle(settled("a"))
         usage = Usage(input_tokens=30, output_tokens=10, cost=0.5)
-        made.settle(settled("b", usage=usage, seconds=8.0, trajectory_ids=("r", "s")), 2)
+        made.settle(settled("b", usage=usage, seconds=8.0, trajectory_ids=("r", "s")))
         found = made.episodes()
         for name, expected in (("tokens", 20.0), ("cost", 0.25), ("seconds", 4.0)):
             values = getattr(found, name)
@@ -235,9 +244,9 @@ class TestOutcomes:
 
     def test_what_the_agent_named_is_kept_by_lesson_and_may_be_corrected(self) -> None:
         made = columns(receipt("a", "x", "y"), receipt("b", "x"))
-        made.settle(settled("a", cited=("y", "nobody")), 1)
+        made.settle(settled("a", cited=("y", "nobody")))
         assert made.episodes().placed.cited.tolist() == [False, True, False]
-        made.settle(settled("a", cited=("x",)), 2)
+        made.settle(settled("a", cited=("x",)))
         assert made.episodes().placed.cited.tolist() == [True, False, False]
 
 
@@ -252,8 +261,8 @@ class TestClusters:
 
     def test_a_template_that_is_told_goes_before_what_is_guessed(self) -> None:
         made = columns(receipt("a", "x", task="one"), receipt("b", "x", task="other"))
-        for sequence, id in enumerate("ab", 1):
-            made.settle(settled(id, template="T"), sequence)
+        for id in "ab":
+            made.settle(settled(id, template="T"))
         found = made.episodes()
         assert found.cluster[0] == found.cluster[1]
 
@@ -286,53 +295,43 @@ class TestTime:
 
     def test_a_unit_keeps_its_turn_and_takes_another_one_when_its_evidence_starts_again(self) -> None:
         made = columns(on("a", 0, "x"), on("b", 0, "y"), on("c", 2, "x"), on("d", 2, "z"), on("e", 2, "never settled"))
-        for sequence, id in enumerate("abcd", 1):
-            made.settle(settled(id), sequence)
+        for id in "abcd":
+            made.settle(settled(id))
         turns = dict(zip(made.units.names, made.episodes().turn.tolist(), strict=True))
         assert turns == {"*": 0, "x": 0, "y": 1, "z": 2, "never settled": 3}
         again = dict(zip(made.units.names, made.episodes(since={"x": later(1)}).turn.tolist(), strict=True))
         assert again == {"*": 0, "x": 2, "y": 1, "z": 3, "never settled": 4}
 
-    def test_turns_are_those_of_outcomes_in_whatever_order_receipts_were_read(self) -> None:
-        receipts = [on(id, 0, id) for id in "abc"]
+    def test_turns_are_those_of_recalls_in_whatever_order_receipts_were_read_and_outcomes_were_told(self) -> None:
+        receipts = [on(id, day, id) for day, id in enumerate("bca")]
         one, other = columns(*receipts), columns(*receipts[::-1])
-        for sequence, id in enumerate("bca", 1):
-            one.settle(settled(id), sequence)
-            other.settle(settled(id), sequence)
+        for id in "abc":
+            one.settle(settled(id))
         for made in (one, other):
             turns = dict(zip(made.units.names, made.episodes().turn.tolist(), strict=True))
             assert turns == {"*": 0, "b": 0, "c": 1, "a": 2}
-
-    @pytest.mark.parametrize(("new", "left"), [(19, 49), (20, 20)])
-    def test_evidence_starts_again_once_the_agent_runs_on_another_model(self, new: int, left: int) -> None:
-        made = Columns()
-        for day in range(30 + new):
-            made.receipt(on(str(day), day, "x"))
-            made.settle(settled(str(day), agent="old" if day < 30 else "new"), day + 1)
-        found = made.episodes()
-        assert (len(found), len(found.placed)) == (30 + new, left)
-        told = [(one.unit, one.before, one.model) for one in found.restarts]
-        assert told == ([(0, 30, "new")] if new == 20 else [])
 
     def test_evidence_that_starts_again_with_a_lesson_is_told_with_what_no_longer_counts(self) -> None:
         made = Columns()
         for day in range(5):
             made.receipt(on(str(day), day, "x"))
-            made.settle(settled(str(day)), day + 1)
+            made.settle(settled(str(day)))
         (one,) = made.episodes(since={"x": on("", 2, "x").created_at}).restarts
-        assert (made.units.names[one.unit], one.before, one.model) == ("x", 3, "")
+        assert (made.units.names[one.unit], one.before) == ("x", 3)
 
-    def test_two_models_that_take_turns_are_one_agent(self) -> None:
+    def test_another_model_of_the_agent_restarts_nothing_and_is_known(self) -> None:
         made = Columns()
         for day in range(80):
             made.receipt(on(str(day), day, "x"))
-            made.settle(settled(str(day), agent=f"model {day % 2}"), day + 1)
-        assert len(made.episodes().placed) == 80
+            made.settle(settled(str(day), agent="old" if day < 30 else "new"))
+        found = made.episodes()
+        assert (len(found.placed), found.restarts, found.models) == (80, (), ("old", "new"))
+        assert found.model.tolist() == [0] * 30 + [1] * 50
 
 
 def test_a_cluster_is_named_by_the_template_that_a_run_told_or_by_the_words_of_its_task() -> None:
     made = columns(receipt("a", "x", task="Cancel order 7"), receipt("b", "x"))
-    made.settle(settled("a"), 1)
-    made.settle(settled("b", template="refunds"), 2)
+    made.settle(settled("a"))
+    made.settle(settled("b", template="refunds"))
     found = made.episodes()
     assert [found.clusters[n] for n in found.cluster] == ["cancel order #", "template refunds"]

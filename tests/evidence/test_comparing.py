@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from planted import episodes
 
-from lessonbank import Evidence, Trajectory, connect
 from lessonbank.contracts.records import Lesson
-from lessonbank.evidence import Bandit, TrialPeriods, Withholding
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.notes import price_of_following
 from lessonbank.evidence.report import report
 
 LESSONS = {f"lesson {n}": Lesson(id=f"lesson {n}", title=f"Title {n}", content="Do it.") for n in range(3)}
@@ -39,33 +35,7 @@ def world(seed: int, size: int, *, opposite: float = 0.0, any_one: float = 0.0, 
     return report(made, scope="t", lessons=LESSONS)
 
 
-def test_an_effect_that_is_opposite_on_two_kinds_of_tasks_is_split_and_said() -> None:
-    lift = world(1, 1_500, opposite=0.25)
-    split = next(one for one in lift.lessons if one.title == "Title 0").split
-    assert split and split.differs
-    effects = {part.name: part.success.value or 0.0 for part in split.parts}
-    assert effects["refunds"] > 0.1
-    assert effects["rebook flight #"] < -0.1
-    assert sum(part.recalls for part in split.parts) <= 1_500
-    (note,) = [note for note in lift.notes if note.startswith("the effect of 'Title 0' differs between tasks: ")]
-    assert "'refunds'" in note
-    assert "lessons.narrow" in note
-
-
-def test_where_nothing_differs_the_parts_are_told_and_no_sentence_is_said() -> None:
-    lift = world(2, 1_000)
-    assert lift.split and not lift.split.differs
-    assert len(lift.split.parts) == 2
-    assert not [note for note in lift.notes if "differs between" in note or "likely" in note]
-
-
-@pytest.mark.full
-def test_lessons_of_which_any_one_does_are_said_to_say_the_same() -> None:
-    lift = world(3, 4_000, any_one=0.25)
-    assert [note for note in lift.notes if "'Title 0', 'Title 1', 'Title 2' likely do the same job" in note]
-
-
-def test_by_a_judge_alone_nothing_is_said_to_differ_and_the_labels_that_would_help_are_named() -> None:
+def test_by_a_judge_alone_the_labels_that_would_help_are_named() -> None:
     size = 1_500
     draw = np.random.default_rng(4)
     control = draw.random(size) < 0.2
@@ -82,50 +52,9 @@ def test_by_a_judge_alone_nothing_is_said_to_differ_and_the_labels_that_would_he
         clusters=("a", "b"),
     )
     lift = report(made, scope="t", lessons=LESSONS)
-    assert lift.split and not lift.split.differs
-    assert lift.split.parts[0].success.basis == "judge"
     assert lift.labels_needed and 10 < lift.labels_needed < size
     assert f"About {lift.labels_needed} more labels would decide." in str(lift)
 
 
 def test_where_the_truth_is_told_no_label_is_asked_for() -> None:
     assert world(5, 300).labels_needed is None
-
-
-def drawn(share: float, of_lessons: float) -> list[str]:
-    """What is said of 400 recalls in which these shares of memory and of single lessons were withheld."""
-    luck = np.random.default_rng(4)
-    made = episodes(
-        np.ones(400),
-        control=luck.random(400) < share,
-        control_probability=share,
-        lessons=np.tile(np.arange(3), (400, 1)),
-        withheld=luck.random((400, 3)) < of_lessons,
-        probability=of_lessons,
-        names=3,
-    )
-    return price_of_following(made)
-
-
-def test_the_report_says_what_odds_that_follow_the_evidence_cost_in_proof() -> None:
-    (told,) = drawn(0.02, 0.9)
-    assert "0.22 times as much of memory as a whole as it would with 10% withheld" in told
-    assert told.endswith("and less than half as much of 0 of 3 lessons")
-    (told,) = drawn(0.5, 0.02)
-    assert "2.8 times as much of memory" in told
-    assert told.endswith("and less than half as much of 3 of 3 lessons")
-
-
-@pytest.mark.parametrize("policy", [Bandit(), TrialPeriods()])
-def test_a_bank_whose_odds_follow_the_evidence_says_so_in_its_lift_and_no_other_does(policy: Withholding) -> None:
-    with connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(policy)) as bank:
-        bank.lessons.add(title="Look first", content="Look at its state.", task="Close the case", by="Ana")
-        for number in range(30):
-            bank.learn(Trajectory(task="Close it"), recall=bank.retrieve(f"Close the case {number}"), reward=1.0)
-        notes = [note for note in bank.lift().notes if note.startswith("the odds follow the evidence (Bandit)")]
-        assert len(notes) == isinstance(policy, Bandit)
-
-
-def test_a_bank_whose_odds_follow_the_evidence_has_a_lift_before_anything_was_asked() -> None:
-    with connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(Bandit())) as bank:
-        assert bank.lift().notes == ()

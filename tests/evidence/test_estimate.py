@@ -14,6 +14,8 @@ from planted import SEEDS, episodes
 
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.estimates import ENOUGH, Effects, cost_effect, effects, pooled, sober, t_quantile
+from lessonbank.evidence.report import report
+from lessonbank.evidence.review import review
 from lessonbank.evidence.sequences import outcomes, scores
 
 PLANTED = (0.25, 0.0, -0.25)
@@ -45,7 +47,7 @@ def played(
 
 def found(one: Episodes, *, level: float = 0.95) -> Effects:
     """Unit 0 is memory as a whole."""
-    return effects(scores(one, outcomes(one)), one.cluster, level=level)
+    return effects(scores(one, outcomes(one)), one, level=level)
 
 
 def test_planted_effects_are_found_though_lessons_are_found_together() -> None:
@@ -207,3 +209,42 @@ def test_a_few_equal_outcomes_do_not_make_anybody_sure() -> None:
 def test_quantiles_of_student_are_those_of_the_tables() -> None:
     told = t_quantile(0.975, np.array([4.0, 10.0, 30.0, 1e6]))
     assert told == pytest.approx([2.776, 2.228, 2.042, 1.960], abs=0.01)
+
+
+def by_turns(seed: int, effects_by_model: tuple[float, float], n: int = 4_000) -> Episodes:
+    """Two models by turns of 25 tasks; the second one succeeds less often, and the odds fall halfway."""
+    g = np.random.default_rng(seed)
+    model = np.arange(n) // 25 % 2
+    odds = np.where(np.arange(n) < n // 2, 0.3, 0.1)
+    off = g.random(n) < odds
+    rate = np.where(model == 0, 0.5, 0.1) + np.array(effects_by_model)[model] * ~off
+    made = episodes((g.random(n) < rate).astype(float), control=off, control_probability=odds)
+    return replace(made, model=model, models=("day", "night"))
+
+
+def test_models_are_pooled_by_inverse_variance_and_the_sides_agree_with_the_effect() -> None:
+    one = by_turns(3, (0.2, 0.2))
+    both, alone = found(one), found(replace(one, model=np.empty(0, np.int64)))
+    assert both.estimate[0] == pytest.approx(0.2, abs=0.04)
+    assert both.spread[0] < alone.spread[0]
+    seen = report(one, scope="t")
+    assert seen.success_with is not None and seen.success_without is not None and seen.success.value is not None
+    assert seen.success_with - seen.success_without == pytest.approx(seen.success.value)
+    (note,) = [note for note in seen.notes if note.startswith("the agent runs on several models")]
+    assert "with day (2,000 tasks)" in note
+    assert "with night (2,000 tasks)" in note
+
+
+def test_a_change_of_model_for_good_is_said_with_what_each_model_shows() -> None:
+    one = by_turns(4, (0.3, 0.0))
+    model = (np.arange(len(one)) >= 2_000).astype(np.int64)
+    at = 1e9 + 60.0 * np.arange(len(one))
+    (note,) = [n for n in report(replace(one, model=model, at=at), scope="t").notes if n.startswith("the agent")]
+    assert note.startswith("the agent changed to the model night on 2001-09-10: every number here pools all models")
+
+
+def test_a_verdict_does_not_flicker_while_two_models_take_turns() -> None:
+    one = by_turns(5, (0.4, 0.4), n=1_200)
+    words = [review(replace(one, waiting=np.arange(1_200) >= n)).standing[0] for n in range(100, 1_201, 25)]
+    said = [word != "no evidence yet" for word in words]
+    assert said[said.index(True) :] == [True] * (len(said) - said.index(True))

@@ -18,9 +18,7 @@ from lessonbank.evidence.lift import (
     LessonLift,
     Lift,
     MeasuringCost,
-    Part,
     Point,
-    Split,
     Standing,
     advice,
     distinct_groups,
@@ -62,8 +60,8 @@ def test_the_first_line_answers(standing: Standing, said: str) -> None:
 
 
 def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
-    assert "about 40 more recalls" in str(lift(success=sure(0.01), more=40))
-    assert "about 19,200 more recalls" in str(lift(success=sure(0.01), more=19_211))
+    assert "about 40 more recalls" in str(lift(success=sure(0.03), more=40))
+    assert "about 19,200 more recalls" in str(lift(success=sure(0.03), more=19_211))
     assert "more recalls" not in str(lift(success=sure(0.2), standing="helps"))
     assert headline(lift()) == "Does memory help? Undecided, too few tasks: 90 settled recalls, 10 without memory."
 
@@ -71,8 +69,19 @@ def test_what_would_show_it_is_said_while_nothing_is_shown() -> None:
 def test_the_forecast_is_for_the_effect_as_it_looks_and_for_ten_points() -> None:
     text = str(lift(success=sure(0.36), more=2540, more_as_it_looks=41))
     assert "about 41 more recalls bring the next verdict if the effect is what it looks, 2,540 if it is ten" in text
-    one = LessonLift(lesson_id="a", success=sure(0.01), more=700, more_as_it_looks=90)
+    one = LessonLift(lesson_id="a", success=sure(0.03), more=700, more_as_it_looks=90)
     assert said_of(one).endswith("(about 90 more recalls as it looks, 700 for ten points)")
+
+
+def test_what_is_shown_to_change_next_to_nothing_is_said_to_do_nothing_and_has_no_forecast() -> None:
+    nothing = sure(0.0)
+    one = LessonLift(lesson_id="a", success=nothing, more=700, more_as_it_looks=90)
+    assert said_of(one) == "does nothing, at most 4 points either way"
+    whole = lift(success=nothing, more=700, lessons=(one, one.model_copy(update={"retired": True})))
+    line = "Does memory help? No, it does nothing, at most 4 points either way: success +0.0 points [-4, +4]."
+    assert headline(whole) == line
+    told = "Make room: 1 lesson does nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
+    assert advice(whole) == (told,)
 
 
 def test_a_decision_is_keep_or_take_out_or_undecided_with_the_most_that_the_effect_can_be() -> None:
@@ -137,9 +146,9 @@ def test_an_effect_is_said_in_points(estimate: Estimate, said: str) -> None:
 
 def test_a_lesson_says_what_became_of_it() -> None:
     assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "take out: harms, retired"
-    open_yet = LessonLift(lesson_id="a", success=sure(0.01), more=7, quarantined=True)
+    open_yet = LessonLift(lesson_id="a", success=sure(0.03), more=7, quarantined=True)
     assert (
-        said_of(open_yet) == "undecided, at most 5 points either way (about 7 more recalls for ten points), quarantined"
+        said_of(open_yet) == "undecided, at most 7 points either way (about 7 more recalls for ten points), quarantined"
     )
 
 
@@ -207,34 +216,19 @@ def a_usual_bank(**more: Any) -> Lift:
         "more": 300,
         "steps": Estimate(value=-1.5, low=-2, high=-1),
         "groups": tuple(GroupLift(group=id, name=name, lessons=4, success=sure(0.05)) for id, name in named),
-        "lessons": tuple(
-            LessonLift(lesson_id=f"{n}", title=f"title {n}", success=sure(0.1), split=A_SPLIT if n == 30 else None)
-            for n in range(40)
-        ),
+        "lessons": tuple(LessonLift(lesson_id=f"{n}", title=f"title {n}", success=sure(0.1)) for n in range(40)),
         "judges": (JudgeReport(judge="a judge", asked=500, checked=40, agreement=0.9),),
         "notes": ("all outcomes come from one writer",),
     }
     return lift(**(told | more))
 
 
-A_SPLIT = Split(
-    parts=(
-        Part(name="refunds", success=sure(0.2), recalls=90),
-        Part(name="rebookings", success=sure(-0.2), recalls=80),
-    ),
-    evidence=900.0,
-    differs=True,
-)
-
-
 def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_and_the_promise() -> None:
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes, keep it: success +10.0 points [+6, +14].",
-        "chosen at random\n  since 2026-09-01; a task: steps",
-        "What to do next:",
-        "  1. Keep 1 lesson for the tasks it helps: bank.lessons.narrow(",
-        "  2. Go on: about 300 more recalls",
+        "chosen at random\n  tasks since 2026-09-01; a task: steps",
+        "What to do next: Go on: about 300 more recalls",
         "the decision on each group",
         "4 lessons, undecided, at most 9 points either way: topic 2",
         "… and 6 more",
@@ -259,7 +253,7 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
     text = str(lift(success=by_judge, standing="helps", more=90, lessons=lessons, groups=groups))
     assert "Yes, by the judge: success +30.0" in text
     assert "undecided: likely helps, by the judge: A" in text
-    assert "0 lessons, undecided, by the judge, at most 34 points either way: G" in text
+    assert "undecided, by the judge, at most 34 points either way: G" in text
     assert OPINIONS in text
     assert PROMISE not in text
     assert "What to do next: Let a person label some runs: bank.runs.audit(30)" in text
@@ -274,7 +268,7 @@ def test_what_to_do_next_follows_from_what_is_known() -> None:
     assert "bank.runs.audit(12)" in advice(lift(success=sure(0.1), labels_needed=12))[0]
     assert "40 of 100 recalls have one" in advice(lift(settled=40))[0]
     assert "observe=True" in advice(lift(success=sure(-0.1), standing="harms"))[0]
-    assert "bank.trial(" in advice(lift(success=sure(0.01), more=700))[0]
+    assert "bank.trial(" in advice(lift(success=sure(0.03), more=700))[0]
     assert advice(lift(success=sure(0.1), standing="helps")) == ("Nothing. Keep going.",)
     assert "learn(" in advice(lift(recalls=0, settled=0))[0]
 
@@ -292,3 +286,44 @@ def test_where_outcomes_go_missing_on_one_side_there_is_no_verdict_and_a_way_on(
 def test_a_number_that_is_none_is_refused(value: float) -> None:
     with pytest.raises(UsageError, match="finite number"):
         Estimate(value=value)
+
+
+def test_a_bound_that_everybody_knew_is_not_said() -> None:
+    wide = Estimate(value=0.1, low=-0.3, high=0.5, always_low=-0.6, always_high=0.7)
+    assert "Undecided, too few tasks: success +10.0 points" in headline(lift(success=wide))
+    assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
+
+
+def test_a_forecast_that_takes_longer_than_that_for_ten_points_is_left_out_of_the_row() -> None:
+    row = LessonLift(lesson_id="a", success=sure(0.02), more=300, more_as_it_looks=9000)
+    assert said_of(row).endswith("(about 300 more recalls for ten points)")
+
+
+def test_a_bound_of_one_side_is_not_too_few_tasks() -> None:
+    most = Estimate(value=0.28, low=0.0, high=0.5, always_low=-0.03, always_high=0.54)
+    assert headline(lift(success=most)) == "Does memory help? Undecided: success +28.0 points [-3, +54]."
+
+
+def test_a_lesson_that_helps_while_memory_is_undecided_is_explained() -> None:
+    helps = LessonLift(lesson_id="a", standing="helps", success=sure(0.3))
+    said = advice(lift(success=sure(0.2), lessons=(helps,), withheld=39))[0]
+    assert said.startswith("Keep memory: 1 lesson is shown to help.")
+    assert "39 tasks without it" in said
+
+
+def test_where_a_third_of_the_outcomes_is_missing_they_are_asked_for() -> None:
+    assert "Tell more outcomes: 66 of 100 recalls have one" in advice(lift(success=sure(0.0), settled=66))[0]
+
+
+def test_where_no_lesson_is_left_none_is_to_be_kept() -> None:
+    out = LessonLift(lesson_id="a", standing="harms", retired=True)
+    assert advice(lift(success=sure(0.0), lessons=(out,)))[0].endswith("taken out already, and no other is left.")
+
+
+def test_there_is_always_something_to_do_next_and_what_the_bank_did_is_said() -> None:
+    out = LessonLift(lesson_id="a", standing="harms", retired=True)
+    kept = LessonLift(lesson_id="b")
+    assert advice(lift(success=sure(0.0), lessons=(out, kept))) == (
+        "1 lesson that harms is taken out already; keep the others.",
+    )
+    assert advice(lift(success=sure(0.0))) == ("Nothing. Keep going.",)

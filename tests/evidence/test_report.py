@@ -116,10 +116,8 @@ def test_what_runs_never_counted_is_not_compared() -> None:
 
 
 def test_what_started_again_is_told_with_its_reason() -> None:
-    restarts = (Restart(0, 1e9, 70, "gpt-9"), Restart(1, 1e9, 4))
+    restarts = (Restart(1, 1e9, 4),)
     notes = told(replace(played(3, 60), restarts=restarts)).notes
-    assert any("all evidence starts again on 2001-09-09, because the agent changed to the model" in n for n in notes)
-    assert any("70 earlier outcomes do not count" in note for note in notes)
     assert any("the evidence of 'lesson 0' starts again" in n and "its text was changed" in n for n in notes)
 
 
@@ -275,3 +273,40 @@ def test_the_first_outcome_is_reported_without_a_warning() -> None:
 
 def test_a_probability_next_to_nothing_is_no_trouble() -> None:
     assert told(played(14, 40, whole=1e-17)).settled == 40
+
+
+def test_a_bank_of_one_lesson_has_one_decision() -> None:
+    g = np.random.default_rng(5)
+    n, control = 1500, g.random(1500) < 0.3
+    withheld = g.random((n, 1)) < 0.1
+    good = g.random(n) < np.where(control | withheld[:, 0], 0.4, 0.65)
+    one = episodes(
+        good.astype(float),
+        control=control,
+        control_probability=0.3,
+        lessons=np.zeros((n, 1), np.int64),
+        withheld=withheld,
+        probability=0.1,
+        names=1,
+    )
+    lift = told(one)
+    assert lift.standing != "no evidence yet"
+    assert lift.lessons[0].standing == lift.standing
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [(0.0, "all 60 outcomes are failures,"), (1.0, "all 60 outcomes are successes,"), (0.5, "all 60 rewards are 0.5,")],
+)
+def test_outcomes_that_are_all_alike_are_said(outcome: float, said: str) -> None:
+    alike = replace(played(3, 60), outcome=np.full(60, outcome))
+    assert [note for note in told(alike).notes if note.startswith(said)]
+    assert not [note for note in told(played(3, 60)).notes if note.startswith("all 60")]
+
+
+def test_outcomes_behind_a_recall_that_is_waited_for_are_counted_and_said_not_to_count_yet() -> None:
+    one = played(3, 60)
+    open_ = replace(one, outcome=np.where(np.arange(60) == 50, np.nan, one.outcome), waiting=np.arange(60) >= 50)
+    lift = told(open_)
+    assert (lift.recalls, lift.settled, lift.waiting) == (60, 59, 9)
+    assert any(note.startswith("9 outcomes do not count yet: an earlier recall has none") for note in lift.notes)

@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
+from lessonbank.evidence._bets import tally
+from lessonbank.evidence.columns import rows_that_wait
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import ALPHA, likely_from, review, shown_from
+from lessonbank.evidence.sequences import log_e, outcomes, scores
 
 pytestmark = pytest.mark.full
 
@@ -201,12 +204,19 @@ class TestMissing:
         assert "no verdict: 3" in str(report(hanging(1), scope="t"))
 
     def test_where_memory_decides_what_is_reported_there_is_no_verdict_on_memory(self) -> None:
-        one, g = played(2, n=3000, effects=(0.0,), lift=0.3), np.random.default_rng(102)
+        one, g = played(2, n=3000, effects=(0.0,)), np.random.default_rng(102)
         gone = ~one.control & (one.outcome < 0.5) & (g.random(3000) < 0.5)
         one = replace(one, outcome=np.where(gone, np.nan, one.outcome), at=np.arange(3000.0))
         found = report(one, scope="t")
         assert found.standing == "no evidence yet"
+        assert found.success.value is not None and found.success.value > 0.1
         assert any("no verdict on memory as a whole" in note for note in found.notes)
+
+    def test_a_verdict_that_holds_however_the_missing_ones_ended_is_said(self) -> None:
+        one, g = played(2, n=3000, effects=(0.0,), lift=0.3), np.random.default_rng(102)
+        gone = ~one.control & (one.outcome < 0.5) & (g.random(3000) < 0.5)
+        found = report(replace(one, outcome=np.where(gone, np.nan, one.outcome)), scope="t")
+        assert (found.standing, found.missing_differs) == ("helps", False)
 
     def test_outcomes_that_go_missing_by_chance_or_are_not_due_yet_withhold_nothing(self) -> None:
         one, g = played(3, n=2000, effects=(0.4,)), np.random.default_rng(103)
@@ -273,10 +283,10 @@ def test_the_verdict_arrives_within_the_number_that_is_said_in_four_of_five_case
         control = g.random(n) < odds
         outcome = (g.random(n) < 0.5 + 0.1 * ~control).astype(float)
         one = episodes(outcome, control=control, control_probability=odds)
-        first = replace(one, outcome=np.where(np.arange(n) < 200, outcome, np.nan))
+        first = replace(one, waiting=np.arange(n) >= 200)
         said.append(200 + (report(first, scope="t").more or 0))
         came += any(
-            review(replace(one, outcome=np.where(np.arange(n) < at, outcome, np.nan))).standing[0] in SAID
+            review(replace(one, waiting=np.arange(n) >= at)).standing[0] in SAID
             for at in np.linspace(200, said[-1], 12)
         )
     assert max(said) < n
@@ -299,3 +309,58 @@ def test_units_that_were_never_drawn_are_unknown(seed: int) -> None:
     assert (told.standing[-1], told.low[-1], told.high[-1]) == ("no evidence yet", -1.0, 1.0)
     assert math.isnan(told.effects.estimate[-1])
     assert math.isinf(told.more[-1])
+
+
+def late(seed: int, *, n: int = 1_500, kind: float = 0.0, halved: bool = True, effect: float = 0.0) -> Episodes:
+    """Outcomes of one kind come late by 200 tasks on average, with memory after half of that; looked at after `n`."""
+    g = np.random.default_rng(seed)
+    off = g.random(n) < 0.3
+    outcome = (g.random(n) < 0.5 + effect * ~off).astype(float)
+    delay = np.where(outcome == kind, g.exponential(np.where(off | (not halved), 200.0, 100.0)), 0.0)
+    told = np.where(np.arange(n) + delay < n, outcome, np.nan)
+    made = episodes(told, control=off, control_probability=0.3, at=60.0 * np.arange(n))
+    return replace(made, waiting=rows_that_wait(~np.isnan(told)))
+
+
+class TestLateness:
+    @pytest.mark.parametrize("kind", [0.0, 1.0])
+    def test_outcomes_that_come_later_without_memory_make_no_evidence(self, kind: float) -> None:
+        """Failures that come later without memory are missing there, so what has come looks as if memory harmed."""
+        sums = np.zeros(2)
+        for seed in range(20):
+            one = late(seed, kind=kind)
+            found = review(one)
+            naive = tally(scores(one, outcomes(replace(one, waiting=np.empty(0, np.bool_)))))
+            side = kind == 1.0
+            plain = log_e(naive, helps=side)[0]
+            seen = (found.log_help if side else found.log_harm)[0]
+            sums += plain, seen
+            assert found.low[0] <= 0.0 <= found.high[0]
+        assert sums[0] > sums[1] + 10
+
+    def test_an_effect_is_found_though_outcomes_come_late(self) -> None:
+        words = [review(late(seed, effect=0.3)).standing[0] for seed in range(5)]
+        assert words == ["helps"] * 5
+
+    def test_a_verdict_holds_whichever_way_the_missing_outcomes_would_have_gone(self) -> None:
+        g = np.random.default_rng(1)
+        off = g.random(2_000) < 0.3
+        outcome = (g.random(2_000) < 0.5 + 0.2 * ~off).astype(float)
+        lost = g.random(2_000) < np.where(off, 0.0, 0.5) * (outcome == 0)  # failures with memory are not told
+        one = episodes(np.where(lost, np.nan, outcome), control=off, control_probability=0.3)
+        apart = [review(replace(one, outcome=np.where(lost, fill, outcome))) for fill in (0.0, 1.0)]
+        found = review(one)
+        assert found.log_help[0] <= min(each.log_help[0] for each in apart) + 1e-9
+        assert found.low[0] <= min(each.low[0] for each in apart) + 1e-9
+        assert found.high[0] >= max(each.high[0] for each in apart) - 1e-9
+
+    def test_what_one_look_counted_the_next_one_counts_alike_when_the_rest_is_told(self) -> None:
+        """Where all that is missing are failures, the evidence is never above that of the whole truth."""
+        one = late(3, effect=0.1)
+        g = np.random.default_rng(3)
+        off = g.random(1_500) < 0.3
+        truth = (g.random(1_500) < 0.5 + 0.1 * ~off).astype(float)
+        whole = replace(one, outcome=np.where(one.due, truth, np.nan))
+        part, full = review(one), review(whole)
+        assert part.log_help[0] <= full.log_help[0] + 1e-9
+        assert part.log_harm[0] <= full.log_harm[0] + 1e-9

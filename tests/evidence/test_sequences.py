@@ -89,7 +89,7 @@ def test_false_claims_stay_below_five_percent_when_one_looks_after_every_outcome
         lessons = np.zeros((n, 1), dtype=np.int64)
         outcome = (g.random(n) < g.uniform(0.2, 0.8)).astype(np.float64)
         run = episodes(outcome, lessons=lessons, withheld=g.random((n, 1)) < 0.3, probability=0.3, names=1)
-        low, high = path(scores_of(run).of(1), at=np.arange(n + 1))
+        low, high = path([scores_of(run).of(1)], at=np.arange(n + 1))
         claimed += bool((low > 0).any() or (high < 0).any())
     assert claimed <= 0.05 * runs
 
@@ -102,7 +102,7 @@ def test_bounds_hold_at_every_moment_at_once_under_probabilities_that_react(drif
     effect = np.where(np.arange(n) < n // 3, 0.35, -0.25) if drift else np.full(n, 0.2)
     for run in wandering(g, runs=runs, n=n, effect=effect, base=np.linspace(0.3, 0.6, n)):
         scores = whole(run)
-        low, high = path(scores, at=np.arange(1, n + 1))
+        low, high = path([scores], at=np.arange(1, n + 1))
         average = np.cumsum(scores.scale * effect) / np.cumsum(scores.scale)
         missed += bool((low > average).any() or (high < average).any())
     assert missed <= 0.05 * runs
@@ -255,7 +255,7 @@ def test_a_path_says_at_each_moment_what_the_bounds_said_then(seed: int) -> None
     scores = whole(drawn(seed))
     at = np.unique(np.random.default_rng(seed).integers(0, len(scores) + 1, 6))
     then = [bounds(tally(_first(scores, int(n)))) for n in at]
-    assert np.allclose(path(scores, at=at), np.array(then)[:, :, 0].T)
+    assert np.allclose(path([scores], at=at), np.array(then)[:, :, 0].T)
 
 
 def _first(scores: Scores, n: int) -> Scores:
@@ -273,9 +273,9 @@ def test_what_cannot_be_used_is_refused_in_one_sentence() -> None:
     with pytest.raises(UsageError, match="level is 95"):
         bounds(told(run), level=95)
     with pytest.raises(UsageError, match="these scores are of 6"):
-        path(scores_of(run), at=np.array([1]))
+        path([scores_of(run)], at=np.array([1]))
     with pytest.raises(UsageError, match="at places that ascend from 0 to"):
-        path(whole(run), at=np.array([10_000]))
+        path([whole(run)], at=np.array([10_000]))
 
 
 def test_a_group_is_bet_on_with_larger_stakes_which_find_a_large_effect_in_fewer_recalls() -> None:
@@ -303,7 +303,7 @@ def test_larger_stakes_on_groups_without_an_effect_err_as_seldom_as_promised(odd
                        group_probability=odds)  # fmt: skip
         own = scores_of(run).of(2)
         assert own.bold.tolist() == [True]
-        low, high = path(own, at=np.arange(1, n + 1))
+        low, high = path([own], at=np.arange(1, n + 1))
         said += bool((low > 0).any() or (high < 0).any())
     assert said <= 0.05 * runs
 

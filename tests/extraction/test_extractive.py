@@ -129,8 +129,7 @@ def test_an_error_is_paired_with_what_fixed_it_in_success_and_in_failure() -> No
     for outcome in ("success", "failure"):
         lesson = headed(extract(attempt(calls(*steps), outcome)).lessons, "Error and what got past it")
         assert lesson.content == (
-            '`book(pay=<chosen pay>)` failed ("Error: card is not on file"); '
-            "then the same with another `pay` went through."
+            '`book(pay=<pay>)` failed ("Error: card is not on file"); then the same with another `pay` went through.'
         )
         assert lesson.kind == ("strategy" if outcome == "success" else "guardrail")
         assert lesson.provenance.evidence == ("step 2", "step 3")
@@ -203,6 +202,80 @@ def test_a_file_that_speaks_of_errors_is_no_error_and_one_that_is_not_there_is()
     lesson = headed(extract(attempt(gone, "failure")).lessons, "Error and what got past it")
     assert "`bash(cat conf/app.cfg)` failed" in lesson.content
     assert "then `bash(cat etc/app.cfg)` went through" in lesson.content
+
+
+def told(*made: tuple[str, dict[str, Any], str, bool], commands: bool = False) -> list[str]:
+    """The lessons of a success whose calls say themselves whether they failed."""
+    steps = [
+        Step(
+            action=Action(calls=(ToolCall(name=name, arguments=given),)),
+            observations=(Observation(text=seen, source="tool", is_error=failed, is_success=not failed),),
+        )
+        for name, given, seen, failed in made
+    ]
+    done = Trajectory(task="Work on the filter and push it", steps=tuple(steps))
+    extraction = extract(attempt(done, "success"), extractor=ExtractiveExtractor(commands=commands))
+    return [lesson.content for lesson in extraction.lessons]
+
+
+PUSH = (
+    ("Bash", {"command": "git push 2>&1"}, "Exit code 128\nfatal: The branch has no upstream branch.", True),
+    ("Bash", {"command": "git push --set-upstream origin HEAD 2>&1"}, "set up to track", False),
+)
+
+
+def test_the_same_command_with_more_arguments_got_past_an_error() -> None:
+    fixed = next(content for content in told(*PUSH) if "failed" in content)
+    assert "has no upstream branch" in fixed
+    assert "then `Bash(git push --set-upstream origin HEAD 2>&1)` went through" in fixed
+
+
+EDIT = {"file_path": "/w/a.ex", "old_string": 'rescue\n  e -> warn("setup failed: #{e}.")', "new_string": "x"}
+
+
+def test_the_quoted_reason_is_the_error_and_not_what_the_call_was_given() -> None:
+    wrong = 'String to replace not found in file.\nString: rescue\n  e -> warn("setup failed: #{e}.")'
+    other = {**EDIT, "old_string": "rescue"}
+    (fixed, *_) = [c for c in told(("Edit", EDIT, wrong, True), ("Edit", other, "ok", False)) if "failed (" in c]
+    assert '("String to replace not found in file.")' in fixed
+
+
+def test_the_reason_below_a_bare_error_is_quoted_and_a_look_gets_past_nothing() -> None:
+    edit = {"command": "str_replace", "path": "/w/a.py", "old_str": "x = 1", "new_str": "x = 2"}
+    view = {"command": "view", "path": "/w/a.py"}
+    made = [("str_replace_editor", edit, "ERROR:\nNo replacement was performed.", True)]
+    made += [
+        ("str_replace_editor", view, "1 x=1", False),
+        ("str_replace_editor", {**edit, "old_str": "x=1"}, "ok", False),
+    ]
+    (fixed, *_) = [content for content in told(*made) if "failed (" in content]
+    assert "No replacement was performed" in fixed
+    assert "`str_replace_editor(view)` went" not in fixed
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The user doesn't want to proceed with this tool use. The tool use was rejected.",
+        "exec_command failed: rejected by user",
+        "[Operation Cancelled] Reason: User denied execution.",
+        "[Request interrupted by user for tool use]",
+    ],
+)
+def test_a_persons_refusal_is_no_error_that_something_got_past(said: str) -> None:
+    made = (("TaskOutput", {"task_id": "b7"}, said, True), ("Bash", {"command": "tail -20 out"}, "4 passed", False))
+    assert not any("failed" in content for content in told(*made))
+
+
+def test_of_a_coding_agent_only_commands_are_told_each_in_one_line() -> None:
+    read = ("Read", {"file_path": "/w/a.ex"}, "1 rescue", False)
+    edit = ("Edit", {**EDIT, "old_string": "rescue"}, "ok", False)
+    wrong = ("Edit", EDIT, "String to replace not found in file.", True)
+    assert told(read, wrong, edit, commands=True) == []
+    assert told(read, edit, *PUSH, commands=True) == [
+        "`git push 2>&1` failed; then `git push --set-upstream origin HEAD 2>&1` went through."
+    ]
+    assert all(len(content) <= 200 for content in told(*PUSH, commands=True))
 
 
 def test_a_file_whose_name_is_one_plain_word_is_no_part_of_the_program() -> None:
@@ -404,8 +477,8 @@ def test_in_a_success_the_very_next_action_after_an_error_is_what_got_past_it() 
         ("return_order", {"order": "W2"}, "return opened"),
     )
     lesson = headed(extract(attempt(done, "success")).lessons, "Error and what got past it")
-    assert "`cancel(order=<chosen order>)` failed" in lesson.content
-    assert "then `return_order(order=<chosen order>)` went through" in lesson.content
+    assert "`cancel(order=<order>)` failed" in lesson.content
+    assert "then `return_order(order=<order>)` went through" in lesson.content
 
 
 @pytest.mark.parametrize("read", ["get_reservation", "search_flights", "list_orders", "Check_status", "read_file"])

@@ -17,7 +17,6 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.gate._things import Things
-from lessonbank.guard.gate.run_values import RunValues
 
 
 def told(content: str, task: str, seen: str = "done", *, answer: str | None = None, title: str = "Look first") -> str:
@@ -136,29 +135,3 @@ def test_runs_without_things_change_nothing() -> None:
     things = Things.of([Trajectory(task="Refund the order of Jane Roe")])
     assert things.words == frozenset()
     assert things.spared("Ask Jane Roe", str.upper) == "ASK JANE ROE"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Storniere Bestellung W1",
-        "Erstatte Betrag und Gebühr, bitte nicht zweimal",
-        "Prüfe Sendungsnummer und Lieferung",
-        "Parametrize Fixture Before Deduplicate Webhook",
-    ],
-)
-def test_title_case_and_german_nouns_are_no_names(text: str) -> None:
-    assert RunValues().mask(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "masked"),
-    [
-        ("Die Lieferung an Mei Yoder ist sofort da", "Die Lieferung an <name> ist sofort da"),
-        ("Der Status von Anna Schmidt ist nicht gesetzt", "Der Status von <name> ist nicht gesetzt"),
-        ("Herr Kessler wartet auf die Bestellung", "Herr <name> wartet auf die Bestellung"),
-        ("Jane Roe wants a refund", "<name> wants a refund"),
-    ],
-)
-def test_names_in_german_and_in_prose_stay_names(text: str, masked: str) -> None:
-    assert RunValues().mask(text) == masked

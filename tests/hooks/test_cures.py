@@ -71,7 +71,8 @@ def test_a_cure_is_told_when_the_command_fails_again_whatever_the_task_and_once(
     assert told["systemMessage"] == "lessonbank: a cure is told: make test"
     assert "`make test` failed here before" in text
     assert "`make proto` went through, and then it did." in text
-    assert text.rstrip().splitlines()[-1].startswith("<<<end lessons")
+    assert text.splitlines()[0] == "<lessonbank>"
+    assert [line[:14] for line in text.rstrip().splitlines()[-2:]] == ["<<<end lessons", "</lessonbank>"]
     assert "ModuleNotFoundError" not in text
     (lesson,) = bank.scoped(SCOPE).lessons.list()
     assert len(lesson.text) <= 200
@@ -159,3 +160,35 @@ def test_gemini_cli_tells_its_exit_code_in_the_output(hooks: Hooks, resident: Re
     told = json.loads(hooks({**event, "tool_response": {"llmContent": output.format(2)}}, host="gemini-cli"))
     assert "make proto" in told["hookSpecificOutput"]["additionalContext"]
     assert told["hookSpecificOutput"]["hookEventName"] == "AfterTool"
+
+
+def test_qwen_code_tells_its_exit_code_in_the_error(hooks: Hooks, resident: Resident, bank: ReasoningBank) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    said = "Command: make test\nDirectory: (root)\nOutput: ModuleNotFoundError: No module named 'billing.rates_pb'\n"
+    said += "Error: (none)\nExit Code: {}\nSignal: (none)"
+    event = {**failed(), "tool_name": "run_shell_command"}
+    assert hooks({**event, "error": said.format(0)}, host="qwen-code") == ""
+    assert "make proto" in hooks({**event, "error": said.format(2)}, host="qwen-code")
+
+
+def test_codex_writes_the_exit_code_into_its_file_before_it_asks(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks.options = {"trusted": None, "own": "true"}
+    proto(hooks, bank, resident)
+    rollout = hooks.folder / "rollout.jsonl"
+    printed = PROTO.removeprefix("Exit code 2\n")
+    event = {**failed(), "hook_event_name": "PostToolUse", "tool_response": printed, "tool_use_id": "call_7"}
+    event = {**event, "error": None, "transcript_path": str(rollout)}
+
+    def told(code: int, call: str = "call_7") -> str:
+        item = {"type": "CommandExecution", "id": call, "exit_code": code}
+        line = {"type": "event_msg", "payload": {"type": "item_completed", "item": item}}
+        rollout.write_text(f'{json.dumps(line)}\n{{"type": "event_msg", "payload": {{"call_id": "call_7"}}}}\n')
+        return hooks(event, host="codex")
+
+    assert hooks(event, host="codex") == ""
+    assert told(0) == ""
+    assert told(2, call="call_70") == ""
+    assert "make proto" in told(2)

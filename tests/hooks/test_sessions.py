@@ -92,32 +92,83 @@ def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -
     assert run.verdict.outcome == "failure"
 
 
-def go_on(path: Path, *said: str, session: str = "s-1") -> None:
-    """The session is resumed, with words of the person alone."""
+def go_on(path: Path, said: str, session: str = "s-1", answer: str = "") -> None:
+    """The session is resumed with words of the person, and perhaps an answer."""
     with path.open("a", encoding="utf-8") as file:
-        for text in said:
-            told = {"type": "user", "sessionId": session, "message": {"role": "user", "content": text}}
-            file.write(json.dumps(told) + "\n")
+        for role, text in (("user", said), ("assistant", answer)):
+            if text:
+                told = {"type": role, "sessionId": session, "message": {"role": role, "content": text}}
+                file.write(json.dumps(told) + "\n")
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"), [(NO, {"unknown", "failure"}), ("Thanks! Now add a docstring", {"success"})]
-)
-def test_a_resumed_session_that_rejects_its_result_leaves_no_success(
-    tmp_path: Path, bank: ReasoningBank, said: str, expected: set[str]
-) -> None:
+def test_a_resumed_session_corrects_its_run_and_what_that_taught(tmp_path: Path, bank: ReasoningBank) -> None:
     recall, sessions = bank.retrieve("Ship a parcel to Norway"), Sessions(tmp_path)
     sessions.remember("s-1", recall.id)
     path = transcript(tmp_path)
     note(tmp_path, path)
     sessions.learn(bank)
-    go_on(path, said)
+    assert len(bank.lessons.list()) == 1
+    go_on(path, NO)
     note(tmp_path, path)
     sessions.learn(bank)
-    runs = bank.runs.list()
-    assert len(runs) == 2
-    assert {run.verdict.outcome for run in runs} == expected
-    assert len(bank.recalls.list(settled=True)) == ("success" in expected)
+    verdicts = [(run.verdict.outcome, run.verdict.reason) for run in bank.runs.list()]
+    assert verdicts == [
+        ("failure", "the user said that it is wrong"),
+        ("unknown", "the session went on after that"),
+    ]
+    assert not [lesson.title for lesson in bank.lessons.list() if lesson.kind == "strategy"]
+    (settled,) = bank.recalls.list(settled=True)
+    assert settled.id == recall.id
+
+
+def test_a_resumed_session_keeps_what_it_did_before_and_adds_its_new_task(tmp_path: Path, bank: ReasoningBank) -> None:
+    sessions, path = Sessions(tmp_path), transcript(tmp_path)
+    note(tmp_path, path)
+    sessions.learn(bank)
+    go_on(path, "Now add a docstring", answer="It has one.")
+    note(tmp_path, path)
+    sessions.learn(bank)
+    runs = {run.trajectory.task: run.verdict.outcome for run in bank.runs.list()}
+    assert runs == {"Ship a parcel to Norway": "success", "Now add a docstring": "unknown"}
+    assert len(bank.lessons.list()) == 1
+
+
+def test_a_session_that_repeats_another_adds_only_what_is_new(tmp_path: Path, bank: ReasoningBank) -> None:
+    sessions = Sessions(tmp_path)
+    path = transcript(tmp_path)
+    named = [{**json.loads(line), "uuid": f"u{n}"} for n, line in enumerate(path.read_text().splitlines()[:6])]
+    for session in ("s-1", "s-2"):
+        rows = [json.dumps({**row, "sessionId": session}) for row in named]
+        path.with_name(f"{session}.jsonl").write_text("\n".join(rows) + "\n")
+        if session == "s-2":
+            go_on(path.with_name("s-2.jsonl"), "Translate the error pages", session=session, answer="Done.")
+        note(tmp_path, path.with_name(f"{session}.jsonl"), session=session)
+        sessions.learn(bank)
+    assert [run.trajectory.task for run in bank.runs.list()] == ["Translate the error pages", "Ship a parcel to Norway"]
+
+
+def test_what_a_person_said_of_a_run_stays_when_its_session_goes_on(tmp_path: Path, bank: ReasoningBank) -> None:
+    sessions, path = Sessions(tmp_path), transcript(tmp_path)
+    note(tmp_path, path)
+    sessions.learn(bank)
+    (run,) = bank.runs.list()
+    bank.runs.correct(run.trajectory.id, outcome="failure", by="Ana")
+    go_on(path, "perfect, thank you")
+    note(tmp_path, path)
+    sessions.learn(bank)
+    kept = bank.runs.get(run.trajectory.id)
+    assert (kept.verdict.outcome, kept.verdict.reason) == ("failure", "Ana")
+
+
+def test_the_recall_belongs_to_the_task_that_memory_was_asked_about(tmp_path: Path, bank: ReasoningBank) -> None:
+    recall, sessions = bank.retrieve("Translate the error pages"), Sessions(tmp_path)
+    sessions.remember("s-1", recall.id)
+    path = transcript(tmp_path)
+    go_on(path, "Translate the error pages", answer="Done.")
+    note(tmp_path, path)
+    sessions.learn(bank)
+    recalls = {run.trajectory.task: run.recall_id for run in bank.runs.list()}
+    assert recalls == {"Ship a parcel to Norway": None, "Translate the error pages": recall.id}
 
 
 def commits(folder: Path, session: str, *calls: tuple[str, str], said: str = "") -> Path:
@@ -178,7 +229,7 @@ def test_the_run_settles_the_recall_of_its_session(tmp_path: Path, bank: Reasoni
     sessions.learn(bank)
     (run,) = bank.runs.list()
     assert run.recall_id == recall.id
-    assert sessions.recall_of("s-1") is None
+    assert sessions.recall_of("s-1") == recall.id  # a session that is resumed has its lessons already
 
 
 def test_a_run_has_the_task_that_memory_was_asked_about(tmp_path: Path, bank: ReasoningBank) -> None:

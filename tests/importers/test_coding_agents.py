@@ -63,6 +63,7 @@ def _gemini() -> Iterable[Row]:
     yield {"id": "3", "type": "user", "content": [{"functionResponse": {"id": "a", "response": {"output": "twice"}}}]}
     yield {"$brand_new": 1}
     failed = "<untrusted_context>\nOutput: FAILED (failures=1)\nExit Code: 1\n</untrusted_context>"
+    failed += f"\n\n<hook_context>{SHOWN}</hook_context>"
     yield {"id": "4", "type": "gemini", "content": "", **tokens, "toolCalls": [call("b", TEST, failed)]}
     yield {"id": "5", "type": "gemini", "content": "It fails.", "thoughts": []}
 
@@ -87,7 +88,8 @@ def _qwen() -> Iterable[Row]:
     trailer = "\nError: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)"
     yield result("a", output=f"Command: {COMMAND}\nDirectory: (root)\nOutput: (empty){trailer}")
     yield call("b", TEST)
-    yield result("b", error=f"Command: {TEST}\nDirectory: (root)\nOutput: FAILED (failures=1)")
+    told = f"\n\n&lt;lessonbank&gt;\n{SHOWN}\n&lt;/lessonbank&gt;"
+    yield result("b", error=f"Command: {TEST}\nDirectory: (root)\nOutput: FAILED (failures=1){told}")
     yield line("assistant", {"text": "It fails."}, {"text": "hm", "thought": True})
 
 
@@ -138,7 +140,15 @@ def _opencode_file(folder: Path) -> Path:
             {"role": "user"},
             [{"type": "text", "text": '"Fix add"'}, {"type": "text", "text": SHOWN, "synthetic": True}],
         ),
-        ("2", told, [{"type": "step-start"}, call("a", COMMAND, "", 0), call("b", TEST, "FAILED (failures=1)", 1)]),
+        (
+            "2",
+            told,
+            [
+                {"type": "step-start"},
+                call("a", COMMAND, "", 0),
+                call("b", TEST, f"FAILED (failures=1)\n\n<lessonbank>\n{SHOWN}\n</lessonbank>", 1),
+            ],
+        ),
         ("3", told, [{"type": "brand_new"}, {"type": "text", "text": "It fails."}]),
     ]
     with sqlite3.connect(folder / "opencode.db") as database:
@@ -209,6 +219,57 @@ def test_a_command_of_codex_decides_by_its_exit_code_and_not_before_it_ended(
     (entry,) = read(tmp_path / "s.jsonl")
     assert isinstance(entry, Imported)
     assert (entry.verdict and entry.verdict.outcome) == expected
+
+
+def _came_to(code: int, output: str) -> list[Row]:
+    head = "Script completed\nWall time 0.1 seconds\nOutput:\n"
+    told = json.dumps({"chunk_id": "7b", "wall_time_seconds": 0.1, "exit_code": code, "output": output})
+    return [{"type": "input_text", "text": head}, {"type": "input_text", "text": told}]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'text(await tools.exec_command({cmd:"python3 -m unittest -q",max_output_tokens:1000}));\n',
+        "const r = await tools.exec_command({ workdir: '/p', cmd: 'python3 -m unittest -q' }); text(r);",
+        'const r = await tools.exec_command({"cmd": `python3 -m unittest -q`}); text(r)',
+    ],
+)
+@pytest.mark.parametrize(("code", "expected"), [(2, "failure"), (0, "success")])
+def test_a_script_of_codex_that_runs_one_command_is_read_as_this_command(
+    tmp_path: Path, script: str, code: int, expected: str
+) -> None:
+    rows = list(_codex())
+    rows[8]["payload"] = {"type": "custom_tool_call", "name": "exec", "call_id": "b", "input": script}
+    rows[9]["payload"] = {"type": "custom_tool_call_output", "call_id": "b", "output": _came_to(code, "3 ran\n")}
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert entry.exit_codes["b"] == code
+    ((call, seen),) = [
+        (step.action.calls[0], step.observations[0]) for step in entry.trajectory.steps if TEST in str(step.action)
+    ]
+    assert (call.name, seen.text, seen.is_error) == ("exec_command", "3 ran\n", code != 0)
+    assert entry.verdict
+    assert entry.verdict.outcome == expected
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'for (const one of all) await tools.exec_command({cmd: one}); text("done")',
+        'await tools.exec_command({cmd:"make a"}); text(await tools.exec_command({cmd:"make b"}))',
+    ],
+)
+def test_a_script_of_codex_that_runs_several_commands_says_nothing_of_any(tmp_path: Path, script: str) -> None:
+    rows = list(_codex())
+    rows[8]["payload"] = {"type": "custom_tool_call", "name": "exec", "call_id": "b", "input": script}
+    rows[9]["payload"] = {"type": "custom_tool_call_output", "call_id": "b", "output": _came_to(1, "")}
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (entry,) = read(tmp_path / "s.jsonl")
+    assert isinstance(entry, Imported)
+    assert [call.name for step in entry.trajectory.steps for call in step.action.calls] == ["exec_command", "exec"]
+    assert entry.verdict is None
 
 
 def test_words_of_a_passed_test_are_no_exit_code_of_gemini(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def imported(tmp_path: Path) -> Callable[..., Imported]:
     def imported(*events: Call | str) -> Imported:
         file = tmp_path / "session.jsonl"
         file.write_text(transcript(*events), encoding="utf-8")
-        (found,) = read(file, format="claude_code")
+        found, *_ = read(file, format="claude_code")  # the run of the first prompt
         assert isinstance(found, Imported), found
         return found
 

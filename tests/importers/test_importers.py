@@ -110,7 +110,7 @@ def test_no_trajectory_holds_the_outcome_or_the_solution() -> None:
             kept = entry.trajectory.model_dump_json()
             assert "SECRET" not in kept
             assert "BOOKKEEPING" not in kept
-            assert entry.trajectory.metadata.keys() <= {"source", "run_id", "task_id", "model"}
+            assert entry.trajectory.metadata.keys() <= {"source", "run_id", "task_id", "model", "prompt"}
 
 
 def test_neutral_rows_keep_their_label_in_the_verdict() -> None:
@@ -278,7 +278,7 @@ def test_a_claude_code_session_is_one_run_and_its_sub_agent_another() -> None:
         ],
     )
     assert (run.usage.requests, run.usage.input_tokens, run.usage.output_tokens) == (2, 30, 6)
-    assert run.metadata == {"source": "claude-code", "run_id": "s-1", "model": "oven-1"}
+    assert run.metadata == {"source": "claude-code", "run_id": "s-1", "model": "oven-1", "prompt": "u2"}
     assert (helper.trajectory.task, helper.trajectory.answer) == ("Find yeast", "In the fridge.")
     (torn, reason), *others = skipped("claude_code.jsonl")
     assert torn == 15

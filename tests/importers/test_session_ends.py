@@ -43,7 +43,7 @@ def concluded(folder: Path, events: list[Any]) -> tuple[str, str]:
     """The outcome, and where it comes from; nothing, where nothing was concluded."""
     file = folder / "session.jsonl"
     file.write_text(transcript(events), encoding="utf-8")
-    (found,) = read(file, format="claude_code")
+    found, *_ = read(file, format="claude_code")  # the run of the first prompt
     assert isinstance(found, Imported), found
     verdict = found.verdict
     return (verdict.outcome, verdict.source) if verdict and verdict.outcome != "unknown" else ("", "")

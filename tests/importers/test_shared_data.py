@@ -45,9 +45,9 @@ FILES = {
     "openhands/resolver_output.jsonl": ("openhands", 2, 0),
     "claude_code/coverage-test-fix.jsonl": ("claude_code", 1, 0),
     "claude_code/hello-world-script.jsonl": ("claude_code", 1, 0),
-    "claude_code/representative_messages.synthetic.jsonl": ("claude_code", 1, 0),
-    "claude_code/sample_session.synthetic.jsonl": ("claude_code", 1, 0),
-    "claude_code/edge_cases.synthetic.jsonl": ("claude_code", 1, 7),
+    "claude_code/representative_messages.synthetic.jsonl": ("claude_code", 2, 0),
+    "claude_code/sample_session.synthetic.jsonl": ("claude_code", 2, 0),
+    "claude_code/edge_cases.synthetic.jsonl": ("claude_code", 2, 7),
     "browsergym/2024-11-06_13-52-18_DemoAgentArgs_on_webarena.210_30": ("browsergym", 1, 0),
     "browsergym/2025-01-02_12-36-04_DemoAgentArgs_on_workarena.servicenow.order-apple-watch_31": ("browsergym", 1, 0),
 }

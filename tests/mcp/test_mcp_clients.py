@@ -45,7 +45,7 @@ async def test_an_agent_of_pydantic_ai_recalls_and_records(bank_file: Path) -> N
     found: dict[str, Any] = {}
 
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        assert {tool.name for tool in info.function_tools} == {"recall", "record", "why"}
+        assert {tool.name for tool in info.function_tools} == {"recall", "recall_again", "record", "remember", "why"}
         returned = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
         if not returned:
             return ModelResponse(parts=[ToolCallPart("recall", {"task": TASK})])

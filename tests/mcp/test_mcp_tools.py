@@ -71,7 +71,7 @@ def judge_says(outcome: Any) -> Parts:
 async def test_an_agent_can_recall_record_and_ask_why_and_nothing_else(where: Path) -> None:
     async with served(where) as client:
         tools = (await client.list_tools()).tools
-        assert {tool.name for tool in tools} == {"recall", "record", "why"}
+        assert {tool.name for tool in tools} == {"recall", "recall_again", "record", "remember", "why"}
         assert all(tool.output_schema for tool in tools)
         names = {name for tool in tools for name in tool.input_schema["properties"]}
         assert not names & {"scope", "writer", "tenant", "key", "by", "trust"}
@@ -382,3 +382,33 @@ async def test_memory_that_is_switched_off_answers_and_keeps_nothing(
         assert told(await client.call_tool("recall", {"task": TASK}))["text"] == ""
         assert told(await client.call_tool("record", {"task": TASK, "steps": STEPS}))["run_id"] == ""
     assert not where.exists()
+
+
+async def test_an_agent_looks_again_and_what_it_was_shown_then_is_settled_with_its_record(where: Path) -> None:
+    taught(where)
+    with opened(where) as bank:
+        other = bank.lessons.add(title="Stamp it", content="Stamp the form.", task="customs form is missing", by="Ana")
+    async with served(where, parts=judge_says("success")) as client:
+        first = told(await client.call_tool("recall", {"task": TASK}))["recall_id"]
+        looked = {"observation": "error: the customs form is missing", "doing": "ship it"}
+        again = told(await client.call_tool("recall_again", looked))
+        assert [one["id"] for one in again["lessons"]] == [other.id]
+        assert again["recall_id"] == first, "the record names the first one"
+        assert not told(await client.call_tool("recall_again", {**looked, "recall_id": first}))["lessons"]
+        await client.call_tool("record", {"task": TASK, "steps": ["ship it"], "recall_id": first})
+    with opened(where) as bank:
+        assert len(bank.recalls.list(settled=True)) == 2
+
+
+async def test_what_an_agent_wants_to_remember_waits_for_a_person(where: Path) -> None:
+    taught(where)
+    async with served(where) as client:
+        recall = told(await client.call_tool("recall", {"task": TASK}))["recall_id"]
+        waits = await client.call_tool("remember", {"note": "The form is in the drawer.", "task": TASK})
+        assert "a person decides" in told(waits)["text"]
+        assert "drawer" not in told(await client.call_tool("recall", {"task": TASK, "limit": 9}))["text"]
+        twice = refusal(await client.call_tool("remember", {"note": "The form is in the drawer.", "task": TASK}))
+        assert twice.endswith("[conflict]")
+    with opened(where) as bank:
+        (noted,) = bank.lessons.list(state="quarantined")
+        assert bank.lessons.experience(noted.id).recall_id == recall

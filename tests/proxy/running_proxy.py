@@ -55,9 +55,16 @@ class Tenant:
 def running(upstream: str, folder: Path, **changes: Any) -> Generator[Running]:
     """A proxy in front of `upstream`, in a thread."""
     bank = folder / "bank.db"
-    memory = {"bank": str(bank), "model": None, "domain": "general", "embedder": "lexical", "holdout": 0.0}
+    memory: dict[str, Any] = {
+        "bank": str(bank),
+        "model": None,
+        "domain": "general",
+        "embedder": "lexical",
+        "holdout": 0.0,
+    }
+    memory["retrieve"] = {"patience": 20.0}
     own: dict[str, Any] = {"upstream": upstream, "memory": {**memory, **changes.pop("memory", {})}, "port": 0}
-    own |= {"deadline": 20.0, "idle": 3600.0}
+    own |= {"idle": 3600.0}
     settings = Settings(**{**({} if "scope" in changes else {"keys": KEYS}), **own, **changes})
     begun, found, failed = threading.Event(), list[Serving](), list[BaseException]()
 

@@ -116,11 +116,11 @@ def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, cap
     assert [r.message for r in caplog.records if "unexpectedly" in r.message] != []
 
 
-def test_a_memory_that_hangs_delays_one_request_by_the_deadline(
+def test_a_memory_that_hangs_delays_one_request_by_its_patience(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with_lesson(tmp_path)
-    options: dict[str, Any] = {"scope": SCOPE, "deadline": 1.0}
+    options: dict[str, Any] = {"scope": SCOPE, "memory": {"retrieve": {"patience": 1.0}}}
     with Upstream(chat("Done.")) as upstream, running(upstream.url, tmp_path, **options) as proxy:
         memory = proxy.serving.memory_pid()
         assert memory

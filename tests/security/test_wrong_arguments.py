@@ -92,6 +92,7 @@ def _given(bank: lessonbank.ReasoningBank, folder: Path) -> dict[str, Any]:
     lesson = bank.lessons.get(next(c.lesson_id for one in bank.recalls.list() for c in one.candidates))
     return {
         "task": "Cancel order W3",
+        "observation": "error: it is locked",
         "source": MESSAGES,
         "attempts": [Run(trajectory=run.trajectory, verdict=Verdict(outcome="success"))],
         "experience": Experience(scope="acme", task="t", lessons=(Lesson(title="a", content="b"),)),
@@ -164,6 +165,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "backup": {"path": folder / "copy.db"},
         "sync": {"path": folder / "CLAUDE.md"},
         "edit": {"title": "New"},
+        "propose": {"content": "The order is locked until noon."},
         "merge": {"ids": tuple(lesson.id for lesson in bank.lessons.list())},
         "narrow": {"to": "order"},
     }

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.full
 
 
 @contextmanager
-def answering(*answers: tuple[int, dict[str, str], Any]) -> Generator[tuple[str, list[Any]]]:
+def answering(*answers: tuple[int, dict[str, str], Any], port: int = 0) -> Generator[tuple[str, list[Any]]]:
     """A server that gives these answers in order, the last one again and again; its address, and what it was asked."""
     asked, left = list[Any](), list(answers)
 
@@ -52,7 +53,7 @@ def answering(*answers: tuple[int, dict[str, str], Any]) -> Generator[tuple[str,
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Answers) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
@@ -83,7 +84,7 @@ def test_an_argument_that_cannot_be_is_refused_before_anything_is_asked_of_the_s
 
 
 def connected(url: str, **told: Any) -> lessonbank.ReasoningBank:
-    return lessonbank.connect(Server(url, api_key="lb_a_b", **told), scope="acme")
+    return lessonbank.connect(Server(url, api_key="lb_a_b", **{"timeout": 2.0, **told}), scope="acme")
 
 
 COUNTS = (200, {}, {"lessons": 3})
@@ -99,12 +100,12 @@ def test_an_attempt_goes_on_without_a_server() -> None:
             bank.retrieve("Ship parcel 7")
 
 
-def test_an_attempt_waits_for_a_silent_server_no_longer_than_its_deadline() -> None:
+def test_an_attempt_waits_for_a_silent_server_no_longer_than_its_patience() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with connected(url, retrieve_timeout=0.3, timeout=0.3) as bank:
+        with connected(url) as bank:
             begun = time.monotonic()
-            with bank.attempt("Ship parcel 7") as attempt:
+            with bank.attempt("Ship parcel 7", patience=0.3) as attempt:
                 attempt.finish(answer="shipped", outcome="success")
             assert time.monotonic() - begun < 30
             assert "no answer within 0.3 seconds" in " ".join(attempt.notes)
@@ -203,3 +204,22 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(what: str) -> None:
         CANNOT_BE_SENT[what](bank)
     assert asked == []
     assert len(str(refused.value)) <= 500
+
+
+def test_a_call_is_tried_for_its_whole_time_while_the_server_is_away() -> None:
+    busy = problem("store_unavailable", 503)
+    with answering(*[busy] * 6, COUNTS) as (url, asked), connected(url, timeout=60.0) as bank:
+        assert bank.admin.counts().lessons == 3
+        assert len(asked) == 7
+
+
+def test_a_server_that_is_started_again_gets_the_run_that_ended_meanwhile() -> None:
+    kept = (200, {}, ["run-1"])
+    with refusing() as url:
+        pass  # the server is away
+    with connected(url, timeout=60.0) as bank, ThreadPoolExecutor(1) as thread:
+        told = thread.submit(bank.submit, lessonbank.Trajectory(id="run-1", task="Ship parcel 7"), outcome="success")
+        with pytest.raises(TimeoutError):
+            told.result(timeout=2.0)  # before, the client gave up after 1.4 seconds
+        with answering(kept, port=int(url.rpartition(":")[2])):
+            assert told.result() == ("run-1",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -107,6 +108,39 @@ def test_what_the_files_say_is_what_their_schemas_and_the_linter_know(name: str,
     told = checked(tool, *options, DEPLOY / name)
     assert told.returncode == 0, told.stdout + told.stderr
     assert checked(tool, *options, broken(name, tmp_path, old, new)).returncode != 0
+
+
+GUIDE = DEPLOY.parent / "docs" / "guides" / "docker.md"
+
+
+def of_guide(language: str) -> str:
+    """The block of the guide in a language; of Python the program that stands in the container."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S)[:1]
+    return block
+
+
+def test_the_compose_file_of_the_guide_is_what_its_schema_knows(tmp_path: Path) -> None:
+    file = tmp_path / "compose.yaml"
+    for text, is_sound in ((of_guide("yaml"), True), (of_guide("yaml").replace("read_only:", "readonly:"), False)):
+        file.write_text(text, encoding="utf-8")
+        told = checked("check-jsonschema", "--builtin-schema", "vendor.compose-spec", file)
+        assert (told.returncode == 0) is is_sound, told.stdout
+
+
+def test_the_containers_of_the_guide_do_what_it_says(tmp_path: Path) -> None:
+    """Without an engine: its program and its commands, with the volume in a folder."""
+    yaml: Any = pytest.importorskip("yaml", reason="pip install pyyaml")
+    services, data = yaml.safe_load(of_guide("yaml"))["services"], tmp_path / "data"
+    data.mkdir()
+    (place,) = services["agent"]["environment"].values()
+    (tmp_path / "agent.py").write_text(of_guide("python"), encoding="utf-8")
+    environment = {**os.environ, "LESSONBANK_BANK": place.replace("/data", str(data))}
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    backup = re.findall(r"run --rm look (backup .*)$", GUIDE.read_text(encoding="utf-8"), re.M)[0].split()
+    for words in (services["look"]["command"], backup):
+        command = [sys.executable, "-m", "lessonbank.cli", *(word.replace("/data", str(data)) for word in words)]
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0, words
+    assert {"bank.db", "copy.db"} <= {file.name for file in data.iterdir()}
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

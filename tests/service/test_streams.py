@@ -78,9 +78,7 @@ async def test_events_without_a_change_stay_open_by_their_sign_of_life_alone(
     assert 3 * events._ALIVE * events._LOOKS < connection._QUIET, "two signs may be lost on a busy machine"
     monkeypatch.setattr(connection, "_QUIET", 5.0)
     monkeypatch.setattr(events, "_LOOKS", 0.1)
-    caller = connection.Connection(
-        server.url, key=server.key("Ana", scope="acme", role="reader"), timeout=30, retrieve_timeout=30
-    )
+    caller = connection.Connection(server.url, key=server.key("Ana", scope="acme", role="reader"), timeout=30)
     signs = 0
     async with caller.stream("GET", "/events", headers={}, query={}) as answer:
         async for line in answer.aiter_lines():
@@ -95,7 +93,7 @@ async def test_events_of_a_server_that_died_end(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(connection, "_QUIET", 0.3)
     head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n: open\n\n\r\n"
     with falling_silent(head) as url:
-        caller, lines = connection.Connection(url, key=None, timeout=30, retrieve_timeout=30), list[str]()
+        caller, lines = connection.Connection(url, key=None, timeout=30), list[str]()
         with pytest.raises(StoreUnavailable, match=r"nothing for 0\.3 seconds"):
             async with caller.stream("GET", "/events", headers={}, query={}) as answer:
                 async for line in answer.aiter_lines():

@@ -27,6 +27,7 @@ from lessonbank.cli import main as command_line
 from lessonbank.contracts.store_calls import get_experience
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite._origin import Origin
 from lessonbank.testing.store_samples import MINE, added, collected, experience, towards
 
 PAGE = 4096
@@ -240,3 +241,15 @@ async def test_where_the_file_is_sound_everybody_reads_on_and_whoever_saw_damage
                 sentence(caught)
             assert "error" in theirs or theirs[0] in other.ask("look")
             assert "error" in theirs or (await get_experience(store, theirs[0], scope=MINE)).id == theirs[0]
+
+
+async def test_a_log_that_somebody_begins_just_now_is_not_taken_for_that_of_another_file(
+    path: Path, filled: Fill
+) -> None:
+    await (await filled(path)).close()
+    salts = b"12345678"
+    head = bytes.fromhex("377f0682") + (3007000).to_bytes(4) + PAGE.to_bytes(4) + bytes(4) + salts + bytes(8)
+    page = (1).to_bytes(4) + bytes(4) + salts + bytes(8)
+    for begun in (head, head + page, head + page + bytes(PAGE)):
+        path.with_name(f"{path.name}-wal").write_bytes(begun)
+        Origin(path).check()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar, TypeVarTuple, cast
 
 import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from lessonbank.errors import NotFound, StoreError
+from lessonbank.errors import NotFound, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -63,13 +64,34 @@ async def read_reply(read: Callable[[str], T], reply: str, /) -> T:
 
 async def briefly(write: Awaitable[object], /) -> str | None:
     """Wait a moment for a write that a reader can do without: why it was not done, or `None` where it was."""
-    with anyio.move_on_after(BRIEFLY):
+    seconds = min(BRIEFLY, seconds_left() / 2)
+    with anyio.move_on_after(seconds):
         try:
             await write
         except StoreError as error:
             return str(error)
         return None
-    return f"other writers kept the bank busy for {BRIEFLY:g} seconds"
+    return f"other writers kept the bank busy for {seconds:.2g} seconds"
+
+
+@contextmanager
+def within(seconds: float | None, what: str, /) -> Generator[anyio.CancelScope]:
+    """Inside, nothing is waited for after `seconds`; `None`: for as long as it takes. `what` says what was not done.
+
+    It gives the limit, whose `deadline` can be moved.
+
+    Raises:
+        StoreUnavailable: the time is over.
+    """
+    with anyio.move_on_after(seconds) as limit:
+        yield limit
+    if limit.cancelled_caught:
+        raise StoreUnavailable(f"{what} within {seconds:g} seconds: see what holds the bank, or give more patience=")
+
+
+def seconds_left() -> float:
+    """Until nobody waits any more for what is done here; infinity where nobody set a limit, as `within` does."""
+    return max(anyio.current_effective_deadline() - anyio.current_time(), 0.0)
 
 
 async def gather(calls: Iterable[Callable[[], Awaitable[T]]], *, limit: int = 8) -> list[T]:

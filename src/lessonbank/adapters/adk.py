@@ -92,11 +92,11 @@ class ReasoningBankPlugin(BasePlugin):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the name of the application and the id of the user. By default each user of
             each application has a memory. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, bank: ReasoningBank, /, *, scope: Scope = scope_of, **options: Unpack[Common]) -> None:
@@ -208,7 +208,7 @@ class ReasoningBankMemoryService(BaseMemoryService):
     Args:
         bank: what `lessonbank.connect` returns.
         scope: the scope, from the name of the application and the id of the user.
-        deadline: seconds a search may take.
+        patience: seconds a search may take.
         verify: your own check of a finished run. It beats the judge.
     """
 

@@ -35,11 +35,11 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of an episode, from its first observation: `lambda obs: scope_of("web", host_of(obs["url"]))`.
             Without it, the scope of the bank.
-        deadline: seconds an episode waits for its lessons, 2 by default.
+        patience: seconds an episode waits for its lessons, 2 by default.
         verify: your own check of an episode without a reward. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
@@ -132,7 +132,7 @@ def run_experiment(
     """Run an experiment of AgentLab or BrowserGym with a memory: `run_experiment(exp_args, bank)` for `exp_args.run()`.
 
     `exp_args` is as before when it ends, and nothing of the bank is in the files of the experiment. `scope`,
-    `deadline` and `verify` are those of `ReasoningBankAgent`. What comes back is the episode; none where the agent was
+    `patience` and `verify` are those of `ReasoningBankAgent`. What comes back is the episode; none where the agent was
     asked for nothing.
     """
     plain, agents = experiment.agent_args, list[ReasoningBankAgent]()

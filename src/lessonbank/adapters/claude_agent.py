@@ -102,11 +102,11 @@ class ReasoningBankClaude:
         bank: what `lessonbank.connect` returns.
         scope: the scope of the runs, from the options: `lambda options: scope_of("acme", str(options.cwd))`. Without
             it, the scope of the bank. If it fails, there is no memory.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[ClaudeAgentOptions]]) -> None:

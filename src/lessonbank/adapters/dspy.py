@@ -46,11 +46,11 @@ class ReasoningBankModule(Module):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from its inputs: `lambda inputs: scope_of("acme", inputs["user"])`. Without it, the
             scope of the bank.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, program: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:

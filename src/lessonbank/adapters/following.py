@@ -1,7 +1,7 @@
 """Follows the runs of an agent program: one recall when a run begins, one kept run when it ends, and never an error.
 
 Every adapter translates its framework's callbacks into these calls. Searching, judging and learning happen on the
-bank's own event loop. The program waits for nothing but the recall, and for that at most `deadline` seconds.
+bank's own event loop. The program waits for nothing but the recall, and for that at most `patience` seconds.
 """
 
 from __future__ import annotations
@@ -10,27 +10,39 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import partial, reduce, wraps
 from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
-from lessonbank._base.checks import a_number
+from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
+from lessonbank.bank.again import CURES
+from lessonbank.bank.spooling import keep_or_spool
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.agents import Verifier, called, stated
-from lessonbank.contracts.records import SECONDS, Json, Outcome, Recall, Trajectory, Usage
+from lessonbank.contracts.records import (
+    RECALLS_AGAIN,
+    SECONDS,
+    Experience,
+    Json,
+    Outcome,
+    Recall,
+    Trajectory,
+    Usage,
+)
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.tools import signatures, tool_name
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
+from lessonbank.importers import failures_in
 from lessonbank.text.messages import trajectory_from
 
 log = logging.getLogger("lessonbank")
@@ -38,11 +50,12 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Asked = TypeVar("Asked")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
-DEADLINE: Final = 2.0
-"""Seconds a run waits for its recall."""
 _MOMENT: Final = 0.02
 """Seconds from the end of a run until it is read and kept. Python's threads take turns of 5 ms each: work that began at
 once would hold up the host, which is about to give its answer."""
+_MOST_AGAIN: Final = 3
+"""Times in a run that something is told in its middle."""
+_MOST_CURES: Final = 20
 _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
@@ -50,10 +63,10 @@ _MOST_RUNS: Final = 4096
 class Common(RetrieveKeywords, total=False):
     """What every adapter takes besides its bank and its scope, with the options of `retrieve`."""
 
-    deadline: float
-    """Seconds a run waits for its recall."""
     verify: Verifier | None
     """The caller's own check of a finished run. It beats the judge."""
+    cures: bool
+    """Whether a command that failed before is told what got it through then, where the adapter sees commands."""
 
 
 class Options(Common, Generic[Asked], total=False):
@@ -120,6 +133,7 @@ class FollowedRun:
         self._seen: list[object] = []
         self._tools: dict[str | int, tuple[object, Callable[[Any], object] | None]] = {}
         self._told: tuple[Outcome | None, float | None] = (None, None)
+        self._codes, self._again = dict[str, int](), list[Recall]()
         self.kept = Future[None]()
         """Done when the run is over and on disk, or could not be kept."""
         self.recall: Recall | None = None
@@ -152,6 +166,32 @@ class FollowedRun:
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
+
+    def came_back(self, call: str, command: str, printed: str, code: int, /) -> str:
+        """What got this very failure through before, for the end of what a shell printed; mostly empty.
+
+        `call` is the id of the call. It waits at most `deadline` seconds, and only where `code` is none of success.
+        """
+        if not self._follower.cures:
+            return ""
+        self._codes[call] = code
+        if not code or self.recall is None or len(self._again) == _MOST_AGAIN:
+            return ""
+        with harmless("a second look"):
+            looking = self._follower.bank.aio.scoped(self.scope).recall_again(
+                printed, doing=command, recall=self.recall, cured=True, **self._follower.asked.keywords
+            )
+            again = start(looking).result(self._follower.deadline)
+            self._again += [again] if again.kept else []
+            return again.text
+        return ""
+
+    def cures(self, run: Trajectory, /) -> Iterator[Experience]:
+        """What got failing commands of the run through, each as what is kept of it."""
+        scope = f"{self.scope}/{CURES}"
+        for failure in failures_in(run, self._codes)[:_MOST_CURES]:
+            if failure.cure:
+                yield Experience(scope=scope, task=failure.key, lessons=(failure.lesson(run.id),))
 
     def can_call(
         self, tools: Callable[[], Iterable[object] | None], define: Callable[[Any], object] | None = None, /
@@ -252,6 +292,7 @@ class FollowedRun:
         told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({"stopped": end.stopped} if end.stopped else {})
+        told |= {RECALLS_AGAIN: [again.id for again in self._again]} if self._again else {}
         update = {
             "id": self.id,
             "parent_run": self.parent,
@@ -261,7 +302,7 @@ class FollowedRun:
             "answer": end.answer or run.answer,
             "usage": end.usage or run.usage,
         }
-        return without_text(run.model_copy(update=update), self.text)
+        return reduce(without_text, (self.text, *(a.text for a in self._again)), run.model_copy(update=update))
 
     def _signatures(self) -> tuple[str, ...]:
         with harmless("the tools of a run"):
@@ -275,11 +316,12 @@ class RunFollower:
     Args:
         bank: what `lessonbank.connect` returns.
         source: the name of the framework. It is kept with every run.
-        deadline: seconds a run waits for its recall, 2 by default. Then it goes on without memory.
         is_instruction: whether the text goes where instructions stand. Then only active lessons are shown.
         scope: the caller's own function that names the scope of a run, see `scoped`.
         verify: the caller's own check of a finished run. It beats the judge, and is called in the background.
-        options: those of `retrieve`, for the recall of every run.
+        cures: whether a command that fails again is told what got it through before, and such cures are kept.
+        options: those of `retrieve`, for the recall of every run. After `patience` seconds, 2 by default, the run goes
+            on without memory.
 
     Raises:
         UsageError: an async bank (its work would end with the event loop of the agent), no number above 0, or an
@@ -294,22 +336,22 @@ class RunFollower:
         is_instruction: bool = False,
         /,
         *,
-        deadline: float = DEADLINE,
         scope: Callable[..., str] | None = None,
         verify: Verifier | None = None,
+        cures: bool = True,
         **options: Unpack[RetrieveKeywords],
     ) -> None:
         if not isinstance(cast("object", bank), ReasoningBank):
             raise UsageError("an adapter takes the bank of lessonbank.connect(…), which has an event loop of its own")
         self.bank, self.source = bank, source
-        self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
         if is_instruction and options.get("trusted") is False:
             raise UsageError(
                 f"trusted=False: {source} puts lessons where instructions stand, so it shows only those that a person "
                 "approved or evidence supports; leave trusted= out"
             )
         asked: RetrieveKeywords = {"trusted": is_instruction, **options}
-        self._asked, self._scope, self._verify = RetrieveOptions(**asked), scope, verify and called(verify)
+        self.cures = a_flag(cures, "cures=") and bank.settings.get("profile") != "paper"
+        self.asked, self._scope, self._verify = RetrieveOptions(**asked), scope, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 
     async def begin(
@@ -323,7 +365,7 @@ class RunFollower:
         if finding and not finding.done():
             waiting = asyncio.wrap_future(finding)
             waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
-            await asyncio.wait([waiting], timeout=self.deadline)
+            await asyncio.wait([waiting], timeout=self._asked.patience)
         return self._decided(followed, finding)
 
     def begin_waiting(
@@ -332,7 +374,7 @@ class RunFollower:
         """`begin` for a program that does not await."""
         followed, finding = self._begun(task, run, scope, parent)
         if finding:
-            wait_for_futures([finding], timeout=self.deadline)
+            wait_for_futures([finding], timeout=self._asked.patience)
         return self._decided(followed, finding)
 
     def start(
@@ -379,17 +421,17 @@ class RunFollower:
             return self._runs[id]
 
     async def _retrieve(self, task: str, scope: str) -> Recall:
-        return await self.bank.aio.scoped(scope).retrieve(task, **self._asked.keywords)
+        return await self.bank.aio.scoped(scope).retrieve(task, **self.asked.keywords)
 
     def _decided(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
-        """Whatever comes after the deadline is not shown: a text that came in the middle would spoil prompt caches."""
+        """Whatever comes too late is not shown: a text that came in the middle would spoil prompt caches."""
         with self._lock:
             if finding is None or self._runs.get(followed.id, (followed, finding))[1] is None:
                 return followed
             self._runs[followed.id] = followed, None
             problem = None if finding.cancel() else finding.exception()
             if finding.cancelled():
-                log.warning("the agent works without memory: no answer within %g seconds", self.deadline)
+                log.warning("the agent works without memory: no answer within %g seconds", self._asked.patience)
             elif problem:
                 log.warning("the agent works without memory: %s", _told(problem))
             else:
@@ -406,14 +448,18 @@ class RunFollower:
     async def _take_in(self, run: FollowedRun, source: object, end: End) -> None:
         bank = self.bank.aio.scoped(run.scope)
         kept = run.trajectory(source, end)
-        recall = run.recall
+        recall, patience = run.recall, self._asked.patience
         if end.stopped is not None:
-            await bank.keep_unfinished(kept, recall=recall)
+            await keep_or_spool(bank, "keep_unfinished", kept, recall=recall, patience=patience)
             return
         outcome, reward = end.outcome, end.reward
         if outcome is None and reward is None and self._verify:
             outcome, reward = await self._verified(kept)
-        await bank.submit(kept, recall=recall, outcome=outcome, reward=reward)
+        told = {"outcome": outcome, "reward": reward, "patience": patience}
+        await keep_or_spool(bank, "submit", kept, recall=recall, **told)
+        with harmless("the cures of a run"):
+            for cure in run.cures(kept):
+                await bank.scoped(cure.scope).consolidate(cure)
 
     async def _verified(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
         try:

@@ -57,12 +57,12 @@ class ReasoningBankMemory:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the state: `lambda state: scope_of("evals", state.metadata["user"])`. Without
             it, the scope of the bank.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a run that no score tells about. It beats the judge.
         reward: reads the reward from the scores.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(

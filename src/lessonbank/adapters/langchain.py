@@ -87,11 +87,11 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from its runtime: `lambda runtime: scope_of("acme", runtime.context.user)`. Without
             it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     state_schema = RunState

@@ -80,11 +80,11 @@ class ReasoningBankMiddleware(AgentMiddleware):
             `lambda context: scope_of("acme", context.function_invocation_kwargs["user"])`. Without it, the scope of
             the bank. If it fails, the run has no memory. An agent that runs as a tool has the scope of the run that
             called it.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[AgentContext]]) -> None:

@@ -34,11 +34,11 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the variables that `run` gets besides the task:
             `lambda variables: scope_of("swe", variables["repo"])`. Without it, the scope of the bank.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Mapping[str, Any]]]) -> None:
@@ -56,11 +56,12 @@ class ReasoningBankAgent:
         run = self.last = self.runs.begin_waiting(task, scope=scope, parent=current_run())
         before = self.agent.config
         self.agent.config = before.model_copy(update=_templates(before))
+        shell, self.agent.env = self.agent.env, _Shell(self.agent.env, run)
         try:
             with run.followed(self._messages, usage=self._usage):
                 told: dict[str, Any] = self.agent.run(task, **{**variables, VARIABLE: run.text})
         finally:
-            self.agent.config = before
+            self.agent.config, self.agent.env = before, shell
             self.agent.extra_template_vars.pop(VARIABLE, None)
         status = str(told.get("exit_status", ""))
         ended = None if status == _HANDED_IN else f"the agent ended with {status or 'no exit status'}"
@@ -86,6 +87,23 @@ class ReasoningBankAgent:
 
     def _usage(self) -> Usage:
         return Usage(requests=self.agent.n_calls, cost=self.agent.cost)
+
+
+class _Shell:
+    """The environment of a run. Where a command fails that failed before, what got it through then follows."""
+
+    def __init__(self, shell: Any, run: FollowedRun) -> None:
+        self._shell, self._run = shell, run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_shell"], name)
+
+    def execute(self, action: Mapping[str, Any], *args: Any, **more: Any) -> dict[str, Any]:
+        """What the command printed, as the environment's own `execute` tells it."""
+        told: dict[str, Any] = self._shell.execute(action, *args, **more)
+        printed, call = str(told.get("output", "")), str(action.get("tool_call_id", ""))
+        text = self._run.came_back(call, str(action.get("command", "")), printed, int(told.get("returncode") or 0))
+        return {**told, "output": f"{printed.rstrip()}\n\n{text}\n"} if text else told
 
 
 def _templates(config: Any) -> dict[str, str]:

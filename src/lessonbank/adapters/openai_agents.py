@@ -43,11 +43,11 @@ class ReasoningBankRunner:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the `context=` of the run: `lambda context: scope_of("acme", context.user)`.
             Without it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:

@@ -84,11 +84,11 @@ class ReasoningBankConversation:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the conversation: `lambda one: scope_of("acme", one.state.tags["user"])`.
             Without it, the scope of the bank. If it fails, the run has no memory.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, a deadline that cannot be, or a conversation whose model is asked elsewhere.
+        UsageError: an async bank, a patience that cannot be, or a conversation whose model is asked elsewhere.
     """
 
     def __init__(self, conversation: Any, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:

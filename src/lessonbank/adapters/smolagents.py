@@ -36,11 +36,11 @@ class ReasoningBankAgent:
         bank: what `lessonbank.connect` returns.
         scope: the scope of a run, from the agent: `lambda agent: scope_of("acme", agent.state["user"])`. The
             `additional_args` of the run are in the state already. Without it, the scope of the bank.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, agent: Any, bank: ReasoningBank, /, **options: Unpack[Options[Any]]) -> None:

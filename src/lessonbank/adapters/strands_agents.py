@@ -50,11 +50,11 @@ class ReasoningBankPlugin(Plugin):
         scope: the scope of a run, from its first event:
             `lambda event: scope_of("acme", event.invocation_state["user"])`. Without it, the scope of the bank. If it
             fails, the run has no memory. An agent that runs as a tool of another one has the scope of that run.
-        deadline: seconds a run waits for its lessons, 2 by default.
+        patience: seconds a run waits for its lessons, 2 by default.
         verify: your own check of a finished run. It beats the judge.
 
     Raises:
-        UsageError: an async bank, or a deadline that cannot be.
+        UsageError: an async bank, or a patience that cannot be.
     """
 
     def __init__(self, bank: ReasoningBank, /, **options: Unpack[Options[BeforeInvocationEvent]]) -> None:

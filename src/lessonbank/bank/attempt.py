@@ -17,18 +17,22 @@ from lessonbank.contracts.records import (
     Json,
     Learned,
     Lesson,
+    Note,
     Observation,
     Outcome,
     Recall,
     Step,
     Trajectory,
+    notes_of,
 )
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.retrieve_options import RetrieveKeywords, check_names
+from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
+
+from .spooling import keep_or_spool
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
@@ -67,7 +71,8 @@ class AsyncAttempt:
     ) -> None:
         check_names(options)  # their values are a matter of the memory, which does not break the block
         self._bank, self._metadata = bank, options.get("metadata")
-        self._retrieve = partial(bank.retrieve, **options)
+        self._retrieve, patience = partial(bank.retrieve, **options), options.get("patience")
+        self._patience = float(patience) if is_a(patience, (int, float)) and patience > 0 else PATIENCE
         self._options = options
         self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
@@ -98,11 +103,11 @@ class AsyncAttempt:
         return self.recall.shown
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why the text is empty, what failed, what was not learned."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each with a level and a code: why the text is empty, what was not learned."""
         recalled = self._recall.notes if self._recall else ()
         learned = self.learned.notes if self.learned else ()
-        return tuple(dict.fromkeys((*recalled, *self._problems, *learned)))
+        return tuple(dict.fromkeys((*recalled, *notes_of(*self._problems), *learned)))
 
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
@@ -150,7 +155,8 @@ class AsyncAttempt:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far and an `answer`.
 
-        `wait=False` keeps the run and learns from it in the background. A failure of the memory costs the lesson, not
+        `wait=False` keeps the run and learns from it in the background. Where the bank does not take it within
+        `patience` seconds, the run waits on this machine until it does. A failure of the memory costs the lesson, not
         the run: it is logged, and `notes` has it. If the messages cannot be read, `outcome` or `reward` still settles
         the receipt. After a wrong argument, such as `outcome="sucess"`, `finish` can be called again.
 
@@ -164,7 +170,7 @@ class AsyncAttempt:
             self._note("finish was given both a run and an answer: the answer was ignored")
         self._is_finished, whole = True, source
         try:
-            call = self._bank.learn if a_flag(wait, "wait=") else self._bank.submit
+            call = partial(keep_or_spool, self._bank, "learn" if a_flag(wait, "wait=") else "submit")
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
             result = await call(whole, **self._told(outcome, reward))
             await self._propose()
@@ -187,7 +193,7 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
             note = _warned("the agent works without memory", problem)
             self._recall = Recall(
-                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=(note,), kept=False
+                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=notes_of(note), kept=False
             )
         return self
 
@@ -200,21 +206,26 @@ class AsyncAttempt:
         try:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
-                await self._bank.keep_unfinished(run, recall=self._receipt, metadata=self._metadata)
+                await self._keep_unfinished(run)
                 await self._propose()
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
-                self._done(await self._bank.learn(self._timed_run(crashed), **self._told(None, None)))
+                self._done(await keep_or_spool(self._bank, "learn", self._timed_run(crashed), **self._told(None, None)))
                 await self._propose()
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
+
+    async def _keep_unfinished(self, run: Trajectory) -> None:
+        told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._patience}
+        kept = await keep_or_spool(self._bank, "keep_unfinished", run, **told)
+        self._problems += kept.notes if isinstance(kept, Learned) else ()
 
     async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
             run = self._trajectory(answer=answer)
-            return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
+            return self._done(await keep_or_spool(self._bank, "learn", run, **self._told(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
@@ -235,17 +246,20 @@ class AsyncAttempt:
             "outcome": outcome,
             "reward": reward,
             "metadata": self._metadata,
+            "patience": self._patience,
         }
 
     def _done(self, result: Learned | tuple[str, ...]) -> Learned:
         if isinstance(result, Learned):
             self.learned = result
             return result
-        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else self.notes)
+        if not result:
+            return Learned(notes=self.notes)
+        return Learned(notes=notes_of(f"kept, to be learned in the background: {', '.join(result)}"))
 
     def _refused(self, note: str) -> Learned:
         self._note(note)
-        return Learned(notes=(note,))
+        return Learned(notes=notes_of(note))
 
     def _failed(self, what: str, problem: Exception) -> str:
         note = _warned(what, problem)
@@ -325,8 +339,8 @@ class Attempt:
         return self._attempt.learned
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know: why the text is empty, what failed, what was not learned."""
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader should know, each with a level and a code: why the text is empty, what was not learned."""
         return self._attempt.notes
 
     @property

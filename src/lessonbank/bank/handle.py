@@ -25,6 +25,7 @@ from lessonbank.guard.quote import quoted
 from .acts import note_act
 from .hooks import call_hooks
 from .parts import BankOptions, BankParts
+from .spool import Spool
 
 log: Final = logging.getLogger("lessonbank")
 _NO_VECTORS: Final[Mapping[str, Vectors]] = {}
@@ -42,6 +43,10 @@ class BankState:
     """The scopes in which new vectors were found to fit."""
     erased: dict[str, tuple[date, float]] = field(default_factory=dict[str, tuple[date, float]])
     """When old runs of a scope were erased last, and after how many days."""
+    looked_after: dict[str, tuple[date, dict[str, list[frozenset[str]]]]] = field(
+        default_factory=dict[str, tuple[date, dict[str, list[frozenset[str]]]]]
+    )
+    """By scope: when lessons were put away last, and which sleep, with the words of the tasks that taught them."""
     retention_checked: dict[tuple[str, str | None], date] = field(default_factory=dict[tuple[str, str | None], date])
 
 
@@ -59,6 +64,8 @@ class Handle:
     state: BankState
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
+    spool: Spool | None = None
+    """What waits for the bank on this machine."""
     teller: str | None = None
     """The identity of who submitted the runs, where the bank learns in the name of another caller."""
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Self
 
-from lessonbank._base.aio import if_there
-from lessonbank._base.checks import shown
+import anyio
+
+from lessonbank._base.aio import if_there, within
+from lessonbank._base.checks import a_number, shown
 from lessonbank._base.ids import short
-from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory
+from lessonbank.contracts.records import Forgotten, Json, Outcome, Purge, Recall, Submission, Trajectory
+from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, teller_of
@@ -30,6 +36,18 @@ from lessonbank.learning.run_report import (
 from .handle import Handle
 
 
+@contextmanager
+def until_kept(patience: float | None, /) -> Generator[anyio.CancelScope]:
+    """Inside, runs are kept within so many seconds: a `RunKeeper` lifts the limit.
+
+    Raises UsageError, StoreUnavailable.
+    """
+    if patience is not None:
+        a_number(patience, "patience=", "is a number of seconds above 0, or None", above=0.0)
+    with within(patience, "the run was not kept") as limit:
+        yield limit
+
+
 @dataclass(frozen=True, slots=True)
 class RunKeeper:
     """Keeps runs of one scope in the name of whoever reports them."""
@@ -37,11 +55,13 @@ class RunKeeper:
     handle: Handle
     identity: str
     """The writer as the bank knows it."""
+    limit: anyio.CancelScope | None = None
+    """What ends the wait: once the runs are kept, it does not."""
 
     @classmethod
-    async def of(cls, handle: Handle, /) -> Self:
+    async def of(cls, handle: Handle, limit: anyio.CancelScope | None = None, /) -> Self:
         """The keeper of whoever calls. Raises UsageError for a wrong key."""
-        return cls(handle, await handle.identity())
+        return cls(handle, await handle.identity(), limit)
 
     async def report(
         self,
@@ -102,9 +122,23 @@ class RunKeeper:
         )
         stamped = [stamp(run, report.truths[run.id]) if run.id in report.truths else run for run in runs]
         new = await handle.store.save_runs(stamped, scope=handle.scope, wait=wait)
+        if self.limit:
+            self.limit.deadline = math.inf
         if len(new) == len(ids):
             return []
         return [await get_trajectory(handle.store, id, scope=handle.scope) for id in ids if id not in new]
+
+    async def is_erased(self, runs: Sequence[Trajectory], receipt: Recall | None, /, *, since: datetime) -> bool:
+        """Whether one of the runs, its recall, or all that was kept `since` then, was erased."""
+        digests = {digest(run.id) for run in runs} | ({digest(receipt.id)} if receipt else set[str]())
+        journal = self.handle.store.journal(scope=self.handle.scope, kinds=("purge", "forgotten"))
+        async for at in journal:
+            entry = at.entry
+            if isinstance(entry, Forgotten) and entry.before > since:
+                return True
+            if isinstance(entry, Purge) and at.at > since and (entry.what == "scope" or entry.digest in digests):
+                return True
+        return False
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:
         """Who told how runs that wait ended, where that is another than who tells it now, who may not say otherwise."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from anyio import get_cancelled_exc_class
+from anyio import CancelScope, get_cancelled_exc_class
 
 from lessonbank._base.aio import gather
 from lessonbank._base.checks import a_mapping
@@ -25,6 +25,7 @@ from lessonbank.contracts.records import (
     Trajectory,
     Usage,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.store_calls import count_records, settled_in
 from lessonbank.errors import LessonbankError
@@ -43,6 +44,7 @@ from .keeping import RunKeeper
 from .reflecting import reflect
 from .retention import forget_old_runs
 from .steps import Steps
+from .upkeep import look_after
 
 T = TypeVar("T", Recall, Learned)
 _AGAIN: Final = 20
@@ -54,6 +56,8 @@ class Learner:
     """Learns from runs in one scope, in the name of one writer."""
 
     handle: Handle
+    limit: CancelScope | None = None
+    """What ends the wait until runs are kept."""
 
     async def learn(
         self,
@@ -68,7 +72,7 @@ class Learner:
     ) -> Learned:
         """`bank.learn`, where memory is on."""
         metadata = a_mapping(metadata)
-        keeper = await RunKeeper.of(self.handle)  # a wrong key costs no model
+        keeper = await RunKeeper.of(self.handle, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
         prior = await find_prior_runs(self.handle.store, report.runs, scope=self.handle.scope)
         report = await keeper.with_own_receipt(report, prior)
@@ -119,6 +123,7 @@ class Learner:
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)
+        learned = noted(learned, await look_after(handle, [run.task for run in new]))
         return noted(learned, await forget_old_runs(handle))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
@@ -201,7 +206,7 @@ class Learner:
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
         await self._settle_again([run.trajectory for run in counted], settlement)
         wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
-        notes = (*report.notes, *prior.contradictions(truths), *wrong_tasks)
+        notes = notes_of(*report.notes, *prior.contradictions(truths), *wrong_tasks)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
@@ -251,4 +256,4 @@ class Learner:
 
 def noted(record: T, notes: tuple[str, ...], /) -> T:
     """`record` with more notes."""
-    return record.model_copy(update={"notes": (*record.notes, *notes)}) if notes else record
+    return record.model_copy(update={"notes": (*record.notes, *notes_of(*notes))}) if notes else record

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from copy import copy
+from datetime import datetime
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, Self, Unpack, cast
 
+from lessonbank._base.aio import within
 from lessonbank._base.checks import (
     a,
     a_count,
@@ -37,6 +39,7 @@ from lessonbank.contracts.records import (
     Run,
     Trajectory,
     Verdict,
+    notes_of,
 )
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -52,7 +55,7 @@ from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS
-from lessonbank.learning.run_report import run_from, with_metadata
+from lessonbank.learning.run_report import RunReport, run_from
 from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
 from lessonbank.trials.compare import trial
@@ -60,12 +63,14 @@ from lessonbank.trials.compare import trial
 from .again import State, recall_again
 from .attempt import AsyncAttempt
 from .handle import BankState, Handle
-from .keeping import RunKeeper
+from .keeping import RunKeeper, until_kept
 from .late_outcomes import find_run
 from .learner import Learner, noted
 from .parts import BankOptions, BankParts
 from .reflecting import reflect
 from .retrieval import Recaller
+from .spool import Spool
+from .spooling import Outbox, hand_in_soon
 from .steps import Steps
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
@@ -93,12 +98,19 @@ class AsyncReasoningBank:
         active (approved by a person, or trusted by the bank's policy): for a text that goes where instructions stand.
         `metadata` is kept with the receipt, for example `{"user": "u-17"}`. The receipt is on disk if `.kept` says so.
         If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
-        Raises UsageError, StoreError.
+        There is a recall, or an error, within `patience` seconds. Raises UsageError, StoreError.
         """
-        asked, begun = RetrieveOptions(**options), perf_counter()
-        task = await self.parts.intake.task(a_text(task, "the task", blank=False))
+        asked = RetrieveOptions(**options)
+        with within(asked.patience, "there was no recall"):
+            recall = await self._retrieve(a_text(task, "the task", blank=False), asked)
+        if recall.kept:  # the bank takes writes
+            hand_in_soon(self)
+        return recall
+
+    async def _retrieve(self, task: str, asked: RetrieveOptions) -> Recall:
+        begun, task = perf_counter(), await self.parts.intake.task(task)
         if self.options.off:
-            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+            return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
         return await self._kept(*await Recaller(self._handle).recall(task, asked, draw=True), begun=begun)
 
     @takes_retrieve_options
@@ -136,7 +148,7 @@ class AsyncReasoningBank:
                 return await self._kept(*found, begun=begun)
             why = "nothing more is known of where this run stands"
         task = await self.parts.intake.task(state.text or reason)
-        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=(why,))
+        return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
 
     async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
@@ -160,6 +172,7 @@ class AsyncReasoningBank:
         outcome: Outcome | Sequence[Outcome] | None = None,
         reward: float | Sequence[float] | None = None,
         metadata: Mapping[str, Json] | None = None,
+        patience: float | None = None,
     ) -> Learned:
         """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
 
@@ -167,13 +180,15 @@ class AsyncReasoningBank:
         before a model is asked. When a model fails, or the embedder's vectors do not fit those of the bank, the run
         stays pending: `notes` says why and `errors` has the codes.
         A run that was learned before adds no lesson, but a later outcome corrects its verdict and its receipt. A
-        pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
+        pending run is learned together with its pending siblings. `patience`: seconds until the runs are on disk; then
+        StoreUnavailable. `None`: as long as the store waits. Raises UsageError, FormatError, StoreError.
         """
         if self.options.off:
-            return Learned(notes=(OFF,))
-        return await Learner(self._handle).learn(
-            source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
-        )
+            return Learned(notes=notes_of(OFF))
+        with until_kept(patience) as limit:
+            return await Learner(self._handle, limit).learn(
+                source, task=task, recall=recall, outcome=outcome, reward=reward, metadata=metadata
+            )
 
     async def tell(
         self,
@@ -192,7 +207,7 @@ class AsyncReasoningBank:
         if outcome is None and reward is None:
             raise UsageError("tell says how a task ended: give outcome= or reward=")
         if self._handle.skips("tell"):
-            return Learned(notes=(OFF,))
+            return Learned(notes=notes_of(OFF))
         return await Learner(self._handle).learn(await find_run(self._handle, of), outcome=outcome, reward=reward)
 
     async def submit(
@@ -205,22 +220,48 @@ class AsyncReasoningBank:
         outcome: Outcome | None = None,
         reward: float | None = None,
         metadata: Mapping[str, Json] | None = None,
+        patience: float | None = None,
+        learn: bool = True,
+        ended_at: datetime | None = None,
     ) -> tuple[str, ...]:
         """Keep one run (or several of one task) and learn from it in the background; the ids of the runs.
 
         The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
         a crash, a worker or `runs.retry()` goes on with it. With `Learning(submit="worker")` only workers learn from
         it. Raises UsageError, FormatError, StoreError.
+
+        Args:
+            source: as `learn` takes it, like all that follows.
+            task: the task, where `source` does not say it.
+            recall: the recall whose receipt the run settles.
+            outcome: how the run ended.
+            reward: the same as a number from 0 to 1.
+            metadata: kept with the run.
+            patience: seconds until the runs are on disk; then StoreUnavailable. `None`: as long as the store waits.
+            learn: `False` leaves the learning to a call of `learn` with the same runs, which follows.
+            ended_at: when the runs ended. What was erased since, here or with its recall, is not kept: there is no id.
         """
         if self._handle.skips("submit"):
             return ()
-        keeper = await RunKeeper.of(self._handle)
-        report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
-        for note in report.notes:
-            log.warning("%s", note)
-        runs = await keeper.clean(report.runs, a_mapping(metadata))
-        # While this process holds the runs, no worker takes them.
-        waiting = await keeper.keep(runs, report, wait=IN_HAND if self.options.submits_here else 0.0)
+        metadata, learn = a_mapping(metadata), a_flag(learn, "learn=")
+        with until_kept(patience) as limit:
+            keeper = await RunKeeper.of(self._handle, limit)
+            report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
+            for note in report.notes:
+                log.warning("%s", note)
+            runs = await keeper.clean(report.runs, metadata)
+            if ended_at and await keeper.is_erased(runs, report.receipt, since=ended_at):
+                return ()
+            # While this process holds the runs, no worker takes them.
+            is_held = self.options.submits_here or not learn
+            waiting = await keeper.keep(runs, report, wait=IN_HAND if is_held else 0.0)
+            if learn:
+                await self._learn_submitted(runs, waiting, report, outcome=outcome, reward=reward)
+        return tuple(run.id for run in runs)
+
+    async def _learn_submitted(
+        self, runs: Sequence[Trajectory], waiting: Sequence[Trajectory], report: RunReport, /, **truth: Any
+    ) -> None:
         known = await settled_runs(self.store, [run.id for run in waiting], scope=self.scope) if waiting else ()
         if known:  # no queue holds these: what is said of them now corrects them, and asks no model
             outcomes = [(run, report.truths[run.id]) for run in runs if run.id in known]
@@ -228,9 +269,8 @@ class AsyncReasoningBank:
                 [run for run, _ in outcomes], recall=report.receipt, outcome=cast("Any", [one for _, one in outcomes])
             )
         if self.options.submits_here and len(known) < len(runs):
-            learn = partial(self.learn, runs, recall=report.receipt, outcome=outcome, reward=reward)
+            learn = partial(self.learn, runs, recall=report.receipt, **truth)
             self.in_background(learn, lost="a submitted run stays pending")
-        return tuple(run.id for run in runs)
 
     async def _hand_in(
         self,
@@ -252,18 +292,22 @@ class AsyncReasoningBank:
         task: str | None = None,
         recall: Recall | str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        patience: float | None = None,
+        ended_at: datetime | None = None,
     ) -> None:
         """Keep a run that nobody finished: it can be looked at, teaches nothing and settles nothing.
 
-        Raises UsageError, FormatError, StoreError.
+        `patience` and `ended_at` as `submit` has them. Raises UsageError, FormatError, StoreError.
         """
         if self._handle.skips("keep_unfinished"):
             return
-        receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
-        run = await run_from(source, task=task)
-        fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
-        kept = [one.model_copy(update=fields) for one in with_metadata(await self.parts.intake.runs([run]), metadata)]
-        await self.store.save_runs(kept, scope=self.scope)
+        with until_kept(patience) as limit:
+            keeper = await RunKeeper.of(self._handle, limit)
+            receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
+            runs = await keeper.clean([await run_from(source, task=task)], metadata)
+            if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
+                fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
+                await self.store.save_runs([run.model_copy(update=fields) for run in runs], scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -279,7 +323,7 @@ class AsyncReasoningBank:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         attempts = several(attempts, "extract", Run)
         if self.options.off:
-            return Extraction(notes=(OFF,))
+            return Extraction(notes=notes_of(OFF))
         return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
@@ -348,7 +392,7 @@ class AsyncReasoningBank:
         a_flag(dry_run, "dry_run=")
         runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
         if self.options.off:
-            return Reflected(notes=(OFF,))
+            return Reflected(notes=notes_of(OFF))
         if self.parts.reflector is None:
             raise UsageError("reflect asks a model, and this bank has none: connect with model=")
         return await reflect(self._handle, self.parts.reflector, asked, runs=runs, budget=budget, dry_run=dry_run)
@@ -448,4 +492,10 @@ class AsyncReasoningBank:
             options=self.options,
             state=self._state,
             is_scoped=self._is_scoped,
+            spool=self._outbox.spool,
         )
+
+    @property
+    def _outbox(self) -> Outbox:
+        spool = Spool.of(self.options.place, self._key) if self.options.place else None
+        return Outbox(spool, self.parts.intake, self.writer, self._key)

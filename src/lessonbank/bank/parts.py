@@ -72,6 +72,10 @@ class BankOptions:
     """The reward from which on a run is a success."""
     keep_runs: float | None = None
     """Days after which runs and recalls are erased."""
+    keep_lessons: int | None = None
+    """How many lessons a scope shows; those that are needed least are removed."""
+    sleep_after: float | None = None
+    """Days after which a lesson sleeps that no run met."""
     reflect_every: int | None = None
     """Look back over a topic whenever the number of experiences in the scope is a multiple of this."""
     submits_here: bool = True
@@ -84,6 +88,8 @@ class BankOptions:
     """Whether the extractor is shown the nearest lessons of the bank, where it can say how its own stand to them."""
     observe: bool = False
     """Whether everything is learned and nothing is shown."""
+    place: str = ""
+    """Where the bank is, so that runs can wait for it on this machine. Empty: none does."""
     off: bool = False
     """Whether memory is switched off: every call does nothing and says so."""
     settings: Mapping[str, object] = field(default_factory=dict[str, object])

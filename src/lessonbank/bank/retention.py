@@ -15,6 +15,7 @@ from lessonbank.guard.identity import check_reviewer, holders
 from lessonbank.guard.quote import quoted
 
 from .handle import Handle
+from .spooling import erase_spooled
 
 _KEPT: Final = "keep_runs"
 """The setting of a bank with reviewers. Without it, runs are kept for ever."""
@@ -65,6 +66,7 @@ async def forget_old_runs(handle: Handle, /) -> tuple[str, ...]:
         if days is not None and state.erased.get(scope) != (today, days):
             before, leap = await older_than(handle.store, days, scope=scope)
             await forget(handle.store, scope=scope, before=before, writer=handle.writer)
+            await erase_spooled(handle.spool, scope, before=before)
             state.erased[scope] = today, days
             notes += leap
         state.retention_checked[scope, handle.key] = today

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from lessonbank.contracts.ports import Retriever
-from lessonbank.contracts.records import Found, Recall
+from lessonbank.contracts.records import Found, Recall, notes_of
 from lessonbank.contracts.records.ids import digest, new_id
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import OFF
@@ -45,24 +45,21 @@ class Recaller:
         search = _search(self.handle.parts.retriever, asked, exclude)
         if asked.own and not asked.trusted:
             search = Trusted(search, "corroborated", own_of=await self.handle.identity())
-        found = without_denied(
-            await search(task, scope=self.handle.scope, limit=asked.limit or self.handle.options.limit)
-        )
-        found = await self.handle.parts.ledger.prefer(found, scope=self.handle.scope)
+        scope, places, measured = self.handle.scope, asked.limit or self.handle.options.limit, self.handle.parts.ledger
+        ledger, id = (measured, new_id()) if draw else (Unmeasured(), "")
+        found = without_denied(await search(task, scope=scope, limit=measured.reach(places)))
+        found = await measured.order(found, places=places, recall_id=id, scope=scope)
         every = [match.experience for match in found.matches]
         groups = {lesson.id: groups_of(lesson, one) for one in every for lesson in one.active_lessons}
-        ledger, id = (self.handle.parts.ledger, new_id()) if draw else (Unmeasured(), "")
         if as_one:
             groups = dict.fromkeys(groups, (as_one,))
-        assigned = await ledger.assign(
-            {as_one: ()} if as_one else groups, recall_id=id, task=task, scope=self.handle.scope
-        )
+        assigned = await ledger.assign({as_one: ()} if as_one else groups, recall_id=id, task=task, scope=scope)
         assigned = assigned.of_one(as_one) if as_one else assigned
         recall = self.handle.parts.injector.recall(
             found,
             id=id or self._id_of(task, found),
             task=task,
-            scope=self.handle.scope,
+            scope=scope,
             assigned=assigned,
             groups=groups,
             retriever=search.name,
@@ -74,7 +71,7 @@ class Recaller:
         """What would be shown with some settings, without draws and without a receipt."""
         task = await self.handle.parts.intake.task(task)
         if self.handle.options.off:
-            return Recall(scope=self.handle.scope, task=task, kept=False, notes=(OFF,))
+            return Recall(scope=self.handle.scope, task=task, kept=False, notes=notes_of(OFF))
         recall, found = await self._with(tried).recall(task, asked, draw=False)
         recall = await with_reason(recall, found, self.handle.store)
         return recall.model_copy(update={"kept": False})

@@ -35,6 +35,7 @@ from .review import review
 from .serve import serve
 from .tell import tell
 from .trial import trial
+from .week import week
 from .worker import worker
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
@@ -51,7 +52,7 @@ app = typer.Typer(
 _COMMANDS = {
     "Learn and look": (demo, learn, tell, retrieve, explain, lift, trial, reflect, recalls),
     "Keep a bank": (import_, export, backup, restore, salvage, purge, doctor),
-    "Agents, machines and people": (install, mcp, proxy, serve, worker, review),
+    "Agents, machines and people": (install, week, mcp, proxy, serve, worker, review),
 }
 _GROUPS = {"Learn and look": (lessons, runs, history), "Agents, machines and people": (hook, keys)}
 for panel, commands in _COMMANDS.items():

@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Counts, QueueStatus
+from lessonbank.contracts.records.attempts import used_by_agents
 
 from . import _options as options
 from ._bank import is_server, opened
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 _HEADINGS = tuple("runs" if name == "trajectories" else name for name in Counts.model_fields)
 LOCAL = ("lexical", "hashing", "hashing-v1", "fastembed", "sentence-transformers")
 """Embedders that run in this process."""
+_KEPT = ("store", "embedder")
+"""Settings that a bank keeps; a server decides all of them."""
+_LATELY = 50
+"""Records of a scope that are looked at for what agents use."""
 _NOTHING = "nothing: no model is named, and the embedder runs here"
 _TO_SERVER = "all that is asked of this bank goes to {}, whose settings decide what it sends on"
 
@@ -72,8 +77,11 @@ def doctor(
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
         unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active, reviewers = memory.settings, memory.admin.reviewers()
+        runs = [run for s in scopes for run in memory.scoped(s).runs.list(limit=_LATELY)]
+        used = used_by_agents(runs, [one for s in scopes for one in memory.scoped(s).lessons.list(limit=_LATELY)])
     report = {
-        "settings": active,
+        "settings": active if is_server(bank) else {name: active[name] for name in _KEPT},
+        "used": used,
         "leaves": [_TO_SERVER.format(active["store"])]
         if is_server(bank)
         else leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
@@ -118,12 +126,13 @@ def _receiver(model: str, base_url: str | None) -> str:
 
 
 def _show(report: dict[str, Any]) -> None:
+    used = [(name, f"{', '.join(told)} (in the last records)") for name, told in report["used"].items()]
+    show_table("Settings of the bank", ("part", "what"), [*report["settings"].items(), *used])
     show_table(
-        "Active in this command (an agent brings its own model and limits)",
-        ("part", "what"),
-        report["settings"].items(),
+        "\nWords that leave this machine by this command",
+        ("#", "what"),
+        list(enumerate(map(str, report["leaves"]), 1)),
     )
-    show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
     show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in report["scopes"].items()])
     if report["queue"] != QueueStatus():
         show_table("\nRuns to be learned", ("which", "how many"), _waiting(report["queue"]))

@@ -69,14 +69,19 @@ def _copy(bank: str, target: str, /, *, as_json: bool) -> None:
 
 def restore(
     backup: Annotated[Path, typer.Argument(help="A file that `lessonbank backup` wrote.")],
-    bank: Annotated[str, typer.Argument(help="The bank's file. What is there is kept under another name.")],
+    place: options.Place = None,
+    bank: options.MaybeBank = None,
     by: Reviewer = None,
     key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
+    """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open.
+
+    What is there is kept under another name.
+    """
     import lessonbank
 
+    bank = options.one_bank(place, bank)
     try:
         with progress_console.status("checking the backup"):
             done = lessonbank.restore(backup, path_of(bank))
@@ -94,15 +99,21 @@ def restore(
 
 
 def salvage(
-    bank: Annotated[str, typer.Argument(help="The damaged bank's file. It is only read.")],
-    new: Annotated[Path, typer.Argument(help="The new bank's file, which must not be there yet.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="The damaged bank, unless --bank names it, and the new bank's file.")
+    ],
+    bank: options.MaybeBank = None,
     as_json: options.Json = False,
 ) -> None:
     """Bring what can be read of a damaged bank into a new one, and list what is lost. Nobody may have the bank open.
 
-    Exit code 3: something is lost.
+    The damaged file is only read; the new one must not be there yet. Exit code 3: something is lost.
     """
     import lessonbank
+
+    if len(files) > 2:
+        raise typer.BadParameter("it takes the damaged bank and the new one", param_hint="FILES")
+    bank, new = options.one_bank(str(files[0]) if files[1:] else None, bank), files[-1]
 
     with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessonbank._base.plural import counted
+
 from . import _options as options
 from ._output import say, show_json, show_table
 
 if TYPE_CHECKING:
+    from lessonbank.hosts.repositories import Repositories
     from lessonbank.hosts.sessions import Installed
 
 app = typer.Typer(help="The hooks of coding agents: their sessions, process and scopes.", no_args_is_help=True)
@@ -80,12 +83,38 @@ def scope(
     share: Annotated[
         bool, typer.Option("--share", help="Let it share the lessons of all with its origin: only if you trust it.")
     ] = False,
+    move: Annotated[
+        bool, typer.Option("--move", help="Move what is in the scope `coding` to the scopes of its repositories.")
+    ] = False,
+    by: options.MaybeBy = None,
 ) -> None:
-    """Print the scope that sessions in a folder use, for the `--scope` of other commands."""
+    """Print the scope that sessions in a folder use, for the `--scope` of other commands.
+
+    With --move, sessions of earlier versions are learned again in the scopes of their repositories, as far as their
+    transcripts are there to say which. Lessons that a person approved are written there in the name of --by.
+    """
     from lessonbank.hosts.repositories import Repositories
 
+    if move:
+        _move(Repositories(), by)
+        return
     if not share:
         say(Repositories().look_up(str(folder)))
         return
     scope, is_new = Repositories().share(str(folder))
     say(f"{'it shares' if is_new else 'it shared already'} the lessons of {scope}")
+
+
+def _move(repositories: Repositories, by: str | None) -> None:
+    from lessonbank.hosts.moving import move
+    from lessonbank.hosts.sessions import installed, open_bank
+
+    if not by:
+        raise typer.BadParameter("say who moves them: approved lessons are written in your name", param_hint="--by")
+    for place in installed():
+        with open_bank(place.options) as bank:
+            told = move(bank, repositories, by=by)
+        for scope, runs in told.runs.items():
+            say(f"{counted(runs, 'run')} of {place.options['bank']} moved to {scope}")
+        stay = f"{counted(told.stay, 'run')} without a transcript that says the folder"
+        say(f"{counted(told.lessons, 'lesson')} moved; what stays: {stay}")

@@ -16,7 +16,7 @@ from lessonbank.errors import UsageError
 from . import _options as options
 from ._output import say
 
-_COMMON_AGAIN = "`--scope coding` goes on with them"
+_COMMON_AGAIN = "`lessonbank hook scope --move` moves them, `--scope coding` goes on with them"
 _NAMES = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")
 
 

@@ -18,7 +18,7 @@ from lessonbank._base.aio import gather
 from lessonbank._base.checks import named
 from lessonbank._base.extensions import extension_names
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Json, Outcome
+from lessonbank.contracts.records import Json, Learned, Outcome
 from lessonbank.errors import FormatError, ModelUnavailable, printable
 
 from . import _options as options
@@ -30,7 +30,7 @@ from ._report import Report, show
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
-    from lessonbank.contracts.records import Trajectory
+    from lessonbank.contracts.records import Trajectory, Verdict
     from lessonbank.importers import Imported
 
 INTERRUPTED = 130
@@ -279,14 +279,17 @@ async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report
     label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
     told: Any = plan.outcome if label is None else label if label.source == "human" else label.outcome
     reward = label.reward if label else None
+    replaced = await _replaced(bank, run.trajectory)
+    if replaced is None:
+        report.add(Learned(known=(run.trajectory.id,)), file=run.path)
+        return
     learned = await bank.learn(run.trajectory, outcome=told, reward=reward, metadata=plan.metadata)
     report.add(learned, file=run.path, reward=reward)
-    if "run_id" in run.trajectory.metadata and importers.has_rejection(run.trajectory):
-        await _take_back(bank, run.trajectory)
+    for former, verdict in replaced:
+        await bank.learn(former, outcome=cast("Any", verdict))
 
 
-async def _take_back(bank: AsyncReasoningBank, run: Trajectory) -> None:
-    """A session that went on may reject what it was learned for before."""
-    for former in await bank.runs.list(outcome="success", metadata={"run_id": run.metadata["run_id"]}):
-        if verdict := importers.taken_back(former, run):
-            await bank.learn(former.trajectory, outcome=cast("Any", verdict))
+async def _replaced(bank: AsyncReasoningBank, run: Trajectory) -> list[tuple[Trajectory, Verdict]] | None:
+    """What was learned of the same prompt before its session went on; `None` where that has all of it."""
+    prompt = run.metadata.get("prompt")
+    return importers.replaced_by(run, await bank.runs.list(metadata={"prompt": prompt})) if prompt else []

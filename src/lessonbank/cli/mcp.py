@@ -61,7 +61,7 @@ def mcp(
     allow_origin: _Origins = None,
     **asked: Any,
 ) -> None:
-    """Serve the bank to an agent as tools: recall, record and why. The agent approves, edits and erases nothing.
+    """Serve the bank to an agent as tools: recall, recall_again, record, remember, why. It approves and erases nothing.
 
     An MCP client starts this command and speaks with it over stdin and stdout. --model decides how runs ended and
     draws lessons; without, runs wait until somebody tells (`lessonbank tell`). What an agent asks of recall

@@ -29,7 +29,6 @@ def proxy(
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Where it listens. Another one needs --keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8788,
-    deadline: Annotated[float, typer.Option("--deadline", min=0.001, help="Seconds a request waits for memory.")] = 2.0,
     idle: Annotated[
         float, typer.Option("--idle", min=0.0, help="Seconds without a request after which an answer ends its run.")
     ] = 60.0,
@@ -63,7 +62,6 @@ def proxy(
         keys=None if keys is None else read_keys(keys),
         host=host,
         port=port,
-        deadline=deadline,
         idle=idle,
     )
     serve(settings, ready=lambda at: warn(f"{at.url} is {upstream} with a memory; end it with Ctrl-C"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from typing import Any, Final, TypedDict, TypeVar, cast, get_type_hints
 
-from lessonbank._base.checks import a_flag, a_mapping, is_a, maybe_count, settle
+from lessonbank._base.checks import MOST_SECONDS, a_flag, a_mapping, a_number, is_a, maybe_count, settle
 from lessonbank._base.signatures import with_keywords
 
 from .records import Json
@@ -22,6 +22,11 @@ class RetrieveKeywords(TypedDict, total=False):
     trusted: bool
     own: bool
     metadata: Mapping[str, Json] | None
+    patience: float
+
+
+PATIENCE: Final = 2.0
+"""Seconds that an agent waits for its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +67,16 @@ class RetrieveOptions:
         None, help="KEY=TEXT, or KEY:=JSON for a number, true or false. May be given several times.", by_agent=False
     )
     """Kept with the receipt, for example `{"user": "u-17"}`."""
+    patience: float = _offered(PATIENCE, help="Seconds that the agent waits for memory.", by_agent=False)
+    """Seconds in which there is a recall, or an error. In `attempt`, also those until the run is safely kept. A search
+    by vectors takes three quarters of them at most: then words stand in, and a note says so."""
 
     def __post_init__(self) -> None:
         a_flag(self.trusted, "trusted=")
         a_flag(self.own, "own=")
         told = None if self.metadata is None else a_mapping(self.metadata)
-        settle(self, limit=maybe_count(self.limit), metadata=told)
+        seconds = a_number(self.patience, "patience=", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
+        settle(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)
 
     @property
     def keywords(self) -> RetrieveKeywords:

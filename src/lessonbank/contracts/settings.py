@@ -83,15 +83,10 @@ class Server:
     api_key: str | None = field(default=None, repr=False)
     """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
     timeout: float = 120.0
-    """Seconds in which a call over HTTP ends, with all its tries: then it fails."""
-    retrieve_timeout: float = 5.0
-    """The same for `retrieve`, because an agent waits for it. In `attempt`, the agent then works without memory."""
+    """Seconds for which a call over HTTP is tried: then it fails. A call with `patience` fails after that."""
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "retrieve_timeout"):
-            a_number(
-                getattr(self, name), f"Server({name}=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS
-            )
+        a_number(self.timeout, "Server(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +193,20 @@ class Learning:
     """Tokens of the steps that the judge is shown when it asks to see them whole. `None`: it is never shown more.
     Default: 8,000."""
     success_at: float = 1.0
-    """The reward from which on a run is a success (above 0, at most 1)."""
+    """The reward from which on a run is a success (above 0, at most 1). It decides which prompts are used, and nothing
+    else: the evidence counts rewards as they are."""
     reflect_every: int | None = None
     """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
     submit: Submit = "here"
     """Who learns from a run that is submitted: this process, in the background, or a `worker` (`lessonbank worker`)."""
     keep_runs: float | None = None
     """Days after which runs and recalls are erased. Lessons and counts stay. `None`: they are kept."""
+    keep_lessons: int | None = None
+    """How many lessons a scope shows. Once a day what is too much is removed, which can be undone: first what is shown
+    to do nothing, then what no run met for longest; never what a person approved. `None`: as many as come."""
+    sleep_after: float | None = None
+    """Days after which a lesson that no run met sleeps, so that it is not shown. A run of a like task wakes it. What a
+    person approved does not sleep. `None`: no lesson sleeps."""
 
     def __post_init__(self) -> None:
         one_of(self.domain, "Learning(domain=)", get_args(Domain))
@@ -222,8 +224,10 @@ class Learning:
             _asked(a_count, self.second_look, "Learning(second_look=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
         maybe_count(self.reflect_every, "Learning(reflect_every=)")
-        if self.keep_runs is not None:
-            some_days(self.keep_runs, "Learning(keep_runs=)")
+        maybe_count(self.keep_lessons, "Learning(keep_lessons=)")
+        for name in ("keep_runs", "sleep_after"):
+            if getattr(self, name) is not None:
+                some_days(getattr(self, name), f"Learning({name}=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +240,9 @@ class Evidence:
 
     holdout: float | Withholding | Unset | None = UNSET
     """The probability with which each lesson, and each whole recall, is withheld so that effects can be measured; a
-    policy of `lessonbank.evidence`; `None` for never. Default: `TrialPeriods()`, 0.3 for what is new, then 0.1, 0.05
-    for what is shown to help, and at most 0.5 for what seems to harm; topics are withheld as one."""
+    policy of `lessonbank.evidence`; `None` for never. Default: `AdaptiveHoldout()`. It leaves memory out of 15 % of
+    tasks and a lesson that is not alone out of 30 %, of less as it turns out to help, and of more as it turns out to
+    harm. It also orders lessons by their effect."""
     act: bool = True
     """Whether a lesson that is shown to harm is retired automatically, and one that is shown to help is trusted."""
     observe: bool = False

@@ -6,14 +6,13 @@ Nothing that is named here loads numpy; the arithmetic is in `estimates`, `seque
 from lessonbank.contracts.withholding import Assignment as Assignment
 from lessonbank.contracts.withholding import Withholding as Withholding
 
-from .draws import Bandit as Bandit
-from .draws import Blocked as Blocked
 from .draws import Holdout as Holdout
 from .draws import Never as Never
-from .draws import TrialPeriods as TrialPeriods
 from .lift import Estimate as Estimate
 from .lift import JudgeReport as JudgeReport
 from .lift import LessonLift as LessonLift
 from .lift import Lift as Lift
 from .lift import MeasuringCost as MeasuringCost
 from .lift import Point as Point
+from .policy import AdaptiveHoldout as AdaptiveHoldout
+from .policy import Rates as Rates

@@ -13,6 +13,12 @@ Let g be a score between `lowest` and `highest` with conditional mean v * tau gi
   what was seen even where the effect drifts.
 - A mixture of stakes is as valid as one, and a stake that could be lost at a later draw is given up for good before it.
 
+Where outcomes are missing, all this is done three times: without these recalls, with every missing outcome a failure,
+and with every one a success. At a fixed stake log(1 + L g) is concave in the value that stands for what is missing, so
+the least of the three wealths is not above the wealth at any value between. What is missing may therefore be more often
+missing with memory than without, and late or lost because of how it ended. It rests on this alone: the recalls without
+an outcome would have ended alike with memory and without (Manski 1990 has the bounds; here they are for every moment).
+
 log(1 + L g) is concave in g: split between the two grid points around g such that their mean is g, a score wins no more
 than it would have won itself. So the histogram of such shares stands for the data at every stake, at a loss of about
 a thousandth of the evidence.
@@ -20,11 +26,13 @@ a thousandth of the evidence.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from ._predictions import compact
 from .episodes import Flags, Floats, Ints
 
 _DANGER = 0.9
@@ -66,7 +74,7 @@ _COLUMNS = ("score", "scale", "lowest", "highest", "group", "weight", "writer", 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One row per draw with a known outcome, in the order in which the outcomes became known."""
+    """One row per draw, in the order of recalls."""
 
     score: Floats
     """(Z - e)(Y - m): what was drawn less its mean, times the outcome less its guess."""
@@ -82,7 +90,7 @@ class Scores:
     weight: Floats = field(default_factory=lambda: np.empty(0))
     """What the row counts: `scale` is this times e (1 - e)."""
     writer: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Who told the outcome; empty: one writer told all."""
+    """Who told the outcome, -1 for nobody; empty: one writer told all."""
     row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """The recall in `Episodes`, ascending."""
     shown: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
@@ -100,6 +108,8 @@ class Scores:
 
     def where(self, own: Flags, /) -> Scores:
         """Some of them."""
+        if own.all():
+            return self
         kept: dict[str, Any] = {name: told[own] for name in _COLUMNS if len(told := getattr(self, name)) == len(self)}
         return replace(self, **kept)
 
@@ -126,10 +136,12 @@ class Tally:
     """From which of `STARTS` on its scores are."""
     writer: Ints
     up: Floats
-    """(cells, stakes): the log of what was won at an effect of zero, betting that effects are above it."""
+    """(fills, cells, stakes): the log of what was won at an effect of zero, betting that effects are above it; for each
+    way to fill in what is missing."""
     down: Floats
-    """(cells, stakes): the same, betting that they are below."""
+    """(fills, cells, stakes): the same, betting that they are below."""
     scale: Floats
+    """(fills, cells)."""
     safe: tuple[Flags, Flags]
     """(groups, stakes): upwards and downwards, the stakes that could not have lost all."""
     log_prior: Floats
@@ -140,10 +152,16 @@ class Tally:
         """How many there are, with a cell or without."""
         return len(self.safe[0])
 
+    @property
+    def each(self) -> Sequence[Tally]:
+        """One for each way to fill in what is missing."""
+        ways = zip(self.up, self.down, self.scale, strict=True)
+        return [replace(self, up=up[None], down=down[None], scale=scale[None]) for up, down, scale in ways]
+
     def where(self, own: Flags, /) -> Tally:
         """Some of the cells."""
-        kept = {name: getattr(self, name)[own] for name in ("group", "start", "writer", "up", "down", "scale")}
-        return replace(self, **kept)
+        cells = {name: getattr(self, name)[own] for name in ("group", "start", "writer")}
+        return replace(self, **cells, **{name: getattr(self, name)[:, own] for name in ("up", "down", "scale")})
 
     def since(self, start: Ints, /) -> Tally:
         """The cells of each group from its start on."""
@@ -160,39 +178,47 @@ class Wealth:
     """(n,): the sum of v."""
 
 
-def tally(scores: Scores, /, *, by_writer: bool = False) -> Tally:
-    """One look at all scores, from which everything else follows."""
-    writer = scores.writer if by_writer and len(scores.writer) else np.zeros(len(scores), np.int64)
+def tally(scores: Scores, /, *filled: Scores, by_writer: bool = False) -> Tally:
+    """One look at all scores, from which everything else follows. `filled`: the same rows with other outcomes."""
+    ways = (scores, *filled)
+    writer = scores.writer + 1 if by_writer and len(scores.writer) else np.zeros(len(scores), np.int64)
     many = int(writer.max(initial=0)) + 1
     start = np.searchsorted(STARTS, scores.rank(), side="right") - 1
-    cells, at = np.unique((scores.group * len(STARTS) + start) * many + writer, return_inverse=True)
-    shares, scale = _histograms(scores, at, len(cells))
+    starts = int(start.max(initial=0)) + 1
+    cells, at = compact((scores.group * starts + start) * many + writer, scores.groups * starts * many)
     lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
-    np.minimum.at(lowest, scores.group, scores.lowest)
-    np.maximum.at(highest, scores.group, scores.highest)
-    up, down = _won(shares)
-    group, start = np.divmod(cells // many, len(STARTS))
-    return Tally(group, start, cells % many, up, down, scale, (_safe(lowest), _safe(-highest)), scores.log_prior)
+    for one in ways:
+        np.minimum.at(lowest, one.group, one.lowest)
+        np.maximum.at(highest, one.group, one.highest)
+    made = [_histograms(one, at, len(cells)) for one in ways]
+    up, down = (np.stack(side) for side in zip(*[_won(shares) for shares, _ in made], strict=True))
+    group, start = np.divmod(cells // many, starts)
+    scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
+    return Tally(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 
 
 def wealth(told: Tally, /, *, leave_out: int = 0) -> Wealth:
-    """What was won on each group, both ways: see `won`."""
+    """What was won on each group, both ways: see `won`. The scale is that of the first way to fill in."""
     up, down = (won(told, helps=helps, leave_out=leave_out) for helps in (True, False))
-    return Wealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale, told.groups))
+    return Wealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups))
 
 
 def won(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups, stakes): the log of prior times wealth, betting on effects above zero, or below.
 
-    Without the `leave_out` writers who won most on a group, at every stake. At a fixed stake the log of wealth is a sum
-    over scores, and so a sum over writers. If at most `leave_out` writers lie, the others won this much or more,
-    whatever the liars told, how often, and what they kept to themselves. So it is below an e-process of honest draws.
+    The least over all ways to fill in what is missing. Without the `leave_out` writers who won most on a group, at
+    every stake. At a fixed stake the log of wealth is a sum over scores, and so a sum over writers. If at most
+    `leave_out` writers lie, the others won this much or more, whatever the liars told, how often, and what they kept to
+    themselves. So it is below an e-process of honest draws.
     """
     gains, safe = (told.up, told.safe[0]) if helps else (told.down, told.safe[1])
-    total = _summed(gains, told.group, told.groups)
-    if leave_out:
-        total = total - _largest(gains, told, leave_out)
+    total = np.min([_left(way, told, leave_out) for way in gains], axis=0)
     return np.where(safe, total + told.log_prior, -np.inf)
+
+
+def _left(gains: Floats, told: Tally, leave_out: int) -> Floats:
+    total = _summed(gains, told.group, told.groups)
+    return total - _largest(gains, told, leave_out) if leave_out else total
 
 
 def restarted(told: Tally, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
@@ -225,7 +251,9 @@ def _summed(values: Floats, group: Ints, groups: int) -> Floats:
 
 
 def _largest(gains: Floats, told: Tally, most: int) -> Floats:
-    """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing."""
+    """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing, and
+    neither does what nobody told."""
+    gains = np.where(told.writer[:, None] > 0, gains, 0.0)
     many = int(told.writer.max(initial=0)) + 1
     pairs, at = np.unique(told.group * many + told.writer, return_inverse=True)
     order = np.argsort(at, kind="stable")

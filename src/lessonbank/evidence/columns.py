@@ -27,17 +27,17 @@ FREE: Final = 20
 TWICE: Final = 2
 """Of one writer so many outcomes count in a day, or twice as many as the others told in one of their days, on average.
 The bank's own process counts always while it is alone."""
-_ANOTHER: Final = 20
-"""So many recalls in a row by another model are a change of model; fewer are a visit."""
+WINDOW: Final = 20
+"""A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
+the same for recalls with memory and without, and it is fixed before there is any outcome."""
 _AGAIN: Final = 3600.0
 """Seconds within which another recall of the same task is taken for another try at it."""
 _UNTOLD: Final = {
     **dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds"), _NAN),
-    "first": math.inf,
     "true": 0.0,
     "broke": 0.0,
     "judge": -1,
-    "agent": -1,
+    "model": -1,
     "writer": -1,
 }
 """What a row says before its outcome is known, by column."""
@@ -117,7 +117,7 @@ class Columns:
     audits: Audits = field(default_factory=Audits)
     imported: set[str] = field(default_factory=set[str])
     """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
-    _agents: Numbers = field(default_factory=Numbers)
+    _models: Numbers = field(default_factory=Numbers)
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
@@ -128,7 +128,7 @@ class Columns:
     _task: list[int] = field(default_factory=list[int])
     """By row: a number that equal tasks share."""
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
-    """By name of a column: one number per row. `first` is the change by which the outcome became known first."""
+    """By name of a column: one number per row."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
     """Row, unit, shown, chance: see `units.entries`."""
     _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(5))
@@ -184,6 +184,14 @@ class Columns:
             elif entry.unit.startswith(AGAIN):
                 _append(self._drawn, row, self._unit(entry.unit, GROUP_LEVEL), entry.shown, entry.chance)
 
+    def last_found(self) -> dict[str, float]:
+        """By lesson: when a recall found it last, in seconds since 1970."""
+        last, (row, lesson, *_) = np.full(len(self._level), -np.inf), self._placed
+        if len(row):
+            at = np.array(self._told["at"])[np.array(row).astype(np.int64)]
+            np.maximum.at(last, np.array(lesson).astype(np.int64), at)
+        return {self.units.names[n]: float(last[n]) for n in np.flatnonzero(np.isfinite(last))}
+
     def _unit(self, name: str, level: int) -> int:
         number = self.units.of(name)
         if number == len(self._level):
@@ -195,7 +203,7 @@ class Columns:
         lessons = [self.units.of(id) for id in lesson_ids if id in self.units]
         return {self.units.names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
-    def settle(self, settlement: Settlement, sequence: int, /, *, at: datetime | None = None) -> None:
+    def settle(self, settlement: Settlement, /, *, at: datetime | None = None) -> None:
         """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
 
         `at`: when the bank was told, by its own clock.
@@ -203,8 +211,7 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
-        if not self._told["again"][row]:
-            self.audits.settle(settlement)
+        self._audit(row, settlement)
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
@@ -212,18 +219,27 @@ class Columns:
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
             told = {name: told[name] for name in ("judged", "confidence") if name in told}  # the truth stays
         if not math.isnan(outcome):
-            told["first"] = min(self._told["first"][row], sequence)
             if "outcome" in told:
                 self._tell(row, settlement, at)
             if opinion:
                 told["judge"] = self.judges.of(settlement.judge or "judge")
-        if settlement.template is not None:
-            told["cluster"] = self._clusters.of(f"template {settlement.template}")
-        if settlement.agent:
-            told["agent"] = self._agents.of(settlement.agent)
-        for name, value in told.items():
+        for name, value in (told | self._named(settlement)).items():
             self._told[name][row] = value
         self._cite(row, settlement.cited)
+
+    def _named(self, settlement: Settlement) -> dict[str, float]:
+        """The template and the model of the agent, where the run names them."""
+        named = dict[str, float]()
+        if settlement.template is not None:
+            named["cluster"] = self._clusters.of(f"template {settlement.template}")
+        if settlement.agent:
+            named["model"] = self._models.of(settlement.agent)
+        return named
+
+    def _audit(self, row: int, settlement: Settlement) -> None:
+        """Of a run one recall is audited: the first."""
+        if not self._told["again"][row]:
+            self.audits.settle(settlement)
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""
@@ -244,13 +260,12 @@ class Columns:
             named[place] = lessons[place] in wanted
 
     def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
-        """The columns as they are now, in the order in which outcomes became known. Copies: nothing changes them later.
+        """The columns as they are now, in the order in which recalls were made. Copies: nothing changes them later.
 
-        `since` maps units to the time their evidence starts, such as the last edit of a lesson. All of it starts again
-        when the agent changes to another model.
+        `since` maps units to the time their evidence starts, such as the last edit of a lesson.
         """
         told = {name: np.array(column) for name, column in self._told.items()}
-        order = np.argsort(np.where(np.isnan(told["outcome"]), math.inf, told["first"]), kind="stable")
+        order = np.argsort(told["at"], kind="stable")
         order = order[told["writer"][order] != _UNCOUNTED]
         place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
@@ -259,18 +274,13 @@ class Columns:
         audit_odds, audited = self.audits.by_row(recall_ids)
         again = _superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
-        whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "agent")}
+        whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
-        del told["first"]
-        at, agent = told["at"], whole.pop("agent")[~np.isnan(told["outcome"])]
+        at, known = told["at"], ~np.isnan(told["outcome"])
+        waiting = rows_that_wait(known)
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
         drawn, placed = (_in_order(columns, place) for columns in (self._drawn, self._placed))
         row, unit = drawn[:2]
-        counted = (row < len(agent), at[row] > begun[unit])
-        turn = self._turns(unit, *counted)
-        changed = _another_model(agent, at)
-        restarts = self._restarts(begun, changed, agent, at[row], unit, counted[0])
-        begun = np.maximum(begun, changed)
         kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
         columns: dict[str, Any] = told | whole | flags
         return Episodes(
@@ -279,7 +289,7 @@ class Columns:
             placed=Placed(*(column[found] for column in placed)),
             units=tuple(self.units.names),
             level=np.array(self._level),
-            turn=turn,
+            turn=self._turns(unit, kept),
             parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
             recall_ids=tuple(recall_ids),
             judges=tuple(self.judges.names),
@@ -290,29 +300,19 @@ class Columns:
             clusters=tuple(self._clusters.names),
             audit_odds=audit_odds,
             audited=audited,
-            restarts=restarts,
+            restarts=_restarts(begun, unit[(known & ~waiting)[row] & ~kept]),
+            waiting=waiting,
+            models=tuple(self._models.names),
         )
 
-    def _restarts(
-        self, begun: Floats, changed: float, agent: Ints, at: Floats, unit: Ints, known: Flags
-    ) -> tuple[Restart, ...]:
-        """Which evidence starts again, and why: the agent's model first, then units by themselves."""
-        found = list[Restart]()
-        if math.isfinite(changed):
-            model = self._agents.names[int(agent[agent >= 0][-1])]
-            found.append(Restart(0, changed, int((known & (unit == 0) & (at <= changed)).sum()), model))
-        before = np.bincount(unit[known & (at <= begun[unit])], minlength=len(begun))
-        found += [Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before)]
-        return tuple(found)
-
-    def _turns(self, unit: Ints, known: Flags, present: Flags) -> Ints:
-        """By unit: the place of its arrival, which is its first draw with an outcome, among those of its level.
+    def _turns(self, unit: Ints, present: Flags) -> Ints:
+        """By unit: the place of its arrival, which is its first draw, among those of its level.
 
         A place is taken for good. A unit whose evidence started again has taken two.
         """
         level = np.array(self._level)
         turn = np.zeros(len(level), np.int64)
-        earlier, now = (_firsts(unit, known & side, len(level)) for side in (~present, present))
+        earlier, now = (_firsts(unit, side, len(level)) for side in (~present, present))
         for one in (GROUP_LEVEL, LESSON_LEVEL):
             own = np.flatnonzero(level == one)
             arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
@@ -320,13 +320,23 @@ class Columns:
         return turn
 
 
-def _another_model(agent: Ints, at: Floats) -> float:
-    """The time of the last recall before the agent's present model; -inf where there was only one."""
-    named = np.flatnonzero(agent >= 0)
-    others = named[agent[named] != agent[named[-1]]] if len(named) else named
-    if not len(others) or (named > others[-1]).sum() < _ANOTHER:
-        return -math.inf
-    return float(at[: others[-1] + 1].max())
+def rows_that_wait(known: Flags, /) -> Flags:
+    """Which rows are not scored yet: the first open one with fewer than `WINDOW` later outcomes, and all after it.
+
+    Scores are looked at in the order of recalls, and only up to there. So what is early and what is late decides how
+    far one looks, and not what one sees.
+    """
+    later = np.cumsum(known[::-1])[::-1]
+    open_ = np.flatnonzero(~known & (later < WINDOW))
+    waiting = np.zeros(len(known), np.bool_)
+    waiting[open_[0] if len(open_) else len(known) :] = True
+    return waiting
+
+
+def _restarts(begun: Floats, gone: Ints) -> tuple[Restart, ...]:
+    """Which evidence started again; `gone`: the unit of each draw with an outcome that no longer counts."""
+    before = np.bincount(gone, minlength=len(begun))
+    return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
 
 def _superseded(task: Ints, at: Floats, known: Flags) -> int:
@@ -369,11 +379,11 @@ def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:
 
 
 def _outcome(settlement: Settlement) -> float:
-    """1, 0 or a share of successes; `nan` for unknown."""
+    """The reward as it is, where there is one from 0 to 1; else 1 or 0; `nan` for unknown."""
     if settlement.outcome == "unknown":
         return _NAN
-    share = settlement.reward if _runs(settlement) > 1 else None
-    return share if share is not None and 0.0 <= share <= 1.0 else _OUTCOMES[settlement.outcome]
+    reward = settlement.reward
+    return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
 
 
 def _runs(settlement: Settlement) -> int:

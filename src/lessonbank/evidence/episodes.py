@@ -60,19 +60,18 @@ class Restart:
     """In seconds since 1970."""
     before: int
     """Its draws with an outcome that no longer count."""
-    model: str = ""
-    """The model to which the agent changed; empty where the unit itself changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episodes:
-    """One row per recall that had something to show, in the order in which their outcomes became known.
+    """One row per recall that had something to show, in the order in which the recalls were made.
 
-    `nan` stands for unknown everywhere. Recalls without an outcome come last.
+    `nan` stands for unknown everywhere.
     """
 
     outcome: Floats
-    """1 success, 0 failure, the share of successes of several runs; by the truth where it is known, else the judge."""
+    """From 0 to 1: 1 success, 0 failure, a reward, or the mean of several runs; by the truth where it is known, else
+    the judge."""
     true: Flags
     """Whether `outcome` is the truth (told by the caller, a person or the framework) rather than a judge's opinion."""
     judged: Floats
@@ -123,6 +122,12 @@ class Episodes:
     another_task: int = 0
     """Recalls that a run of another task settled."""
     restarts: tuple[Restart, ...] = ()
+    waiting: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """By row: whether it is not scored yet, because its outcome or that of an earlier recall is still waited for.
+    Empty: none."""
+    model: Ints = field(default_factory=_whole_numbers)
+    """By row: on which model the agent ran, as a position in `models`; -1 where nobody said. Empty: nowhere."""
+    models: tuple[str, ...] = ()
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
 
@@ -131,8 +136,18 @@ class Episodes:
 
     @property
     def known(self) -> Flags:
-        """Which rows have an outcome."""
-        return ~np.isnan(self.outcome)
+        """Which rows have an outcome that counts."""
+        return ~np.isnan(self.outcome) & self.due
+
+    @property
+    def missing(self) -> Flags:
+        """Which rows have no outcome although they should have one by now."""
+        return np.isnan(self.outcome) & self.due
+
+    @property
+    def due(self) -> Flags:
+        """Which rows are scored: those before the first one that is waited for."""
+        return ~self.waiting if len(self.waiting) else np.ones(len(self), np.bool_)
 
     @property
     def first(self) -> Flags:

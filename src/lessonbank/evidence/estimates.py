@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 import numpy as np
 
 from ._bets import Scores
-from ._predictions import guesses
+from ._predictions import compact, guesses
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
 ENOUGH = 5
@@ -19,8 +19,12 @@ _FEW_CLUSTERS = 10
 """With fewer templates than this, each recall counts alone."""
 _LEAST = 0.4
 """The spread of one outcome, for `sober`: that of a rate of success of 20 % or 80 %."""
+_TINY = 1e-9
+"""A standard error of nothing: all runs took the same."""
 _RECENT = 100
 """So many draws of a unit tell with which odds it is drawn at present."""
+_MEMORY = 0.04
+"""The variance of what memory as a whole may change, before evidence: 20 points either way."""
 _POWER = 0.8
 """What e-values need besides their threshold to be there in 80 % rather than in half of all cases (by simulation)."""
 
@@ -38,6 +42,8 @@ class Effects:
     shown: Ints
     """Draws with an outcome in which it was shown, and in which it was withheld."""
     withheld: Ints
+    counts: Floats = field(default_factory=lambda: np.empty(0))
+    """By score: how much it counts, 1 on average over a unit; other than 1 where the agent ran on several models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +54,57 @@ class Pooled:
     spread: Floats
 
 
-def effects(scores: Scores, cluster: Ints, /, *, level: float = 0.95, rate: bool = True) -> Effects:
+def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate: bool = True) -> Effects:
     """The mean of scores over e (1 - e): no bias though the odds followed the outcomes, as long as they were known.
 
     The sum of scores over the sum of scales, which the sequences look at, would be a little less noisy where odds move.
     It is biased then, by half a point to two: what seems to help is withheld less, and so its luck stays.
 
+    If the agent ran on several models, this is done for each, and the estimates are pooled by inverse variance. So what
+    is said is the effect that they have in common, or, where it differs, a mean in which the surer ones count more.
+    Models with too few recalls count together.
+
     Args:
         scores: of all units, in their order.
-        cluster: by row of `Episodes`: tasks that are not independent of one another share a number.
+        episodes: says which tasks are not independent of one another, and on which model the agent ran.
         level: of the interval.
         rate: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
     """
-    group, size = scores.group, scores.groups
+    scores = scores.where(scores.weight > 0)
+    model = _models(scores, episodes.model)
+    models = int(model.max(initial=0)) + 1
+    each = _apart(scores, scores.group * models + model, scores.groups * models, episodes.cluster, rate=rate)
+    value, spread, freedom, shown, withheld = (told.reshape(scores.groups, models) for told in each)
+    precise = np.where(np.isfinite(value), np.maximum(spread, _TINY) ** -2.0, 0.0)
+    total = precise.sum(axis=1)
+    known = total > 0
+    share = precise / np.where(known, total, 1.0)[:, None]
+    value = np.where(known, (share * np.nan_to_num(value)).sum(axis=1), np.nan)
+    spread = np.where(known, np.where(known, total, 1.0) ** -0.5, math.inf)
+    freedom = 1.0 / np.where(known, (share**2 / freedom).sum(axis=1), 1.0)  # Satterthwaite 1946
+    half = np.where(known, t_quantile(0.5 + level / 2, freedom) * spread, math.inf)
+    low, high = (np.where(known, value + side, side) for side in (-half, half))
+    weight = np.bincount(scores.group * models + model, scores.weight, scores.groups * models).reshape(share.shape)
+    counts = share * weight.sum(axis=1, keepdims=True) / np.where(weight > 0, weight, 1.0)
+    counts = np.where(known[:, None], counts, 1.0)[scores.group, model]
+    return Effects(value, low, high, spread, shown.sum(axis=1), withheld.sum(axis=1), counts)
+
+
+def _models(scores: Scores, model: Ints) -> Ints:
+    """By score: the model that its estimate is made for; 0 where a unit has too few recalls with one."""
+    if not len(model) or int(model.max(initial=-1)) < 1:
+        return np.zeros(len(scores), np.int64)
+    own = model[scores.row] + 1
+    models = int(own.max(initial=0)) + 1
+    cell = scores.group * models + own
+    sides = [np.bincount(cell[side], minlength=scores.groups * models) for side in (scores.shown, ~scores.shown)]
+    return np.where(np.minimum(*sides)[cell] >= ENOUGH, own, 0)
+
+
+def _apart(
+    scores: Scores, group: Ints, size: int, cluster: Ints, *, rate: bool
+) -> tuple[Floats, Floats, Floats, Ints, Ints]:
+    """By group: the effect, its standard error, the degrees of freedom of that, and the counts of both sides."""
     weight = np.bincount(group, scores.weight, size)
     moved = scores.score * scores.weight / scores.scale
     shown, withheld = (np.bincount(group[side], minlength=size) for side in (scores.shown, ~scores.shown))
@@ -73,10 +117,7 @@ def effects(scores: Scores, cluster: Ints, /, *, level: float = 0.95, rate: bool
     spread = np.sqrt(variance) / np.where(known, weight, 1.0)
     if rate:
         spread = np.maximum(spread, np.sqrt((shown + 2.0) ** -2 + (withheld + 2.0) ** -2))
-    half = t_quantile(0.5 + level / 2, freedom) * spread
-    half, spread = (np.where(known, told, math.inf) for told in (half, spread))
-    low, high = (np.where(known, value + side, side) for side in (-half, half))
-    return Effects(value, low, high, spread, shown, withheld)
+    return value, spread, freedom, shown, withheld
 
 
 def _clustered(left: Floats, group: Ints, cluster: Ints, size: int) -> tuple[Floats, Floats]:
@@ -86,7 +127,7 @@ def _clustered(left: Floats, group: Ints, cluster: Ints, size: int) -> tuple[Flo
     sure than their number says, so freedom follows their fourth moment.
     """
     many = int(cluster.max(initial=0)) + 1
-    both, at = np.unique(group * many + cluster, return_inverse=True)
+    both, at = compact(group * many + cluster, size * many)
     sums: Floats = np.bincount(at, left, len(both)).astype(np.float64)
     owner = both // many
     clusters = np.bincount(owner, minlength=size)
@@ -118,7 +159,7 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     score = (draws.shown[kept] - chance) * change[(np.cumsum(rows) - 1)[row]]
     scale, weight = chance * (1 - chance), np.ones(len(row))
     whole = Scores(score, scale, score, score, draws.unit[kept], 1, weight, row=row, shown=draws.shown[kept])
-    made = effects(whole, episodes.cluster, level=level, rate=False)
+    made = effects(whole, episodes, level=level, rate=False)
     return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 
 
@@ -136,7 +177,7 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
         inner = np.array([innermost(parents, int(n)) for n in at], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = found.estimate[at], error[at] ** 2, seen[at]
-        between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use])
+        between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
         centre = np.where(grouped, mean[inner], _centre(x[use & ~grouped], v[use & ~grouped], between))
         precise = np.where(use, 1.0 / np.where(use, v, 1.0), 0.0)
         mean[at] = (np.where(use, x, 0.0) * precise + centre / between) / (precise + 1.0 / between)

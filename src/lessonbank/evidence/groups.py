@@ -52,11 +52,6 @@ def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
     return f"{SOURCE}{lesson.kind}/{truth}/{_BY.get(origin.method, 'other')}"
 
 
-def is_origin(unit: str, /) -> bool:
-    """Whether a unit is a source by where lessons come from: every lesson has one of these."""
-    return unit.startswith(SOURCE) and not unit.startswith(BY)
-
-
 def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
     """A group's name for people. `names`: those of topics (see `topic_names`)."""
     if group.startswith(BY):

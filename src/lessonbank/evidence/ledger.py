@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from lessonbank.contracts.records import Change, Found, Proposal
@@ -23,11 +24,26 @@ class Acted:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Met:
+    """When a lesson was found for a task last, and whether it is shown to do nothing."""
+
+    at: datetime
+    does_nothing: bool
+
+
 class Ledger(Protocol):
     """Measures what memory changes, and acts on it. It never breaks a run: what fails in it becomes a note."""
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
-        """`found` with what is shown to help before its equals: the other lessons of its experience."""
+    def reach(self, places: int, /) -> int:
+        """How many matches a search should find, so that some may compete for `places`."""
+        ...
+
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
+        """The `places` matches that are shown, the best first; of each, the lessons that are shown to help come first.
+
+        `recall_id` decides whether one that is less near is tried; with an empty one, none is.
+        """
         ...
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
@@ -50,6 +66,10 @@ class Ledger(Protocol):
         """Ids of recalls that were drawn and wait for a person's label, the oldest first."""
         ...
 
+    async def met(self, *, scope: str) -> Mapping[str, Met]:
+        """By lesson that a task of `scope` ever found: when that was last, and what is known of it."""
+        ...
+
     async def lift(self, *, scope: str, level: float) -> Lift:
         """What memory changed in `scope` so far."""
         ...
@@ -58,7 +78,11 @@ class Ledger(Protocol):
 class Unmeasured:
     """Draws nothing and measures nothing."""
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+    def reach(self, places: int, /) -> int:
+        """No more than are shown."""
+        return places
+
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
         """As it was found."""
         return found
 
@@ -80,6 +104,10 @@ class Unmeasured:
     async def unlabelled(self, *, scope: str) -> Sequence[str]:
         """None waits."""
         return ()
+
+    async def met(self, *, scope: str) -> Mapping[str, Met]:
+        """Nobody knows."""
+        return {}
 
     async def lift(self, *, scope: str, level: float) -> Lift:
         """Raises UsageError: nothing was measured."""

@@ -10,9 +10,11 @@ from lessonbank.contracts.records import Kind, Record
 from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
+from .groups import AGAIN
+
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
-"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing; of at most 5 % of banks is any "helps"
-or "harms" ever wrong, however often one looks."""
+"""Two grades. "Likely" is printed of about 1 % of lessons that change nothing. In at most 5 % of scopes any "helps" or
+"harms" is ever wrong, however often one looks."""
 
 
 class Estimate(Record):
@@ -33,25 +35,12 @@ class Estimate(Record):
     noise; `judge`: opinions alone, of which nothing follows."""
     note: str = ""
 
-
-class Part(Record):
-    """The effect on the tasks of one template."""
-
-    name: str
-    """The template as the runs name it, or its words."""
-    success: Estimate
-    recalls: int
-    """Recalls with a known outcome that tell of it."""
-
-
-class Split(Record):
-    """An effect by task template, the part first that differs most from the others."""
-
-    parts: tuple[Part, ...]
-    evidence: float
-    """An e-value against one effect for all tasks."""
-    differs: bool
-    """Whether it is shown that the effects differ. At most one bank in 200 ever says so where none does."""
+    @property
+    def most(self) -> float | None:
+        """How large the effect is at most, up or down, however often one looks; `None` where nothing is known."""
+        if self.value is None or self.always_low is None or self.always_high is None:
+            return None
+        return max(abs(self.always_low), abs(self.always_high))
 
 
 class UnitLift(Record):
@@ -76,8 +65,6 @@ class UnitLift(Record):
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
-    split: Split | None = None
-    """The effect by task template, where two templates or more can be compared."""
 
 
 class LessonLift(UnitLift):
@@ -93,6 +80,8 @@ class LessonLift(UnitLift):
     cited: int = 0
     """Recalls in which the agent named it among what it used. Adherence: never counted as an effect."""
     retired: bool = False
+    asleep: bool = False
+    """Whether it is retired only until a run meets it again."""
     quarantined: bool = False
     proposed: bool = False
     """Whether a person is asked to retire it, because it is shown to harm, or to approve it, because it helps."""
@@ -182,6 +171,8 @@ class Lift(Record):
     """Runs of attempts that ended without an outcome, at most a thousand."""
     settled: int = 0
     """Those whose outcome is known."""
+    waiting: int = 0
+    """Of these, how many do not count yet, because the outcome of an earlier recall is still waited for."""
     controls: int = 0
     """Those withheld whole, of the settled."""
     writers: int = 0
@@ -193,8 +184,6 @@ class Lift(Record):
     """The share without a known outcome, among recalls shown and among those withheld whole."""
     missing_differs: bool = False
     """Whether these differ by more than chance: then there is no verdict."""
-    split: Split | None = None
-    """The effect of memory by task template."""
     labels_needed: int | None = None
     """About how many more labels of judged runs bring the next verdict on memory with a chance of 80 %."""
     unlabelled: int = 0
@@ -236,9 +225,11 @@ class Lift(Record):
 MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
-    "At most one in twenty banks ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong for "
-    "about one in a hundred lessons without effect."
+    "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong "
+    "for about one in a hundred lessons without effect. What bank.trial(…) says is counted apart."
 )
+LITTLE: Final = 0.05
+"""An effect that is shown to be no larger, up or down, is called nothing: five points."""
 NOTHING: Final = "Nothing. Keep going."
 """The advice where none is needed."""
 OPINIONS: Final = (
@@ -247,9 +238,12 @@ OPINIONS: Final = (
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
 _FEW: Final = 3
-_HALF: Final = 0.5
-_ANYTHING: Final = 0.995
-"""An effect of at most a hundred points is any effect at all."""
+_TOO_FEW: Final = ", too few tasks"
+_MANY: Final = 0.8  # with outcomes of fewer recalls, more of these tell more than more tasks
+_ANYTHING: Final = 0.5  # from here on a bound says nothing that a reader did not know
+_BESIDE: Final = (
+    "A lesson's effect is what it adds to the others: two that say the same look small, two that need each other large."
+)
 _EARLY: Final = 20
 """Recalls below which a missing outcome may just be late."""
 _SAYS: Final[dict[Standing, str]] = {
@@ -278,6 +272,7 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         if listed:
             lines += [_columns("group"), *map(_group, listed), *_more(len(groups) - len(listed))]
         lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
+        lines += [f"  {_BESIDE}"] if len(lift.lessons) > 1 and lift.success.value is not None else []
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         look = ", but where 'one look' stands beside them" if spent(lift) else ""
@@ -299,8 +294,15 @@ def headline(lift: Lift, /) -> str:
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
-    said = f"{_answer(lift)}{since}{_by(lift.success)}{most}"
+    answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
+    said = f"{answer}{since}{_by(lift.success)}{most}"
     return f"Does memory help? {said}: success {points(lift.success)}."
+
+
+def does_nothing(unit: Lift | UnitLift, /) -> bool:
+    """Whether it is shown that an effect is at most `LITTLE`, up or down."""
+    most = unit.success.most
+    return unit.standing == "no evidence yet" and most is not None and most <= LITTLE
 
 
 def _answer(lift: Lift) -> str:
@@ -339,10 +341,8 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.settled:
         told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), told)
-    found = (*_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_keep(lift), *_wait(lift))
-    if not found and lift.standing in ("helps", "likely helps"):
-        return (NOTHING,)
-    return found
+    found = *_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    return found or (NOTHING,)
 
 
 def _nothing_found(lift: Lift) -> str:
@@ -368,6 +368,10 @@ def _decide(lift: Lift) -> Iterator[str]:
         yield f"Approve what helps: {counted(count, 'lesson waits', 'lessons wait')} for you: bank.lessons.proposals()."
     if count := len(waits) - count:
         yield f"Decide on {counted(count, 'lesson')} shown to harm: bank.lessons.proposals()."
+    helping = sum(lesson.standing == "helps" and not lesson.retired for lesson in lift.lessons)
+    if helping and lift.standing == "no evidence yet" and lift.success.basis != "judge":  # hardly a task goes without
+        few = f"its effect is known later, from {counted(lift.withheld, 'task')} without it so far"
+        yield f"Keep memory: {counted(helping, 'lesson is', 'lessons are')} shown to help. As a whole {few}."
     if lift.standing == "harms":
         yield "Show no memory until you know why: Evidence(observe=True) learns and shows nothing."
     elif lift.standing == "likely harms":
@@ -380,7 +384,7 @@ def _tell(lift: Lift) -> Iterator[str]:
             "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
             "does."
         )
-    elif lift.recalls >= _EARLY and lift.settled < _HALF * lift.recalls:
+    elif lift.recalls >= _EARLY and lift.settled < _MANY * lift.recalls:
         have = "has" if lift.settled == 1 else "have"
         yield (
             f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
@@ -399,19 +403,27 @@ def _label(lift: Lift) -> Iterator[str]:
         yield f"Let a person label some runs: bank.runs.audit({lift.labels_needed or 30}) draws them at random.{needed}"
 
 
-def _keep(lift: Lift) -> Iterator[str]:
-    if count := sum(bool(lesson.split and lesson.split.differs) for lesson in lift.lessons):
-        yield f"Keep {counted(count, 'lesson')} for the tasks it helps: bank.lessons.narrow(id, to=…, by=…)."
+def _forget(lift: Lift) -> Iterator[str]:
+    """Lessons that only take room."""
+    if count := sum(does_nothing(lesson) and not (lesson.retired or lesson.quarantined) for lesson in lift.lessons):
+        they = counted(count, "lesson does", "lessons do")
+        yield f"Make room: {they} nothing. bank.lessons.retire(id, reason=…), or Learning(keep_lessons=…) does it."
+
+
+def _removed(lift: Lift) -> Iterator[str]:
+    """What the bank did itself, so that nobody does it twice."""
+    if out := sum(lesson.retired and lesson.standing in ("harms", "likely harms") for lesson in lift.lessons):
+        others = ", and no other is left" if all(lesson.retired for lesson in lift.lessons) else "; keep the others"
+        yield f"{counted(out, 'lesson that harms is', 'lessons that harm are')} taken out already{others}."
 
 
 def _wait(lift: Lift) -> Iterator[str]:
     """How long it takes. Opinions alone never lead to a verdict that counts, so they are no reason to wait."""
-    if lift.more and lift.success.basis != "judge" and not lift.missing_differs:
+    if lift.more and lift.success.basis != "judge" and not (lift.missing_differs or does_nothing(lift)):
         few = "more recall brings" if (lift.more_as_it_looks or lift.more) == 1 else "more recalls bring"
-        ten = f"{_roughly(lift.more):,}"
-        looks = f"{_roughly(lift.more_as_it_looks):,}" if lift.more_as_it_looks else ""
-        told = f"{looks} {few} the next verdict if the effect is what it looks, {ten} if it is ten points"
-        told = told if looks else f"{ten} {few} the next verdict if the effect is ten points"
+        ten, looks = _roughly(lift.more), _roughly(lift.more_as_it_looks or 0)
+        told = f"{looks or ten:,} {few} the next verdict if the effect is "
+        told += f"what it looks, {ten:,} if it is ten points" if looks else "ten points"
         yield f"Go on: about {told} (a chance of 80 %). Where tasks can be done again, bank.trial(…) is quicker."
 
 
@@ -423,8 +435,8 @@ def standing_of(unit: UnitLift, /) -> str:
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
     known = _at_most(unit.success)
-    most = (f"{known}{_forecast(unit)}" if known else ", too few tasks") if open_yet else ""
-    decision = _DECISION[unit.standing]
+    most = f"{known}{_forecast(unit)}" if open_yet else ""
+    decision = "does nothing" if does_nothing(unit) else _DECISION[unit.standing]
     if unit.success.basis == "judge" and not open_yet:
         decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
     return f"{decision}{since}{_by(unit.success)}{most}"
@@ -432,16 +444,16 @@ def standing_of(unit: UnitLift, /) -> str:
 
 def _at_most(effect: Estimate) -> str:
     """What can be said of an effect of which nothing is shown."""
-    if effect.value is None or effect.always_low is None or effect.always_high is None:
-        return ""
-    most = max(abs(effect.always_low), abs(effect.always_high))
-    return f", at most {100 * most:.0f} points either way" if most < _ANYTHING else ""
+    most, low, high = effect.most, effect.always_low, effect.always_high
+    if most is None or low is None or high is None or high - low >= 2 * _ANYTHING:
+        return _TOO_FEW
+    return "" if most >= _ANYTHING else f", at most {100 * most:.0f} points either way"
 
 
 def _forecast(unit: UnitLift) -> str:
-    if not unit.more:
+    if not unit.more or does_nothing(unit):
         return ""
-    if not unit.more_as_it_looks:
+    if not unit.more_as_it_looks or unit.more_as_it_looks >= unit.more:
         return f" (about {counted(_roughly(unit.more), 'more recall')} for ten points)"
     looks = counted(_roughly(unit.more_as_it_looks), "more recall")
     return f" (about {looks} as it looks, {_roughly(unit.more):,} for ten points)"
@@ -450,7 +462,12 @@ def _forecast(unit: UnitLift) -> str:
 def said_of(lesson: LessonLift, /) -> str:
     """What the evidence says of a lesson, and what became of it, in a few words."""
     proposed = "approval proposed" if lesson.standing == "helps" else "retirement proposed"
-    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, proposed: lesson.proposed}
+    states = {
+        "asleep": lesson.asleep,
+        "retired": lesson.retired and not lesson.asleep,
+        "quarantined": lesson.quarantined,
+        proposed: lesson.proposed,
+    }
     return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
 
 
@@ -529,7 +546,7 @@ def spent(lift: Lift, /) -> str:
 def _spent(lift: Lift) -> list[str]:
     told = spent(lift)
     spent_now = [f"a task: {told}"] if told else []
-    since = [f"since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
+    since = [f"tasks since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
     return [f"  {'; '.join((*since, *spent_now))}"] if since or spent_now else []
 
 
@@ -548,7 +565,7 @@ def _lesson(lesson: LessonLift) -> str:
 
 
 def _group(group: GroupLift) -> str:
-    count = f"{counted(group.lessons, 'lesson')}, " if group.lessons else ""
+    count = "" if group.group.startswith(AGAIN) else f"{counted(group.lessons, 'lesson')}, "
     said = f"{count}{standing_of(group)}"
     return _row(group, one_line(group.name, limit=_READ) or group.group, said)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,20 +10,17 @@ import numpy as np
 from lessonbank._base.plural import counted
 from lessonbank.guard.quote import quoted
 
-from .columns import FREE, TWICE
-from .draws import USUAL
-from .episodes import LESSON_LEVEL, Episodes, Floats
-from .lift import Split, points
-from .redundancy import Together, together
+from ._bets import tally
+from .columns import FREE, TWICE, WINDOW
+from .episodes import LESSON_LEVEL, Episodes
+from .lift import Estimate, points
 from .review import Review, left_out
-from .sequences import Outcomes
+from .sequences import Scores, bounds
 
 _SHOWN = 3
 """Parts that a sentence names, and sets of lessons that the notes name."""
 _KNOWN = 20
-"""Draws of a unit with an outcome below which nothing is said of its odds."""
-_RECENT = 100
-"""So many draws of a unit tell with which odds it is drawn at present."""
+"""Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
 _FEW = 0.01
 _ELSEWHERE = (
     "recall was settled by a run of another task than it was made for",
@@ -34,7 +31,6 @@ _ELSEWHERE = (
 def notes(
     episodes: Episodes,
     found: Review,
-    splits: Mapping[int, Split],
     titles: Sequence[str],
     /,
     *,
@@ -45,7 +41,6 @@ def notes(
     Args:
         episodes: what happened.
         found: what is known of each unit.
-        splits: by unit: its effects by task template.
         titles: by unit: what a sentence calls it.
         missing: the shares without an outcome, of recalls with memory and of those without.
     """
@@ -54,10 +49,11 @@ def notes(
         *_witnesses(episodes),
         *_missing(found, *missing),
         *_restarts(episodes, titles),
+        *_models(episodes, found),
+        *_waiting(episodes),
+        *_alike(episodes),
         *_scattered(episodes),
         *_doubts(episodes),
-        *_differing(splits, titles),
-        *_together(episodes, found, titles),
     )
 
 
@@ -70,7 +66,7 @@ def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
             "(bank.runs.audit), or tell outcomes."
         )
     elif judged:
-        truth, opinions = counted(int(found.found.rows.sum()), "outcome"), counted(judged, "is", "are")
+        truth, opinions = counted(int((found.found.weight > 0).sum()), "outcome"), counted(judged, "is", "are")
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.unit == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
@@ -111,12 +107,10 @@ def _missing(found: Review, with_memory: float | None, without: float | None) ->
 
 def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
     """What started again, and why: earlier outcomes are about something else."""
-    restarts = list({(one.at, one.before, one.model): one for one in episodes.restarts}.values())  # of equal groups one
+    restarts = list({(one.at, one.before): one for one in episodes.restarts}.values())  # of equal groups one
     for one in restarts[:_SHOWN]:
         day = f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d}"
-        if one.model:
-            what, why = "all evidence starts", f"the agent changed to the model {quoted(one.model)}"
-        elif episodes.level[one.unit] == LESSON_LEVEL:
+        if episodes.level[one.unit] == LESSON_LEVEL:
             what, why = f"the evidence of {titles[one.unit]} starts", "its text was changed"
         else:
             what, why = f"the evidence of {titles[one.unit]} starts", "a lesson of it was taken back"
@@ -124,6 +118,49 @@ def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:
         yield f"{what} again on {day}, because {why}: {gone} not count"
     if (left := len(restarts) - _SHOWN) > 0:
         yield f"the evidence of {counted(left, 'more lesson or group', 'more lessons or groups')} started again, too"
+
+
+def _models(episodes: Episodes, found: Review) -> Iterator[str]:
+    """The models on which the agent ran: the numbers pool them all, so a reader must know what each of them says."""
+    whole = found.scores.where(found.scores.group == 0)
+    model = episodes.model[whole.row] if len(episodes.model) else np.empty(0, np.int64)
+    often = np.flatnonzero(np.bincount(model[model >= 0]) >= _KNOWN)
+    if len(often) < 2:
+        return
+    last = np.flatnonzero(episodes.model == (newest := int(episodes.model[episodes.model >= 0][-1])))[0]
+    others = (episodes.model >= 0) & (episodes.model != newest)
+    for_good = newest in often and not others[last:].any()
+    each = ", ".join(
+        f"{_of_model(whole.where(model == n))} with {quoted(episodes.models[int(n)])} ({int((model == n).sum()):,} tasks)"
+        for n in often[:_SHOWN]
+    )
+    day = f" on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}" if len(episodes.at) else ""
+    what = f"changed to the model {quoted(episodes.models[newest])}{day}" if for_good else "runs on several models"
+    yield f"the agent {what}: every number here pools all models. Memory as a whole: {each}"
+
+
+def _of_model(scores: Scores) -> str:
+    low, high = bounds(tally(scores))
+    value = float(np.clip(scores.score.sum() / scores.scale.sum(), low[0], high[0]))
+    return points(Estimate(value=value, always_low=float(low[0]), always_high=float(high[0])))
+
+
+def _waiting(episodes: Episodes) -> Iterator[str]:
+    """Outcomes that are known and not counted yet, which a reader would miss."""
+    if len(episodes.waiting) and (count := int((episodes.waiting & ~np.isnan(episodes.outcome)).sum())):
+        yield (
+            f"{counted(count, 'outcome does', 'outcomes do')} not count yet: an earlier recall has none. Recalls count "
+            f"in their order, and each is waited for until {WINDOW} later ones have an outcome"
+        )
+
+
+def _alike(episodes: Episodes) -> Iterator[str]:
+    """Outcomes that are all the same: no effect can show, and something may be wrong with what is told."""
+    told = episodes.outcome[episodes.known]
+    if len(told) < _KNOWN or float(np.ptp(told)) > 0.0:
+        return
+    what = {0.0: "outcomes are failures", 1.0: "outcomes are successes"}.get(float(told[0]), f"rewards are {told[0]:g}")
+    yield f"all {len(told):,} {what}, so nothing can be compared: check what outcome= or reward= is told"
 
 
 def _scattered(episodes: Episodes) -> Iterator[str]:
@@ -146,68 +183,3 @@ def _doubts(episodes: Episodes) -> Iterator[str]:
         )
     if others := episodes.another_task:
         yield f"another task: {counted(others, *_ELSEWHERE)}; hand each run to learn with the recall that it used"
-
-
-def _differing(splits: Mapping[int, Split], titles: Sequence[str]) -> Iterator[str]:
-    """Units whose effect is shown to differ between tasks."""
-    for unit, split in splits.items():
-        if split.differs:
-            parts = ", ".join(f"{points(part.success)} on {part.name!r}" for part in split.parts[:_SHOWN])
-            yield (
-                f"the effect of {titles[unit]} differs between tasks: {parts}; lessons.narrow keeps a lesson for the "
-                "tasks it helps"
-            )
-
-
-def _together(episodes: Episodes, found: Review, titles: Sequence[str]) -> Iterator[str]:
-    """Sets of lessons that likely say the same, or likely need each other."""
-    if found.acts:
-        parents = episodes.parents or ((),) * len(episodes.units)
-        sets = together(episodes.draws, episodes.placed, parents, _residual(len(episodes), found.found))
-        likely = [one for one in sets if one.says]
-        yield from (_said(one, titles) for one in likely[:_SHOWN])
-
-
-def _residual(size: int, found: Outcomes) -> Floats:
-    """By recall: the outcome less its guess, where the truth was told; nan elsewhere."""
-    residual: Floats = np.full(size, np.nan)
-    residual[found.rows] = np.where(found.weight == 1.0, found.change, np.nan)
-    return residual
-
-
-def _said(one: Together, titles: Sequence[str]) -> str:
-    named = ", ".join(titles[lesson] for lesson in one.lessons)
-    alone = ", ".join(f"{100 * value:+z.0f}" for value in one.alone)
-    numbers = f"shown together {100 * one.joint:+z.0f} points, each added to the others {alone}"
-    if one.says == "same":
-        return f"{named} likely do the same job: keep one of them and take out the rest, never all ({numbers})"
-    return (
-        f"{named} likely work only together: keep all or take out all, and do not add up their effects, each of which "
-        f"is that of the whole set ({numbers})"
-    )
-
-
-def price_of_following(episodes: Episodes, /) -> list[str]:
-    """What odds that follow the evidence cost in proof, against odds that stay as they start; for the report.
-
-    A recall tells chance * (1 - chance) of what a fair coin could tell four times over. What is shown nearly always,
-    or nearly never, is hardly measured.
-    """
-    draws = episodes.draws
-    told = np.flatnonzero(episodes.known[draws.row])
-    told = told[np.argsort(draws.unit[told], kind="stable")]
-    units, first = np.unique(draws.unit[told], return_index=True)
-    weight = draws.chance[told] * (1 - draws.chance[told]) / (USUAL * (1 - USUAL))
-    of_each = np.split(weight, first)[1:]
-    speed = {
-        int(unit): float(own[-_RECENT:].mean()) for unit, own in zip(units, of_each, strict=True) if len(own) >= _KNOWN
-    }
-    if 0 not in speed:
-        return []
-    lessons = [one for unit, one in speed.items() if episodes.level[unit] == LESSON_LEVEL]
-    slow = sum(one < 0.5 for one in lessons)
-    return [
-        "the odds follow the evidence (Bandit), and not what measures best: of late a recall tells "
-        f"{speed[0]:.2g} times as much of memory as a whole as it would with {USUAL:.0%} withheld, and less than half "
-        f"as much of {slow} of {counted(len(lessons), 'lesson')}"
-    ]

@@ -22,13 +22,12 @@ from .notes import notes
 from .review import LIKELY, Review, likely_from, review
 from .sequences import path
 from .sides import sides
-from .splits import by_template
 
 _POINTS = 60
 _MOST = 1e6
 _LEAST_EFFECT = 0.02
 """An effect that looks smaller than two points has no forecast: nobody waits for it."""
-_WHOLE = ("shown", "withheld", "success", "standing", "since", "more", "more_as_it_looks", "evidence", "split")
+_WHOLE = ("shown", "withheld", "success", "standing", "since", "more", "more_as_it_looks", "evidence")
 _LAST = 5
 """Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
@@ -55,7 +54,7 @@ def report(
         proposed: the lessons that a person is asked to retire or to approve.
     """
     found = review(episodes, level=level)
-    known, control = episodes.known, episodes.control
+    known, told, control = episodes.known, ~np.isnan(episodes.outcome), episodes.control
     units = _Units(episodes, found)
     whole = units.told(0)
     share_with, share_without = _shares(episodes, found)
@@ -64,8 +63,9 @@ def report(
         scope=scope,
         level=level,
         recalls=int(episodes.first.sum()),
-        settled=int((known & episodes.first).sum()),
-        controls=int((known & control).sum()),
+        settled=int((told & episodes.first).sum()),
+        waiting=int((told & ~known & episodes.first).sum()),
+        controls=int((told & control).sum()),
         writers=len(np.unique(episodes.told_by[known])),
         uncounted=episodes.uncounted,
         missing_with=missing[0],
@@ -85,7 +85,7 @@ def report(
         measuring=_cost(episodes, found),
         series=_series(episodes, found, level),
         labels_needed=more_labels(episodes, found),
-        notes=notes(episodes, found, units.splits, _titles(episodes, lessons or {}, names or {}), missing=missing),
+        notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
 
 
@@ -99,7 +99,7 @@ class _Units:
     """What is counted and known of each unit, for the report."""
 
     def __init__(self, episodes: Episodes, found: Review) -> None:
-        self.of, self.found, self.splits = episodes, found, by_template(episodes, found)
+        self.of, self.found = episodes, found
         draws, placed, size = episodes.draws, episodes.placed, len(episodes.units)
         known = episodes.known[draws.row]
         self.withheld = _counted(draws.unit, known & ~draws.shown, size)
@@ -117,7 +117,7 @@ class _Units:
     def missing(self, unit: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
         draws = self.of.draws
-        return share(~self.of.known[draws.row], (draws.unit == unit) & (draws.shown == shown))
+        return share(np.isnan(self.of.outcome)[draws.row], (draws.unit == unit) & (draws.shown == shown))
 
     def last_recalls(self, unit: int, /) -> tuple[str, ...]:
         """The ids of the recalls that showed it last, the newest first."""
@@ -141,7 +141,6 @@ class _Units:
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "more": _whole_number(more) if open_yet else None,
             "more_as_it_looks": self._more_as_it_looks(unit) if open_yet else None,
-            "split": self.splits.get(unit),
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,
         }
@@ -183,17 +182,19 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
 
 
 def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
-    made = [
-        _lesson(units, int(n), lessons.get(units.of.units[n]), proposed)
-        for n in np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
-    ]
+    there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
+    made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
+    if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
+        made = [made[0].model_copy(update=units.told(0))]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
 
 def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
     id, known = units.of.units[unit], dict[str, Any]()
     if lesson:
-        known = {name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired")}
+        known = {
+            name: getattr(lesson, name) for name in ("title", "description", "content", "kind", "retired", "asleep")
+        }
         known |= {"quarantined": lesson.state == "quarantined", "run_ids": lesson.provenance.trajectory_ids}
     return LessonLift(
         lesson_id=id,
@@ -296,8 +297,19 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
     at = np.unique(np.linspace(1, len(known), min(_POINTS, len(known))).astype(np.int64))
     whole = found.scores.of(0)
     counts = np.searchsorted(whole.row, known[at - 1], side="right")
-    low, high = path(whole, level=level, at=counts)
-    with_memory, without, lift = sides(whole, episodes.outcome, found.found, np.array([low, high]), at=counts)
+    ways = [one.of(0) for one in found.filled]
+    if len(whole):
+        ways = [one.where(one.row >= whole.row[0]) for one in ways]
+    seen = np.searchsorted(ways[0].row, known[at - 1], side="right")
+    low, high = path(ways, level=level, at=seen)
+    with_memory, without, lift = sides(
+        whole,
+        found.effects.counts[found.scores.group == 0],
+        episodes.outcome,
+        found.found,
+        np.array([low, high]),
+        at=counts,
+    )
     outcome, control = episodes.outcome[known], episodes.control[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
@@ -330,7 +342,14 @@ def _shares(episodes: Episodes, found: Review) -> tuple[float | None, float | No
     if not math.isfinite(found.effects.estimate[0]):
         return _mean(episodes.outcome, known & ~control), _mean(episodes.outcome, known & control)
     ends = np.array([found.low[:1], found.high[:1]])
-    shown, withheld, _ = sides(whole, episodes.outcome, found.found, ends, at=np.array([len(whole)]))
+    shown, withheld, _ = sides(
+        whole,
+        found.effects.counts[found.scores.group == 0],
+        episodes.outcome,
+        found.found,
+        ends,
+        at=np.array([len(whole)]),
+    )
     return float(shown[0]), float(withheld[0])
 
 

@@ -13,13 +13,13 @@ from lessonbank.guard.identity import one_of_many
 from ._bets import STARTS, restarted, tally
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, effects, more_needed, pooled
-from .joint import jointly
 from .lift import Standing
 from .sequences import (
     Basis,
     Outcomes,
     Scores,
     bounds,
+    filled,
     log_e,
     missing_scores,
     outcomes,
@@ -28,13 +28,15 @@ from .sequences import (
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
-_SHARES: Final = (0.4, 0.3, 0.2)
-"""Of it for memory as a whole, for groups, for lessons. The rest is for differences between tasks: `splits.ALPHA`."""
-_SLOW: Final = 20.0
+_SHARES: Final = (0.3, 0.2, 0.5)
+"""Of it for memory as a whole, for groups, for lessons."""
+_SLOW: Final = 10.0
 LIKELY: Final = math.log(40.0)
 """From what evidence on memory as a whole or a group likely helps, or harms: a logarithm."""
 _LESSON_LIKELY: Final = math.log(80.0)
 """The same for a lesson. So at most one in a hundred lessons without effect gets the word (by simulation)."""
+_LATE: Final = 300
+"""The last draws of a unit, by which its effect is expected to be what it is."""
 _LIARS: Final = 10
 """One in so many keys may lie, as often as they like, without leading to a wrong action."""
 
@@ -61,8 +63,11 @@ class Review:
     begun: Floats
     """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
     differs: Flags
-    """Whether outcomes go missing more often on one side: then there is no verdict."""
+    """Whether outcomes go missing more often on one side, and a verdict would rest on how those would have ended."""
     scores: Scores
+    """Of what has an outcome."""
+    filled: tuple[Scores, ...]
+    """Of all that should have one, for each way to fill in what is missing."""
     found: Outcomes
 
     @property
@@ -84,35 +89,43 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
     found = outcomes(episodes)
-    every = scores(episodes, found)
-    won = tally(every, by_writer=leave_out > 0)
+    ways = (found, *(outcomes(one, basis=found.basis) for one in filled(episodes)))
+    every = tuple(scores(episodes, way) for way in ways)
+    won = tally(*every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
     likely = likely_from(episodes)
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
-    present = every.where(every.rank() >= STARTS[start][every.group]) if start.any() else every
+    is_present = every[0].rank() >= STARTS[start][every[0].group] if start.any() else np.ones(len(every[0]), np.bool_)
+    present = every[0].where(is_present & (every[0].weight > 0))
     low, high = bounds(won, level=level, start=start)
-    made = effects(present, episodes.cluster, level=level)
+    made = effects(present, episodes, level=level)
     made = replace(made, estimate=np.clip(made.estimate, low, high))
     least = shown_from(episodes, alpha=alpha)
-    differs = missing_differs(episodes)
-    grade = _graded(log_help, log_harm, likely, least, made, differs)
+    grade = _graded(log_help, log_harm, likely, least, made)
     return Review(
         standing=tuple(_WORDS[int(one)] for one in grade),
         basis=found.basis,
         effects=made,
         low=low,
         high=high,
-        expected=jointly(pooled(made, episodes.level, episodes.parents), episodes, found, turned=start > 0),
+        expected=pooled(_of_late(present, episodes, level), episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
         least=least,
         more=more_needed(present, np.where(grade == 0, likely, least)),
         begun=_begun(episodes, present, start),
-        differs=differs,
+        differs=missing_differs(episodes) & (grade == 0),
         scores=present,
+        filled=every,
         found=found,
     )
+
+
+def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
+    """The effects by the last draws of each unit: what was longer ago may have changed."""
+    counts = np.bincount(present.group, minlength=present.groups)
+    return effects(present.where(present.rank() >= (counts - _LATE)[present.group]), episodes, level=level)
 
 
 _WORDS: Final[dict[int, Standing]] = {
@@ -124,12 +137,12 @@ _WORDS: Final[dict[int, Standing]] = {
 }
 
 
-def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects, differs: Flags) -> Ints:
+def _graded(log_help: Floats, log_harm: Floats, likely: Floats, least: Floats, made: Effects) -> Ints:
     """-2 to 2 by unit. Where both sides say something, the later one, which is harm."""
     helps = (log_help >= likely).astype(np.int64) + (log_help >= least)
     harms = (log_harm >= likely).astype(np.int64) + (log_harm >= least)
     grade = np.where(harms > 0, -harms, helps)
-    return np.where(differs | ~np.isfinite(made.estimate), 0, grade)
+    return np.where(np.isfinite(made.estimate), grade, 0)
 
 
 def likely_from(episodes: Episodes, /) -> Floats:
@@ -150,7 +163,7 @@ def missing_differs(episodes: Episodes, /) -> Flags:
     Where its group or memory as a whole has no verdict, a lesson needs as little evidence of it as memory as a whole:
     else it would get a verdict before. One bank in twenty says so by mistake.
     """
-    if episodes.known.all():
+    if not episodes.missing.any():
         return np.zeros(len(episodes.units), np.bool_)
     won = tally(missing_scores(episodes))
     log, least = np.maximum(log_e(won, helps=True), log_e(won, helps=False)), shown_from(episodes)

@@ -10,7 +10,9 @@ from typing import Any, cast, get_args
 
 from .lift import Standing
 
-_NUMBERS = ("log_help", "log_harm", "expected", "spread")
+_NUMBERS = ("log_help", "log_harm", "expected", "spread", "found", "most")
+_DEFAULTS = (0.0, 1.0)
+"""What `found` and `most` are in snapshots of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class UnitReview:
     """The standard deviation of that."""
     found: int = 0
     """Recalls with an outcome for which a lesson was found, drawn or not."""
+    most: float = 1.0
+    """How large the effect is at most, up or down, however often one looks."""
 
     @property
     def helps(self) -> bool:
@@ -77,7 +81,7 @@ class ReviewSnapshot:
     def text(self) -> str:
         """As a setting."""
         units = {
-            id: (u.recalls, u.grade, u.by_judge, *(round(getattr(u, name), 4) for name in _NUMBERS), u.found)
+            id: (u.recalls, u.grade, u.by_judge, *(round(getattr(u, name), 4) for name in _NUMBERS))
             for id, u in self.units.items()
         }
         told = {"reviewed": self.reviewed, "sequence": self.sequence, "units": units, "proposed": dict(self.proposed)}
@@ -87,9 +91,10 @@ class ReviewSnapshot:
 def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:
     if grade not in get_args(Standing):
         raise ValueError("a grade that is none")
-    log_help, log_harm, expected, spread, *found = map(_number, numbers)
-    seen = max(int(found[0]), 0) if found else 0
-    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), log_help, log_harm, expected, spread, seen)
+    told = (*map(_number, numbers), *_DEFAULTS[len(numbers) - len(_NUMBERS) :])
+    log_help, log_harm, expected, spread, found, most = told[: len(_NUMBERS)]
+    seen = max(int(found), 0)
+    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), log_help, log_harm, expected, spread, seen, most)
 
 
 def _number(told: Any) -> float:

@@ -11,9 +11,15 @@ opinion, R (Y - m) + (p - R) k (J - m) stands for Y - m: it has p times its mean
 where the judge is good (prediction-powered inference, Angelopoulos et al. 2023). k is learned from earlier labels. Only
 where next to no truth was told at all, the judge's opinions are taken, and everything says so.
 
-It rests on two things. Draws were made with the probabilities recorded; these may depend on everything settled before.
-And being shown decides neither whether an outcome becomes known nor whether that is before or after those of other
-recalls: `missing_scores` tests it.
+Scores are in the order in which recalls were made, and one looks up to the first recall that is still waited for (see
+`columns.WINDOW`). So an outcome that comes early or late decides when it is looked at, and never what is seen of the
+others. A recall that waited long enough counts as missing, with memory and without alike. Missing outcomes are filled
+in three ways (see `filled` and `_bets`), and what is said holds in each of them.
+
+It rests on three things. Draws were made with the probabilities recorded; these may depend on everything that happened
+before. What memory does in one task changes neither the outcome of another nor how soon that is told. And the recalls
+that have no outcome would have ended alike with memory and without: they may be more often of one side, and more often
+failures.
 
 Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting" (JRSS B 2024);
 Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021). See `_bets` for how they meet.
@@ -22,7 +28,8 @@ Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,8 +44,6 @@ from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 Basis = Literal["truth", "truth and judge", "judge"]
 TRUTHS = 20
 """Outcomes of which the truth is known below which, beside a judge, only the judge's opinions are looked at."""
-_LATER = 20
-"""A recall that was followed by so many others with an outcome should have one, too."""
 _WEIGHT = 2.0
 """The squares, of what a judge says beside the truth, that stand for "worth nothing" before any was compared."""
 
@@ -48,32 +53,42 @@ class Outcomes:
     """What becomes of some rows, ready to be scored."""
 
     rows: Flags
-    """Which rows of `Episodes` count. The columns below are of these."""
+    """Which rows of `Episodes` count, and those that have no outcome. The columns below are of these."""
     change: Floats
     """What stands for the outcome less its guess."""
     weight: Floats
-    """What the mean of `change` is of that difference."""
+    """What the mean of `change` is of that difference; 0 where there is no outcome."""
     lowest: Floats
     """The least that `change` could have been, known beforehand."""
     highest: Floats
     basis: Basis
 
 
-def outcomes(episodes: Episodes, /) -> Outcomes:
+def filled(episodes: Episodes, /) -> tuple[Episodes, ...]:
+    """The same with every missing outcome a failure, and with every one a success; nothing where none is missing."""
+    missing = episodes.missing
+    if not missing.any():
+        return ()
+    true = episodes.true | missing
+    return tuple(replace(episodes, outcome=np.where(missing, fill, episodes.outcome), true=true) for fill in (0.0, 1.0))
+
+
+def outcomes(episodes: Episodes, /, *, basis: Basis | None = None) -> Outcomes:
     """The truth, as far as it was told or drawn for; opinions alone where next to none was.
+
+    `basis`: takes this for what the outcomes are, instead of looking.
 
     Raises:
         UsageError: an outcome is outside [0, 1], or the columns are not ordered by recall.
     """
     told, pool, broke = _kinds(episodes)
-    opinions = episodes.known & ~episodes.true
-    if opinions.any() and int((told | pool).sum()) < TRUTHS:
-        return _plain(episodes, episodes.known, np.ones(int(episodes.known.sum())), "judge")
-    rows = told | pool | broke
-    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0)[rows]
-    if not pool.any():
-        return _plain(episodes, rows, share, "truth")
-    return _with_predictions(episodes, rows, pool[rows], share)
+    opinions, missing = episodes.known & ~episodes.true, episodes.missing
+    few = opinions.any() and int((told | pool).sum()) < TRUTHS
+    if basis == "judge" or (basis is None and few):
+        return _made(episodes, episodes.known | missing, "judge")
+    rows = told | pool | broke | missing
+    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0)
+    return _made(episodes, rows, "truth and judge" if pool.any() else "truth", pool=pool, share=share)
 
 
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
@@ -85,7 +100,7 @@ def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
     pool = known & ~np.isnan(episodes.audit_odds)
     if not (pool & episodes.audited).any():
         pool = np.zeros(size, np.bool_)
-    told = known & episodes.true & ~broke & np.isnan(episodes.audit_odds)
+    told = known & episodes.true & ~broke & ~pool
     return told, pool, broke & ~pool
 
 
@@ -95,20 +110,28 @@ def _share_known(known: Flags, among: Flags) -> Floats:
     return (np.cumsum(known) - known + 1.0) / (before + 1.0)
 
 
-def _plain(episodes: Episodes, rows: Flags, weight: Floats, basis: Basis) -> Outcomes:
-    outcome = _checked(episodes.outcome[rows], "outcome")
-    guess = _guessed(episodes, rows, outcome)
-    return Outcomes(rows, weight * (outcome - guess), weight, -weight * guess, weight * (1 - guess), basis)
+def _made(
+    episodes: Episodes, rows: Flags, basis: Basis, *, pool: Flags | None = None, share: Floats | None = None
+) -> Outcomes:
+    outcome = episodes.outcome[rows]
+    known = ~np.isnan(outcome)
+    _checked(outcome[known], "outcome")
+    odds = np.where(known, 1.0 if share is None else share[rows], 0.0)
+    if pool is None or not pool.any():
+        guess = _guessed(episodes, rows, outcome)
+        change = np.where(known, odds * (outcome - guess), 0.0)
+        return Outcomes(rows, change, odds, -odds * guess, odds * (1 - guess), basis)
+    return _with_predictions(episodes, rows, pool[rows], odds)
 
 
 def _with_predictions(episodes: Episodes, rows: Flags, pool: Flags, share: Floats) -> Outcomes:
-    outcome = _checked(episodes.outcome[rows], "outcome")
+    outcome, opinion = episodes.outcome[rows], episodes.judged[rows]
+    known = ~np.isnan(outcome)
     odds = np.where(pool, episodes.audit_odds[rows], share)
-    asked = np.where(pool, episodes.audited[rows], True)
-    opinion = episodes.judged[rows]
+    asked = np.where(pool, episodes.audited[rows], known)
     value = np.where(asked | np.isnan(opinion), outcome, opinion)
     guess = _guessed(episodes, rows, value)
-    truth, said = value - guess, np.where(np.isnan(opinion), 0.0, opinion - guess)
+    truth, said = np.where(known, value - guess, 0.0), np.where(np.isnan(opinion), 0.0, opinion - guess)
     trust = _trust(truth * said * asked, said**2 * asked)
     change = np.where(pool, asked * truth + (odds - asked) * trust * said, share * truth)
     rest = np.where(pool, (1 - odds) * trust, 0.0)
@@ -128,9 +151,14 @@ def _guessed(episodes: Episodes, rows: Flags, value: Floats) -> Floats:
     for ordered in (placed.row, episodes.draws.row):
         if (np.diff(ordered) < 0).any():
             raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
+    known, guess = ~np.isnan(value), np.zeros(len(value))  # what is missing is no part of any guess
+    rows = rows.copy()
+    rows[rows] = known
     number = np.cumsum(rows) - 1
     kept = rows[placed.row]
-    return guesses(value, episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept])
+    told = guesses(value[known], episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept])
+    guess[known] = told
+    return guess
 
 
 def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
@@ -164,16 +192,10 @@ def missing_scores(episodes: Episodes, /) -> Scores:
 
     An outcome that goes missing more often where a lesson is shown (it hangs the run) makes a difference by itself.
     """
-    known, at = episodes.known, episodes.at if len(episodes.at) else np.arange(len(episodes), dtype=float)
-    others = np.sort(at[known])
-    due = at < others[-_LATER] if len(others) >= _LATER else np.zeros(len(at), np.bool_)
-    order = np.argsort(at, kind="stable")
-    came = (known & due)[order]
-    guess: Floats = np.empty(len(at))
-    guess[order] = (np.cumsum(came) - came + 1.0) / (np.cumsum(due[order]) - due[order] + 1.0)
-    guess, rows = np.minimum(guess[due], 1.0), due
-    change = known[due] - guess
-    return scores(episodes, Outcomes(rows, change, np.ones(len(change)), -guess, 1 - guess, "truth"))
+    rows = episodes.due
+    known = episodes.known[rows]
+    guess = (np.cumsum(known) - known + 1.0) / (np.arange(len(known)) + 1.0)
+    return scores(episodes, Outcomes(rows, known - guess, np.ones(len(known)), -guess, 1 - guess, "truth"))
 
 
 def _checked(values: Floats, what: str) -> Floats:
@@ -197,29 +219,43 @@ def bounds(told: Tally, /, *, level: float = 0.95, start: Ints | None = None) ->
     """(groups,), (groups,): between what the average effect so far lies; -1 and 1 where there is no evidence.
 
     With probability `level` or more that is so at every moment at once: a confidence sequence, seen at its present end.
-    Its lower end is above zero exactly when the e-value for "helps" is above 2 / (1 - level). `start`: of each group,
+    Its lower end is above zero only if the e-value for "helps" is above 2 / (1 - level); where nothing is missing, just
+    then. Where outcomes are missing, it reaches over what every way to fill them in would say. `start`: of each group,
     the start that `restarted` chose, from which on the effect is looked at; such a choice costs width.
 
     Raises:
         UsageError: `level` is not between 0 and 1.
     """
-    if start is None or not start.any():
-        return _interval(wealth(told), level, np.zeros(told.groups))
-    return _interval(wealth(told.since(start)), level, np.where(start > 0, -LOG_STARTS[start], 0.0))
+    paid = np.zeros(told.groups)
+    if start is not None and start.any():
+        told, paid = told.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
+    low, high = _widest([_interval(wealth(way), level, paid) for way in told.each])
+    if len(told.up) > 1:
+        helps, harms = (log_e(told, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
+        low, high = np.where(helps, low, np.minimum(low, 0.0)), np.where(harms, high, np.maximum(high, 0.0))
+    return low, high
 
 
-def path(scores: Scores, /, *, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
+def _widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    lows, highs = zip(*intervals, strict=True)
+    return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def path(scores: Sequence[Scores], /, *, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
     """(len(at),), (len(at),): the bounds of a single group as they stood after the first `at` scores, for each of `at`.
+
+    `scores`: the same rows, one for each way to fill in what is missing.
 
     Raises:
         UsageError: there is more than one group, `at` does not ascend from 0 to len(scores), or `level` is not between
             0 and 1.
     """
-    if scores.groups != 1:
-        raise UsageError(f"a path is drawn for one group, and these scores are of {scores.groups}; take one group's")
-    if len(at) and (at[0] < 0 or at[-1] > len(scores) or (np.diff(at) < 0).any()):
-        raise UsageError(f"a path over {len(scores)} scores is asked for at places that ascend from 0 to {len(scores)}")
-    return _interval(running(scores, at), level, np.zeros(len(at)))
+    size = len(scores[0])
+    if any(one.groups != 1 for one in scores):
+        raise UsageError(f"a path is drawn for one group, and these scores are of {scores[0].groups}; take one group's")
+    if len(at) and (at[0] < 0 or at[-1] > size or (np.diff(at) < 0).any()):
+        raise UsageError(f"a path over {size} scores is asked for at places that ascend from 0 to {size}")
+    return _widest([_interval(running(one, at), level, np.zeros(len(at))) for one in scores])
 
 
 def _interval(gained: Wealth, level: float, paid: Floats) -> tuple[Floats, Floats]:

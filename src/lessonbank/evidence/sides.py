@@ -10,7 +10,7 @@ from .sequences import Outcomes, Scores
 
 
 def sides(
-    scores: Scores, outcome: Floats, found: Outcomes, effect: Floats, /, *, at: Ints
+    scores: Scores, counts: Floats, outcome: Floats, found: Outcomes, effect: Floats, /, *, at: Ints
 ) -> tuple[Floats, Floats, Floats]:
     """(len(at),) each: the share with memory, the share without, and their difference, after the first `at` scores.
 
@@ -19,6 +19,7 @@ def sides(
 
     Args:
         scores: of one unit.
+        counts: by score: how much it counts.
         outcome: by row of `Episodes`.
         found: what stands for the outcomes in the scores.
         effect: (2, len(at)): between what the effect lies; a share of what lies outside is moved inside.
@@ -26,14 +27,19 @@ def sides(
     """
     change: Floats = np.zeros(len(found.rows))
     change[found.rows] = found.change
-    moved = scores.score * scores.weight / scores.scale
-    base = scores.weight * np.nan_to_num(outcome[scores.row]) - change[scores.row]
+    moved = counts * scores.score * scores.weight / scores.scale
+    base = counts * (scores.weight * np.nan_to_num(outcome[scores.row]) - change[scores.row])
     weight, level, shown, withheld = (
         _sums(values, at)
-        for values in (scores.weight, base, np.where(scores.shown, moved, 0.0), np.where(scores.shown, 0.0, -moved))
+        for values in (
+            counts * scores.weight,
+            base,
+            np.where(scores.shown, moved, 0.0),
+            np.where(scores.shown, 0.0, -moved),
+        )
     )
-    counts = np.minimum(_sums(scores.shown.astype(float), at), _sums((~scores.shown).astype(float), at))
-    weight = np.where(counts >= ENOUGH, weight, np.nan)
+    fewer = np.minimum(_sums(scores.shown.astype(float), at), _sums((~scores.shown).astype(float), at))
+    weight = np.where(fewer >= ENOUGH, weight, np.nan)
     difference = np.clip(np.clip((shown - withheld) / weight, -1.0, 1.0), *effect)
     half = np.abs(difference) / 2
     middle = np.clip((level + (shown + withheld) / 2) / weight, half, 1.0 - half)

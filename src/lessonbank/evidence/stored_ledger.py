@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Final
@@ -50,12 +50,11 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
 
 from .columns import Columns
-from .draws import Bandit, FollowsEvidence
+from .draws import FollowsEvidence, OrdersByEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
-from .groups import SOURCE, named, topic_names
-from .ledger import Acted
-from .lift import Lift
-from .notes import price_of_following
+from .groups import named, topic_names
+from .ledger import Acted, Met
+from .lift import LITTLE, Lift
 from .report import report
 from .review import ALPHA, Review, left_out, review
 from .review_snapshot import ReviewSnapshot, UnitReview
@@ -73,6 +72,8 @@ _UNLABELLED: Final = (
 )
 _UNFINISHED: Final = 1_000
 """Runs without an outcome that are counted."""
+_REACH: Final = 2
+"""So many times as many matches are searched for as are shown: the others compete by their effect."""
 _PAGE: Final = 50
 """Receipts that are read at once."""
 _FIRST, _SHARE = 20, 0.05
@@ -116,7 +117,7 @@ class _Kept:
         for entry in entries:
             match entry.entry:
                 case Settle(settlement=told):
-                    self.columns.settle(told, entry.sequence, at=entry.at)
+                    self.columns.settle(told, at=entry.at)
                 case Audit():
                     self.columns.audits.make(entry.entry)
                 case Forgotten(before=before):
@@ -158,18 +159,27 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
-        self._drawn = Counter[str]()
         self._lock = threading.Lock()
 
-    async def prefer(self, found: Found, /, *, scope: str) -> Found:
-        """See `Ledger.prefer`."""
+    def reach(self, places: int, /) -> int:
+        """See `Ledger.reach`."""
+        return _REACH * places if isinstance(self.policy, OrdersByEvidence) else places
+
+    async def order(self, found: Found, /, *, places: int, recall_id: str, scope: str) -> Found:
+        """See `Ledger.order`."""
         told = await self._last(scope)
-        return _preferring(found, told.helps) if told.helps else found
+        matches = found.matches
+        if isinstance(self.policy, OrdersByEvidence):
+            near = [(_ids(match), match.score) for match in matches]
+            order = self.policy.order(near, places=places, recall_id=recall_id, scope=scope)
+            matches = tuple(matches[n] for n in order)
+        if told.helps:
+            matches = tuple(_reordered(match, told.helps) for match in matches)
+        return found if matches == found.matches else found.model_copy(update={"matches": matches})
 
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
         await self._last(scope)
-        self._drawn[scope] += 1
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
         groups = [draw.probability for draw in assigned.groups]
         odds = (assigned.control_probability, *groups, *assigned.probability.values())
@@ -221,10 +231,21 @@ class StoredLedger:
             notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             notes += _gone_as_one(kept.as_one, lessons, topics)
-            notes += price_of_following(episodes) if isinstance(self.policy, Bandit) else []
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
             return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
+
+    async def met(self, *, scope: str) -> Mapping[str, Met]:
+        """See `Ledger.met`."""
+        await self._reread(scope)
+        units = self._told[scope].units
+        async with self._locks.of(scope):
+            last = (await self._read(scope)).columns.last_found()
+        known = {id: one for id, one in units.items() if not one.by_judge and one.grade == "no evidence yet"}
+        return {
+            id: Met(datetime.fromtimestamp(at, UTC), id in known and known[id].most <= LITTLE)
+            for id, at in last.items()
+        }
 
     async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
@@ -255,7 +276,7 @@ class StoredLedger:
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(scope, told.units, recalls=max(self._drawn[scope], told.reviewed))
+            self.policy.tell(scope, told.units)
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)
@@ -464,12 +485,14 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = _with_sources(_times_found(episodes), episodes)
+    placed = _times_found(episodes)
     logs = (np.where(found.differs, 0.0, np.clip(log, -700.0, 700.0)) for log in (found.log_help, found.log_harm))
-    columns = (seen, placed, *logs, mean, found.expected.spread)
+    most = np.maximum(np.abs(found.low), np.abs(found.high))
+    numbers = np.column_stack((*logs, mean, found.expected.spread))
+    known = zip(episodes.units, found.standing, seen.tolist(), placed.tolist(), most.tolist(), numbers, strict=True)
     return {
-        id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers), found=int(times))
-        for id, standing, recalls, times, *numbers in zip(episodes.units, found.standing, *columns, strict=True)
+        id: UnitReview(recalls, standing, not found.acts, *map(float, row), found=times, most=large)
+        for id, standing, recalls, times, large, row in known
         if recalls or times
     }
 
@@ -477,19 +500,6 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
 def _times_found(episodes: Episodes) -> Ints:
     """By unit: in how many recalls with an outcome it was found; only lessons are."""
     return np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
-
-
-def _with_sources(times: Ints, episodes: Episodes) -> Ints:
-    """`times`, and for each source how often its lessons were found.
-
-    A source that is never found alone tells nothing until it is drawn, and it is drawn once there are known to be two.
-    """
-    times = times.copy()
-    for lesson in np.flatnonzero(times[: len(episodes.parents)]).tolist():
-        for group in episodes.parents[lesson]:
-            if episodes.units[group].startswith(SOURCE):
-                times[group] += times[lesson]
-    return times
 
 
 def why_of(found: Review, unit: int, /) -> str:
@@ -501,8 +511,9 @@ def why_of(found: Review, unit: int, /) -> str:
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, e-value {math.exp(log):.3g}"
 
 
-def _preferring(found: Found, helps: frozenset[str]) -> Found:
-    return found.model_copy(update={"matches": tuple(_reordered(match, helps) for match in found.matches)})
+def _ids(match: Match) -> list[str]:
+    """The lessons that come with a match."""
+    return [match.lesson_id] if match.lesson_id else [lesson.id for lesson in match.experience.active_lessons]
 
 
 def _reordered(match: Match, helps: frozenset[str]) -> Match:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from lessonbank.contracts.records import Duplicate, Experience, Lesson
+from lessonbank.contracts.records import EXTRACTIVE, Duplicate, Experience, Lesson
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.repeats import taught_again
 
@@ -14,6 +15,13 @@ from ._characters import plain
 
 _ENDS: Final = " .,;:!?…。！？；，、\"'`*_"
 """What a writer may put before or behind a sentence without saying anything else."""
+_SOURCE: Final = re.compile(r"<(?:chosen )?([^<>]+?)(?: from [^<>]+)?>")
+_SEEN: Final = re.compile(r' \("[^"]*"\)| \(what was seen in brackets\)')
+_STEP: Final = re.compile(r"[;:] step \d+: ")
+_LOOKED_UP: Final = re.compile(
+    r"`(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe)(?![a-z])\w*\("
+)
+_WORKED: Final = "This order worked"
 
 
 def wording_of(lesson: Lesson, /) -> str:
@@ -23,6 +31,27 @@ def wording_of(lesson: Lesson, /) -> str:
     NFKC) and punctuation at both ends do not.
     """
     return digest(f"{_canonical(lesson.title)}\n{_canonical(lesson.content)}")[:32]
+
+
+def without_sources(text: str, /) -> str:
+    """`text` whose slots do not say where their values came from: `<order id>` for `<order id from the request>`."""
+    return _SOURCE.sub(r"<\1>", text)
+
+
+def fact_of(lesson: Lesson, /) -> str:
+    """The words of what a lesson says to do. Of one that rules drew from a run these are title and moves: what was
+    looked up and seen on the way that worked, and where the values of a call came from, make no other fact."""
+    if lesson.provenance.method != EXTRACTIVE:
+        return lesson.wording
+    told = without_sources(moves_of(lesson))
+    if lesson.content.startswith(_WORKED):
+        told = "; ".join([step for step in _STEP.split(told) if not _LOOKED_UP.match(step)])
+    return f"{lesson.title}\n{told}".casefold().rstrip(" .")
+
+
+def moves_of(lesson: Lesson, /) -> str:
+    """The content of a lesson that rules drew, without what was seen on the way where that worked."""
+    return _SEEN.sub("", lesson.content) if lesson.content.startswith(_WORKED) else lesson.content
 
 
 def said_once(experience: Experience, held: dict[str, str], /) -> Experience:

@@ -15,18 +15,23 @@ import time
 
 ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
+SAY_WITHIN = 2.5
+"""Seconds for the answer to a person who asked memory itself."""
 NOTE_WITHIN = 1.0
 """Seconds for the note that a session ended: hosts wait that long at their end, and the note is all there is."""
-PROTOCOL = 4
+PROTOCOL = 5
 MOST_READ = 16 * 2**20
 MOST_SHOWN = 9_000
 """Bytes that every host keeps whole; longer text would lose the end of its fence. Claude Code keeps 10,000 characters,
 Codex 2,500 tokens and takes four bytes for one: a text of Chinese has three times as many bytes as characters."""
-RECALL, AGAIN, CURE, NOTE, WAKE, STOP = "recall", "again", "cure", "note", "wake", "stop"
+RECALL, AGAIN, CURE, SAY, NOTE, WAKE, STOP = "recall", "again", "cure", "say", "note", "wake", "stop"
+SLASH_COMMAND = "/lessonbank"
+"""What a person writes to ask memory itself: the hook answers, and the agent does not see it."""
 ACTIONS = {
     "SessionStart": WAKE,
     "UserPromptSubmit": RECALL,
     "BeforeAgent": RECALL,
+    "PostToolUse": CURE,
     "PostToolUseFailure": CURE,
     "AfterTool": CURE,
     "Stop": NOTE,
@@ -34,16 +39,21 @@ ACTIONS = {
     "SessionEnd": NOTE,
 }
 """What the hook does at each event, by the names that the hosts give them."""
-GOES_ON = ("compact", "resume")
+RESUMED = "resume"
+GOES_ON = ("compact", RESUMED)
 """The sources of a session that goes on: its conversation may have lost its lessons."""
 LAST = "SessionEnd"
 PROJECT = {"claude-code": "CLAUDE_PROJECT_DIR", "gemini-cli": "GEMINI_PROJECT_DIR"}
 """Where a host says which folder its session is of: the working folder moves with what the agent does."""
 PROBLEM = "problem"
 """The file beside the notes that says why no resident process runs."""
+FRAME = "lessonbank"
+"""The tag around a cure."""
 SHELLS = ("Bash", "run_shell_command")
 MOST_PRINTED = 8_000
 """Characters of an output in which the line is looked for that says what was wrong."""
+MOST_SEARCHED = 2**18
+"""Bytes at the end of a session's file in which the exit code of the command is looked for that just ended."""
 MOST_SAID = 1_000
 """Characters of the line for the person."""
 OPTIONS = ("bank", "model", "holdout")
@@ -154,7 +164,8 @@ def _answer(host: str, options: dict[str, str]) -> None:
         return
     name = event["hook_event_name"]
     if action == WAKE and event.get("source") in GOES_ON:
-        _ask(options, {"do": AGAIN, "session": session}, event=name, session=session)
+        told = {"transcript": event.get("transcript_path") if event["source"] == RESUMED else ""}
+        _ask(options, {"do": AGAIN, "session": session, **told}, event=name, session=session)
     elif action == WAKE:
         _ask(options, {"do": WAKE}, session=session)
     elif action == NOTE:
@@ -162,34 +173,63 @@ def _answer(host: str, options: dict[str, str]) -> None:
         _note(host, options, event)
         _ask(options, {"do": NOTE})
     elif action == CURE:
-        printed = _failed(event, event.get("error"), event.get("tool_response", {}).get("llmContent"))
+        printed = _failed(host, event)
         told = {"host": host, "session": session, "folder": _folder(host, event), "printed": printed}
         told.update(command=event["tool_input"]["command"], scope=options.get("--scope", ""))
         if printed:
             _ask(options, {"do": CURE, "retrieve": _asked(options), **told}, event=name)
     elif action == RECALL and str(event.get("prompt") or "").strip():
         told = {"host": host, "session": session, "prompt": event["prompt"], "folder": _folder(host, event)}
-        told["scope"] = options.get("--scope", "")
-        _ask(options, {"do": RECALL, "retrieve": _asked(options), **told}, event=name, session=session)
+        told.update(scope=options.get("--scope", ""), retrieve=_asked(options))
+        first, _, words = event["prompt"].strip().partition(" ")
+        if first == SLASH_COMMAND:
+            _say(options, {"do": SAY, "words": words[:200], **told})
+        else:
+            _ask(options, {"do": RECALL, **told}, event=name, session=session)
 
 
 def _asked(options: dict[str, str]) -> dict[str, str]:
     return {name[2:]: value for name, value in options.items() if name[2:] not in OWN}
 
 
-def _failed(event: dict[str, object], said: object, output: object) -> str:
-    """What a command printed that failed; empty where the event tells no exit code, or a person refused the call.
+def _failed(host: str, event: dict[str, object]) -> str:
+    """What a command printed that failed; empty where no exit code is told, or a person refused the call.
 
-    `said` is how Claude Code tells it, `output` how Gemini CLI does.
+    Claude Code and Qwen Code say it in `error`, Gemini CLI in what the tool gave. Codex writes it into its file first.
     """
     if event.get("tool_name") not in SHELLS or event.get("is_interrupt"):
         return ""
-    if isinstance(said, str):
-        return said[-MOST_PRINTED:] if said.startswith("Exit code ") else ""
-    if not isinstance(output, str):
+    given = event.get("tool_response")
+    if host == "codex":
+        is_failure = isinstance(given, str) and _code_in_file(event) > 0
+        return str(given)[-MOST_PRINTED:] if is_failure else ""
+    said = event.get("error", given.get("llmContent") if isinstance(given, dict) else None)
+    if not isinstance(said, str):
         return ""
-    code = output[-500:].rpartition("\nExit Code: ")[2].split("\n")[0].strip()
+    if said.startswith("Exit code "):
+        return said[-MOST_PRINTED:]
+    code = said[-500:].rpartition("\nExit Code: ")[2].split("\n")[0].strip()
+    output = said.partition("\nOutput: ")[2] if said.startswith("Command: ") else said
     return output[-MOST_PRINTED:] if code.isdigit() and code != "0" else ""
+
+
+def _code_in_file(event: dict[str, object]) -> int:
+    """The exit code that the session's file has of this call; -1 where it has none."""
+    try:
+        with open(str(event.get("transcript_path")), "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - MOST_SEARCHED, 0))
+            lines = file.read(MOST_SEARCHED).splitlines()
+    except OSError:
+        return -1
+    call = str(event.get("tool_use_id"))
+    for line in reversed(lines):
+        if call.encode() in line and b'"exit_code"' in line:
+            try:
+                item = json.loads(line)["payload"]["item"]
+                return int(item["exit_code"]) if item["id"] == call else -1
+            except (ValueError, LookupError, TypeError):
+                return -1
+    return -1
 
 
 def _folder(host: str, event: dict[str, str]) -> str:
@@ -241,6 +281,20 @@ def _ask(options: dict[str, str], request: dict[str, object], *, event: str = ""
             return
     if is_old:
         _start(options)
+
+
+def _say(options: dict[str, str], request: dict[str, object]) -> None:
+    """Answer the person, and keep the prompt from the agent, also where there is no answer yet."""
+    signal.setitimer(signal.ITIMER_REAL, SAY_WITHIN)
+    try:
+        reply = ask(options["--key"], request)
+    except OSError:
+        reply = {"replace": True}
+    if reply.get("replace"):
+        _start(options)
+    _print(
+        {"decision": "block", "reason": reply.get("text") or "lessonbank: its process begins: ask again in a moment"}
+    )
 
 
 def _problem(key: str, session: str) -> str:

@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 from lessonbank import Evidence, Learning, Parts, connect
 from lessonbank.bank.again import CURES
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Extraction, Lesson, Provenance, Recall, Run, Trajectory
-from lessonbank.contracts.records.lessons import EXTRACTIVE
+from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.importers import Failure, Imported, failure_of, failures_in
 
@@ -46,21 +45,7 @@ def _lesson(episode: Trajectory) -> Lesson | None:
     if not isinstance(told, dict):
         return None
     failed, cure, program = (str(told.get(name, "")) for name in ("failed", "cure", "program"))
-    is_changed = failure_program(cure) == program
-    return Lesson(
-        title=f"`{failed}` failed here before",
-        content=f"`{cure}` went through{'.' if is_changed else ', and then it did.'}",
-        place=program,
-        provenance=Provenance(
-            method=EXTRACTIVE, trajectory_ids=(episode.id,), verdict="success", verdict_source="ground_truth"
-        ),
-    )
-
-
-def failure_program(command: str, /) -> str:
-    """The program and sub-command of a command; empty where it is more than one."""
-    found = failure_of(command, "")
-    return found.program if found else ""
+    return Failure(program, "", failed, 0, cure=cure).lesson(episode.id)
 
 
 class Cures:
@@ -96,17 +81,18 @@ class Cures:
         client.write_private(str(self._file(session)), {**given, failure.key: recall.id})
         return recall
 
-    def learn(self, scope: str, entry: Imported, /, *, session: str, host: str) -> None:
+    def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
-        bank, given = self._bank.scoped(f"{scope}/{CURES}", writer=host), self._given(session)
+        bank, given = self._bank.scoped(below(scope), writer=host), self._given(session)
         seen = set[str]()
-        for failure in failures_in(entry.trajectory, entry.exit_codes):
+        found = ((one.trajectory, failure) for one in runs for failure in failures_in(one.trajectory, one.exit_codes))
+        for run, failure in found:
             recall = given.get(failure.key)
             if failure.key in seen or len(seen) == _MOST or not (recall or failure.cure):
                 continue
             seen.add(failure.key)
             outcome = "failure" if failure.through_at is None else "success"
-            bank.learn(_episode(entry.trajectory, failure), recall=recall, outcome=outcome, metadata={"host": host})
+            bank.learn(_episode(run, failure), recall=recall, outcome=outcome, metadata={"host": host})
 
     def _given(self, session: str) -> dict[str, str]:
         try:
@@ -117,6 +103,11 @@ class Cures:
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.cures"
+
+
+def below(scope: str, /) -> str:
+    """The scope of the cures of a repository."""
+    return f"{scope}/{CURES}"
 
 
 def _episode(run: Trajectory, failure: Failure) -> Trajectory:

@@ -28,6 +28,10 @@ _SHOW: Final = (
     "Call the tool `recall` of the MCP server `lessonbank` with this task: {}. If no task is given, use the task of "
     "this session. Show the lessons that it returns, each with its id. Do nothing else."
 )
+_SLASH_COMMAND: Final = (
+    f"---\ndescription: See, remove or switch off what memory knows ({_NAME})\ndisable-model-invocation: true\n---\n"
+    f"{client.SLASH_COMMAND} {{}}\n"
+)
 _SECONDS: Final = 3
 """Codex allows no more for the end of a session."""
 
@@ -178,6 +182,7 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     if wanted.mcp:
         yield OwnFile(folder / "plugin/.mcp.json", _json({"mcpServers": {_NAME: _server_entry(wanted)}}))
         yield OwnFile(folder / "plugin/commands/lessons.md", _command("$ARGUMENTS"))
+    yield OwnFile(home / f"commands/{_NAME}.md", _SLASH_COMMAND.format("$ARGUMENTS"))
     settings = home / ("settings.json" if project is None else "settings.local.json")
     source: Json = {"source": {"source": "directory", "path": str(folder)}}
     yield Member(settings, ("extraKnownMarketplaces", _NAME), source)
@@ -195,6 +200,7 @@ def _command(task: str) -> str:
 def _codex(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     home = _folder(project, ".codex", "CODEX_HOME")
     events = _events("codex", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
+    events |= _events("codex", wanted, "PostToolUse", matcher="Bash")
     yield from _elements(home / "hooks.json", events)
     if wanted.mcp:
         command, words = _server(wanted)
@@ -208,12 +214,16 @@ def _gemini_cli(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     events = _events("gemini-cli", wanted, names, timeout=milliseconds, name=_NAME)
     words: dict[str, Json] = {"matcher": "run_shell_command", "name": _NAME}
     events |= _events("gemini-cli", wanted, "AfterTool", timeout=milliseconds, **words)
-    yield from _settings_and_command(_folder(project, ".gemini"), wanted, events)
+    home = _folder(project, ".gemini")
+    yield from _settings_and_command(home, wanted, events)
+    told = f"description = {json.dumps(_ABOUT)}\nprompt = {json.dumps(f'{client.SLASH_COMMAND} {{{{args}}}}')}\n"
+    yield OwnFile(home / f"commands/{_NAME}.toml", told)
 
 
 def _qwen_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     """Qwen Code was made of Gemini CLI, and keeps its settings alike."""
     events = _events("qwen-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd")
+    events |= _events("qwen-code", wanted, "PostToolUseFailure", matcher="run_shell_command")
     yield from _settings_and_command(_folder(project, ".qwen"), wanted, events)
 
 

@@ -28,6 +28,7 @@ const transcript_path = join(data, "opencode", "opencode.db")
 
 export const lessonbank = async ({ client, directory }) => {
   const children = new Set()
+  const commands = new Map()
   const note = (name, session_id, more) => hook({ hook_event_name: name, session_id, transcript_path, cwd: directory, ...more })
   await hook({ hook_event_name: "SessionStart", session_id: "start" })
   return {
@@ -36,6 +37,23 @@ export const lessonbank = async ({ client, directory }) => {
       if (event.type === "session.created" && info?.parentID) children.add(info.id)
       const session = event.properties?.sessionID
       if (event.type === "session.idle" && !children.has(session)) await note("Stop", session)
+    },
+    "tool.execute.before": async (input, output) => {
+      if (input.tool === "bash") commands.set(input.callID, output.args?.command)
+    },
+    "tool.execute.after": async (input, output) => {
+      const command = commands.get(input.callID)
+      commands.delete(input.callID)
+      const code = output.metadata?.exit
+      if (!command || !(code > 0) || children.has(input.sessionID)) return
+      const told = { tool_name: "Bash", tool_input: { command }, error: "Exit code " + code + "\n" + output.output }
+      try {
+        const { systemMessage, hookSpecificOutput } = JSON.parse(await note("PostToolUseFailure", input.sessionID, told))
+        if (systemMessage) client.tui.showToast({ body: { message: systemMessage, variant: "info" } }).catch(() => {})
+        if (hookSpecificOutput) output.output += "\n\n" + hookSpecificOutput.additionalContext
+      } catch {
+        // no cure
+      }
     },
     "chat.message": async (input, output) => {
       if (children.has(input.sessionID)) return

@@ -32,7 +32,8 @@ from lessonbank.guard.trust import is_own
 
 from . import client
 from .cures import Cures
-from .sessions import QUIET, Sessions, open_bank, problem_in
+from .sessions import QUIET, Sessions, holds, open_bank, problem_in
+from .slash_command import SlashCommand
 
 log = logging.getLogger("lessonbank")
 IDLE: Final = 3600.0
@@ -102,9 +103,11 @@ class Resident:
             elif request.get("do") == client.RECALL:
                 self._recall(stream, request)
             elif request.get("do") == client.AGAIN:
-                self._again(stream, str(request["session"]))
+                self._again(stream, str(request["session"]), str(request.get("transcript") or ""))
             elif request.get("do") == client.CURE:
                 self._cure(stream, request)
+            elif request.get("do") == client.SAY:
+                _say(stream, {"text": self._said(request)})
             elif request.get("do") == client.NOTE:
                 _say(stream, {})
                 self._later(QUIET)
@@ -120,6 +123,8 @@ class Resident:
             return _say(stream, {})
         try:
             chosen = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", ""), asks=True)
+            if self._sessions.switches.is_off(session=session, scope=chosen.scope):
+                return _say(stream, {})
             bank = self._bank.scoped(chosen.scope, writer=request["host"])
             asked = _asked(request["retrieve"])
             recall = bank.retrieve(request["prompt"], **asked.keywords)
@@ -134,11 +139,12 @@ class Resident:
             with self._guard:
                 self._busy.discard(session)
 
-    def _again(self, stream: Any, session: str) -> None:
-        """The same words to a session that goes on: its conversation was cut short, or is another program's now."""
+    def _again(self, stream: Any, session: str, transcript: str) -> None:
+        """The same words to a session that goes on, unless they still stand in its conversation."""
         given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
         is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
-        _say(stream, {"text": given.text if given and is_whole else ""})
+        is_there = given is not None and holds(transcript, given.text)
+        _say(stream, {"text": given.text if given and is_whole and not is_there else ""})
 
     def _cure(self, stream: Any, request: dict[str, Any]) -> None:
         """Tell a session what got a command through that failed just now, once."""
@@ -146,13 +152,28 @@ class Resident:
         if cures is None or not client.is_session(session):
             return _say(stream, {})
         scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
+        if self._sessions.switches.is_off(session=session, scope=scope):
+            return _say(stream, {})
         asked, command, printed = _asked(request["retrieve"]), str(request["command"]), str(request["printed"])
         recall = cures.recall(scope, command, printed, session=session, host=str(request["host"]), asked=asked)
         if recall is None:
             return _say(stream, {})
         said = "a cure is told" if recall.text else "a cure is known, and kept back this time to measure what it does"
         line = f"lessonbank: {said}: {recall.task.partition(' failed: ')[0]}"
-        return _say(stream, {"text": recall.text, "line": line})
+        # Some programs keep it in the result of the command: its reader takes it out by this frame.
+        framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
+        return _say(stream, {"text": framed, "line": line})
+
+    def _said(self, request: dict[str, Any]) -> str:
+        """What the person is told who wrote `/lessonbank`."""
+        session = str(request["session"])
+        if not client.is_session(session):
+            return ""
+        scope = self._sessions.scope_for(self._bank, request["scope"], request.get("folder", "")).scope
+        bank, asked = self._bank.scoped(scope, writer=request["host"]), _asked(request["retrieve"])
+        recalls, switches = self._sessions.recalls_of(session, scope), self._sessions.switches
+        command = SlashCommand(bank, self._name, session, recalls, switches, own=bool(asked.own))
+        return command.answer(str(request["words"]))
 
     def _line(self, bank: ReasoningBank, recall: Recall, session: str, asked: RetrieveOptions, *, question: str) -> str:
         """What the person sees, once a session unless lessons are shown: how many were, and how many wait."""

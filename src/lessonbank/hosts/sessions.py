@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Learning, Parts, connect, importers
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Recall, Trajectory
+from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.importers import Imported
 from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
-from .cures import Cures, evidence_of
+from .cures import Cures, below, evidence_of
 from .repositories import COMMON, Chosen, Repositories
+from .switches import Switches
 
 log = logging.getLogger("lessonbank")
 QUIET: Final = 30 * 60.0
 """Seconds without a sign after which a session counts as ended: not every host says that one ends."""
 _KEPT_FOR: Final = 7 * 24 * 3600.0
 """Seconds that a note waits for a transcript which cannot be read."""
+_MOST_SEARCHED: Final = 16 * 2**20
+"""Bytes of a conversation, from its end, in which lessons are looked for that it may have already."""
+_COMPACTED: Final = b'"compact_boundary"'
 _MOST_REVERTED: Final = 100
 """Runs before a revert among which the one is looked for that it takes back."""
 
@@ -60,6 +66,7 @@ class Sessions:
 
     def __init__(self, folder: Path, /, repositories: Repositories | None = None, cures: Cures | None = None) -> None:
         self._folder, self._repositories, self.cures = folder, repositories, cures
+        self.switches = Switches(folder)
 
     def recall_of(self, session: str, /) -> str | None:
         """The id of the recall that a session was given; `None` if it was given none."""
@@ -72,6 +79,13 @@ class Sessions:
         if not isinstance(told.get("id"), str):
             return None
         return bank.scoped(str(told.get("scope") or COMMON)).recalls.get(told["id"])
+
+    def recalls_of(self, session: str, scope: str, /) -> dict[str, list[str]]:
+        """The recalls that a session in this scope was given, by their scopes."""
+        told = _read(self._folder / f"{session}.recall")
+        own = [told["id"]] if isinstance(told.get("id"), str) else []
+        cures = [str(id) for id in _read(self._folder / f"{session}.cures").values()]
+        return {str(told.get("scope") or scope): own, below(scope): cures}
 
     def remember(self, session: str, recall: str, /, scope: str = "") -> None:
         """Note that a session was given this recall: its run settles it, and belongs to the same scope."""
@@ -94,6 +108,7 @@ class Sessions:
 
     def learn(self, bank: ReasoningBank, /, *, quiet: float = QUIET) -> Report:
         """Learn from each session that ended, or was quiet for `quiet` seconds. A note that was used is removed."""
+        self.forget_recalls()
         report = Report()
         for note in self.notes():
             age = time.time() - note.at
@@ -110,42 +125,38 @@ class Sessions:
         return report
 
     def _is_learned(self, bank: ReasoningBank, note: Note) -> bool:
-        found = False
         try:
-            told = _read(self._folder / f"{note.session}.recall").get("scope")
-            scope = str(told or self.scope_for(bank, note.scope, note.folder).scope)
-            for entry in _runs_of(note):
-                self._learn_run(bank.scoped(scope, writer=note.host), entry, note)
-                if self.cures and entry.trajectory.metadata.get("run_id") == note.session:
-                    self.cures.learn(scope, entry, session=note.session, host=note.host)
-                found = True
+            told = _read(self._folder / f"{note.session}.recall")
+            scope = str(told.get("scope") or self.scope_for(bank, note.scope, note.folder).scope)
+            if self.switches.is_off(session=note.session, scope=scope):
+                return True
+            runs, memory = _runs_of(note), bank.scoped(scope, writer=note.host)
+            own = [entry for entry in runs if entry.trajectory.metadata.get("run_id") == note.session]
+            recall = memory.recalls.get(told["id"]) if isinstance(told.get("id"), str) else None
+            shown = _asked_with(own, recall) if recall else None
+            for entry in runs:
+                learn_run(memory, entry, recall=recall if entry is shown else None, host=note.host)
+            if self.cures:
+                self.cures.learn(scope, own, session=note.session, host=note.host)
         except (LessonbankError, OSError) as error:
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
             log.warning("a session of %s was not learned and waits: %s", note.host, code)
             return False
-        return found
-
-    def _learn_run(self, bank: ReasoningBank, entry: Imported, note: Note) -> None:
-        run, verdict, recall = entry.trajectory, entry.verdict, None
-        if run.metadata.get("run_id") == note.session:
-            recall = self.recall_of(note.session)
-        if recall:
-            run = _asked(run, bank.recalls.get(recall).task)
-        told = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
-        bank.learn(run, recall=recall, outcome=told, metadata={"host": note.host})
-        if importers.has_rejection(run):
-            _take_back(bank, run)
-        former = bank.runs.list(outcome="success", limit=_MOST_REVERTED) if importers.has_reverts(run) else ()
-        for one, unknown in importers.reverted_by(run, former):
-            bank.learn(one, outcome=cast("Any", unknown))
+        return bool(runs)
 
     def _remove(self, note: Note) -> None:
         """Unless a newer note of the session took its place meanwhile."""
         if _note(note.path) == note:
             note.path.unlink(missing_ok=True)
             if note.ended:
-                for kind in (".recall", ".cures"):
-                    note.path.with_suffix(kind).unlink(missing_ok=True)
+                note.path.with_suffix(".cures").unlink(missing_ok=True)
+
+    def forget_recalls(self) -> None:
+        """Forget which recalls sessions were given that nobody resumed for long."""
+        for path in (*self._folder.glob("*.recall"), *self._folder.glob("*.cures")):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _KEPT_FOR:
+                    path.unlink()
 
 
 def is_used(bank: ReasoningBank, /) -> bool:
@@ -154,26 +165,64 @@ def is_used(bank: ReasoningBank, /) -> bool:
     return bool(counts.experiences or counts.trajectories)
 
 
-def _runs_of(note: Note) -> Iterator[Imported]:
-    """The session's run, and those of its sub-agents, out of a file that may hold other sessions as well."""
-    for entry in importers.read(note.transcript):
-        if isinstance(entry, Imported):
-            name = str(entry.trajectory.metadata.get("run_id", ""))
-            if name == note.session or name.startswith(f"{note.session}/"):
-                yield entry
+def _runs_of(note: Note) -> list[Imported]:
+    """The session's runs, and those of its sub-agents, out of a file that may hold other sessions as well."""
+    named = [
+        (entry, str(entry.trajectory.metadata.get("run_id", "")))
+        for entry in importers.read(note.transcript)
+        if isinstance(entry, Imported)
+    ]
+    return [entry for entry, name in named if name == note.session or name.startswith(f"{note.session}/")]
 
 
-def _take_back(bank: ReasoningBank, run: Trajectory) -> None:
-    """What a resumed session rejects was learned as a run of its own: that is no success any more."""
-    named = {"run_id": run.metadata["run_id"]}
-    for former in bank.runs.list(outcome="success", metadata=named):
-        if verdict := importers.taken_back(former, run):
-            bank.learn(former.trajectory, outcome=cast("Any", verdict))
+def _asked_with(runs: Sequence[Imported], recall: Recall) -> Imported | None:
+    """The run of the task that memory was asked about; the first one where none has its words."""
+    return next((one for one in runs if _has(one.trajectory, recall.task)), runs[0] if runs else None)
 
 
-def _asked(run: Trajectory, task: str) -> Trajectory:
-    """The run of the task that memory was asked about: it need not be the first thing the user said."""
-    return run if task in run.task or run.task in task else run.model_copy(update={"task": task})
+def _has(run: Trajectory, task: str) -> bool:
+    return task in run.task or run.task in task
+
+
+def learn_run(bank: ReasoningBank, entry: Imported, /, *, recall: Recall | None, host: str) -> None:
+    """Learn from one task of a session, in the place of what was learned of it before the session went on."""
+    run, verdict = entry.trajectory, entry.verdict
+    if recall and not _has(run, recall.task):  # it need not be the first thing that the user said
+        run = run.model_copy(update={"task": recall.task})
+    prompt = run.metadata.get("prompt")
+    earlier = importers.replaced_by(run, bank.runs.list(metadata={"prompt": prompt})) if prompt else []
+    if earlier is None:
+        return
+    told = cast("Any", verdict) if verdict and verdict.outcome != "unknown" else None
+    bank.learn(run, recall=recall, outcome=told, metadata={"host": host})
+    former = bank.runs.list(outcome="success", limit=_MOST_REVERTED) if importers.has_reverts(run) else ()
+    for one, unknown in (*earlier, *importers.reverted_by(run, former)):
+        _take_back(bank, one, unknown)
+
+
+def _take_back(bank: ReasoningBank, run: Trajectory, verdict: Verdict) -> None:
+    """A run says nothing any more, and what it alone taught is not shown any more."""
+    bank.learn(run, outcome=cast("Any", verdict))
+    gone = bank.admin.purge(run=run.id, reason=verdict.reason, preview=True)
+    alone = {*gone.lessons} - {one.of for one in gone.successors}
+    if named := [id for id in alone if _may_retire(bank.lessons.get(id))]:
+        bank.lessons.retire(*named, reason=verdict.reason)
+
+
+def _may_retire(lesson: Lesson) -> bool:
+    return not (lesson.approved or lesson.hidden)
+
+
+def holds(transcript: str, block: str, /) -> bool:
+    """Whether the conversation in a file has a block of lessons since it was last compacted."""
+    fence = next((line for line in block.splitlines() if line.startswith("<<<")), "").encode()
+    try:
+        with Path(transcript).open("rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _MOST_SEARCHED, 0))
+            written = file.read(_MOST_SEARCHED)
+    except OSError:
+        return False
+    return bool(fence) and fence in written[max(written.rfind(_COMPACTED), 0) :]
 
 
 def _note(path: Path) -> Note | None:
@@ -251,7 +300,7 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
     """
     learning = Learning(domain="code")
     model = options.get("model")
-    parts = Parts() if model else Parts(extractor=ExtractiveExtractor(quotes=False))
+    parts = Parts() if model else Parts(extractor=ExtractiveExtractor(commands=True))
     bank = connect(
         options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts
     )

@@ -49,14 +49,16 @@ from . import (
 )
 from ._account import Account, ends_in, program_of
 from ._cures import Failure, error_in, failure_of, failures_in
-from ._evidence import has_rejection, has_reverts, reverted_by, taken_back, verdict_of
+from ._evidence import WENT_ON, has_reverts, replaced_by, reverted_by, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported, Run, entries, sessions, tool_call, tool_result
+from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
+from ._sessions import sessions
 from ._shell import doing_of
 
 __all__ = [
     "FORMATS",
+    "WENT_ON",
     "Account",
     "Entry",
     "Failure",
@@ -71,12 +73,11 @@ __all__ = [
     "error_in",
     "failure_of",
     "failures_in",
-    "has_rejection",
     "has_reverts",
     "read",
+    "replaced_by",
     "reverted_by",
     "sessions",
-    "taken_back",
     "tool_call",
     "tool_result",
 ]

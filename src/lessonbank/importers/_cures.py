@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.contracts.records import Trajectory
+from lessonbank.contracts.records import Lesson, Provenance, Trajectory
+from lessonbank.contracts.records.lessons import EXTRACTIVE
 
 from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
 
@@ -73,6 +74,18 @@ class Failure:
     def key(self) -> str:
         """What a cure for it is looked up by."""
         return key_of(self.program, self.error)
+
+    def lesson(self, run: str, /) -> Lesson:
+        """What the cure tells, as a lesson of this run. It has a place: the program."""
+        is_changed = _program(self.cure) == self.program
+        return Lesson(
+            title=f"`{self.command}` failed here before",
+            content=f"`{self.cure}` went through{'.' if is_changed else ', and then it did.'}",
+            place=self.program,
+            provenance=Provenance(
+                method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)

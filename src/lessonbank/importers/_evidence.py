@@ -14,10 +14,12 @@ from typing import Final, Literal, TypeAlias
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict
 
 from ._opinions import Opinion, opinion_in
-from ._rejections import is_rejection
+from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
 from ._shell import bare, calls_of, command_of, is_shell, own_code, parts_of
 
+WENT_ON: Final = "the session went on after that"
+"""The reason of the verdict on what was learned of a task before its session went on."""
 Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"]
 Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | tuple[Check, bool]
 """What happened in a run, in its order; a check with whether it passed."""
@@ -95,7 +97,6 @@ _SUMMARY_PASSED: Final = re.compile(
 _NOTHING: Final = re.compile(
     r"no tests ran|collected 0 items|Ran 0 tests|no test files|0 passing|running in (?:the )?background|to background"
 )
-_INTERRUPTED: Final = ("[Request interrupted", "<turn_aborted>")
 
 
 @dataclass(slots=True)
@@ -178,20 +179,20 @@ def verdict_of(run: Trajectory, /, exit_codes: Mapping[str, int]) -> Verdict | N
     return known.verdict()
 
 
-def has_rejection(run: Trajectory, /) -> bool:
-    """Whether a person rejected something in a run: then an earlier run of its session may be meant."""
-    return any(opinion_in(text) != "right" and is_rejection(text) for text in _words(run))
+def replaced_by(run: Trajectory, known: Iterable[Run], /) -> list[tuple[Trajectory, Verdict]] | None:
+    """What was learned of the same prompt before its session went on, with the verdict that it has now.
+
+    `None` where a run of `known` has all of it: another session only repeats it.
+    """
+    others = [one for one in known if one.trajectory.id != run.id]
+    if any(_size(one.trajectory) >= _size(run) for one in others):
+        return None
+    went_on = _decided("unknown", WENT_ON)
+    return [(one.trajectory, went_on) for one in others if _is_by_rules(one)]
 
 
-def taken_back(former: Run, later: Trajectory, /) -> Verdict | None:
-    """`unknown` for a run that succeeded, where a person rejected it in the session that went on; else `None`."""
-    heard = sum(1 for _ in _words(former.trajectory))
-    said = list(_words(later))[heard:]
-    if not _is_ours(former.verdict) or former.trajectory.id == later.id:
-        return None
-    if not any(opinion_in(text) != "right" and is_rejection(text) for text in said):
-        return None
-    return _decided("unknown", "the user rejected it later in the session")
+def _size(run: Trajectory) -> int:
+    return sum(1 + len(step.observations) for step in run.steps)
 
 
 def has_reverts(run: Trajectory, /) -> bool:
@@ -203,21 +204,17 @@ def reverted_by(later: Trajectory, former: Iterable[Run], /) -> Iterator[tuple[T
     """The runs before it, newest first, whose commits a run took back: they are no success any more."""
     if not (reverts := reverts_in(later)):
         return
-    ours = {run.trajectory.id: run.trajectory for run in former if _is_ours(run.verdict)}
+    ours = {
+        run.trajectory.id: run.trajectory for run in former if run.verdict.outcome == "success" and _is_by_rules(run)
+    }
     ours.pop(later.id, None)
     for run in reverted(reverts, ours.values()):
         yield run, _decided("unknown", "what it had committed was reverted later")
 
 
-def _is_ours(verdict: Verdict) -> bool:
-    """Whether it is a success that nobody but these rules decided: a person's own correction stands."""
-    return verdict.outcome == "success" and (
-        verdict.source == "ground_truth" or (verdict.source == "human" and verdict.reason == _SAID_RIGHT.reason)
-    )
-
-
-def _words(run: Trajectory) -> Iterator[str]:
-    return (seen.text for step in run.steps for seen in step.observations if seen.source == "user")
+def _is_by_rules(run: Run) -> bool:
+    """Whether no person said how a run ended: a person's own correction stands."""
+    return run.verdict.source != "human" or run.verdict.reason in (_SAID_RIGHT.reason, _SAID_WRONG.reason)
 
 
 def _signs(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Sign]:
@@ -233,7 +230,7 @@ def _signs(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[Sign]:
 
 
 def _signs_of_words(text: str) -> Iterator[Sign]:
-    if text.lstrip().startswith(_INTERRUPTED):
+    if text.lstrip().startswith(INTERRUPTED):
         yield "interrupt"
     elif opinion := opinion_in(text):
         yield opinion

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias
 
 from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
@@ -28,6 +28,7 @@ SHELL_TRAILER = re.compile(
 """What the shell of Gemini CLI, and of Qwen Code, which was made of it, writes below an output when all went well."""
 
 
+_MEMORY = re.compile(r"\n*(?:<|&lt;)lessonbank(?:>|&gt;).*?(?:<|&lt;)/lessonbank(?:>|&gt;)", re.DOTALL)
 FAILED = "the reader failed"
 """How the reason begins where a reader met an entry that it did not expect."""
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,5}|\(none\))\s*$", re.MULTILINE)
@@ -101,6 +102,13 @@ class Run:
     """Whether the file says who spoke, or only where the words stand does."""
     left: tuple[str, ...] = ()
     """What the file has and the run lacks, a sentence each."""
+    prompts: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Where the user speaks among the messages, with the name that the file gives the prompt: one that asks for
+    something new begins a run of its own."""
+    origin: str = ""
+    """The name of its prompt, if the file has one: the run is the same where another session repeats it."""
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """More that the run's metadata say of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +130,6 @@ class Session(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Session)
-
-
 def entries(
     name: str,
     description: str,
@@ -136,29 +141,6 @@ def entries(
 ) -> Format:
     """A format of which each value of a file is an entry, or holds those that `split` finds; `build` reads one."""
     return Format(name, description, matches, lambda source: each(source, format=name, split=split, build=build))
-
-
-def sessions(
-    name: str,
-    description: str,
-    matches: Callable[[Json, str], bool],
-    begin: Callable[[str], S],
-    build: Callable[[S], Run],
-    /,
-) -> Format:
-    """A format of which each file is one session, begun with the file's name; `build` reads what its lines came to."""
-
-    def read(source: Source) -> Iterator[Entry]:
-        session, ends = begin(source.stem), dict[str, None]()
-        for row in source.rows():
-            if isinstance(row, Skipped):
-                yield row
-            else:
-                session.add(mapping(row.value))
-                ends.update(dict.fromkeys(ends_in(row.value)))
-        yield attempt(source, 1, name, lambda: build(session), ends=ends)
-
-    return Format(name, description, matches, read)
 
 
 def streamed(
@@ -227,6 +209,11 @@ def tool_result(id: Json, content: str, /, *, failed: bool, stated: bool = False
     return {**told, "is_success": True} if stated and not failed else told
 
 
+def without_memory(text: str, /) -> str:
+    """What a command gave, without what memory told after it: some programs keep both as one text."""
+    return _MEMORY.sub("", text) if "lessonbank" in text else text
+
+
 def shell_exit_code(text: str, /) -> int | None:
     """The exit code in what the shell of Gemini CLI or Qwen Code gave, which may leave out a 0."""
     told = _EXIT_CODE.findall(text[-500:])
@@ -240,34 +227,41 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
 
     `ends`: the fields of the file that say how it ended. They are named where the run has no outcome.
     """
+    return next(attempts(source, line, format, lambda: [build()], ends=ends))
+
+
+def attempts(
+    source: Source, line: int, format: str, build: Callable[[], Iterable[Run]], /, *, ends: Iterable[str] = ()
+) -> Iterator[Entry]:
+    """The same for the runs of a session: those before the first that cannot be read, and the reason."""
     try:
-        run = build()
-        verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
-        return Imported(
-            _trajectory(run, format),
-            verdict,
-            source.path,
-            line,
-            run.exit_codes,
-            format=format,
-            speakers=run.speakers,
-            left=run.left,
-            ends=tuple(ends),
-        )
+        for run in build():
+            verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
+            yield Imported(
+                _trajectory(run, format),
+                verdict,
+                source.path,
+                line,
+                run.exit_codes,
+                format=format,
+                speakers=run.speakers,
+                left=run.left,
+                ends=tuple(ends),
+            )
     except FormatError as error:
-        return Skipped(source.path, line, str(error))
+        yield Skipped(source.path, line, str(error))
     except RecursionError:
-        return Skipped(source.path, line, "the run is nested too deep")
+        yield Skipped(source.path, line, "the run is nested too deep")
     except (LookupError, TypeError, ValueError, AttributeError) as error:  # a reader that somebody else wrote
-        return Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
+        yield Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
 
 
 def _trajectory(run: Run, format: str) -> Trajectory:
     """The run with an id that the same run of the same file always gets."""
     made = _made(run)
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
-    known = {key: storable(value) for key, value in named.items() if value} | made.metadata
-    identity = [format, run.source, run.run_id, run.task_id, made.task, run.system]
+    known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
+    identity = [format, run.source, run.origin or run.run_id, run.task_id, made.task, run.system]
     update = {
         "id": _digest(identity, run.messages),
         "answer": made.answer if run.answer is None else storable(run.answer),

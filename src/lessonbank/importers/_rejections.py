@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+INTERRUPTED: Final = ("[Request interrupted", "<turn_aborted>")
+"""How programs note that the person stopped the agent: these are no words of the person."""
 _MOST: Final = 300
 """Characters of a message that are looked at."""
 _FIRST: Final = re.compile(

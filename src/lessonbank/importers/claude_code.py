@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from lessonbank.contracts.records import Json, Usage
 from lessonbank.errors import FormatError
 from lessonbank.text.messages import first_request, trajectory_from
 
 from ._files import Row, Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+from ._reading import Data, Entry, Format, Run, at, attempts, count, listing, mapping, words
+from ._rejections import INTERRUPTED
+from ._sessions import prompts_in, tasks_of
 from ._shell import stated_exit_code
 
 NAME = "claude_code"
 _SPEAKERS = {"user", "assistant"}
-_WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: ")
+_WRAPPER: Final = re.compile(r"\s*(?:<(?:command|local-command|bash|system|task|user|ide|background)-[\w-]+>|Caveat: )")
+"""The program's own words in the user's name."""
+_COMMAND: Final = re.compile(r"<command-name>\s*(/?[^<\n]{1,200}?)\s*</command-name>")
+_ARGUMENTS: Final = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_OWN_CALL: Final = re.compile(r"a[a-z]+(?:_[a-z]+)*-[0-9a-f]+")
+"""The agent id of a call that the program made for itself, such as a summary of the session: no task of anybody."""
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -36,6 +45,8 @@ class _Session:
     line: int
     run_id: str
     messages: list[Data] = field(default_factory=list[Data])
+    names: dict[int, str] = field(default_factory=dict[int, str])
+    """What the file calls the messages of the user, by their places."""
     message_id: str = ""
     requests: list[str] = field(default_factory=list[str])
     model: str = ""
@@ -62,7 +73,7 @@ class _Transcript:
         line = row.value
         if not isinstance(line, dict) or not isinstance(line.get("type"), str):
             raise FormatError("not a line of a transcript: an object with a type is expected")
-        if line["type"] not in _SPEAKERS:
+        if line["type"] not in _SPEAKERS or _OWN_CALL.fullmatch(words(line.get("agentId"))):
             return
         message = _message(line)
         run_id = self._run_id(line)
@@ -103,6 +114,7 @@ def _append(session: _Session, line: Data, message: Data) -> None:
     session.error = ""
     if message["role"] != "assistant":
         session.message_id = ""
+        session.names[len(session.messages)] = words(line.get("uuid"))
         session.messages.append(message)
         _note_exit_codes(session, line, message)
         return
@@ -144,19 +156,46 @@ def _text(content: Json) -> str:
     return "\n".join(filter(None, parts))
 
 
+def _spoken(messages: list[Data]) -> list[Data]:
+    """The same with what the program says in the user's name as its own, and a command as the user typed it."""
+    return [_as_spoken(message, messages, place) for place, message in enumerate(messages)]
+
+
+def _as_spoken(message: Data, messages: list[Data], place: int) -> Data:
+    text = _text(message["content"]) if message["role"] == "user" else ""
+    if not _WRAPPER.match(text):
+        return message
+    typed = _typed(text, messages[max(place - 1, 0) : place], messages[place + 1 : place + 2])
+    if typed:
+        return {"role": "user", "content": typed}
+    return {**message, "role": "environment", "name": "claude-code"}
+
+
+def _typed(text: str, before: list[Data], after: list[Data]) -> str:
+    """A command that asks the agent for something, as it was typed; empty for one that the program carries out."""
+    name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
+    answered = any(one["role"] != "user" for one in after)
+    beside = (_text(one["content"]).lstrip() for one in (*before, *after) if one["role"] != "assistant")
+    if name is None or not answered or any(one.startswith("<local-command-") for one in beside):
+        return ""
+    return f"/{name.group(1).lstrip('/')} {arguments.group(1).strip() if arguments else ''}".strip()
+
+
 def _task(messages: list[Data]) -> str | None:
     """The first thing the user asked themselves; what the program wrapped for them only if there is nothing else."""
     said = [text for m in messages if m["role"] == "user" and (text := _text(m["content"]).strip())]
-    return first_request(text for text in said if not text.startswith(_WRAPPERS)) or next(iter(said), None)
+    return first_request(text for text in said if not text.startswith(INTERRUPTED)) or next(iter(said), None)
 
 
 def _run(session: _Session) -> Run:
     spent = session.usage.values()
+    messages = _spoken(session.messages)
     return Run(
-        messages=list(session.messages),
+        messages=list(messages),
         source="claude-code",
         run_id=session.run_id,
-        task=_task(session.messages),
+        task=_task(messages),
+        prompts={} if "/" in session.run_id else prompts_in(messages, session.names),
         model=session.model or None,
         error=session.error or None,
         exit_codes=session.exit_codes,
@@ -179,7 +218,7 @@ def _read(source: Source) -> Iterator[Entry]:
         except FormatError as error:
             yield Skipped(source.path, row.line, str(error))
     for session in transcript.sessions.values():
-        yield attempt(source, session.line, NAME, lambda s=session: _run(s))
+        yield from attempts(source, session.line, NAME, lambda s=session: tasks_of(_run(s)))
 
 
 FORMAT = Format(NAME, "Claude Code transcripts (`.jsonl`); sub-agents are runs of their own", _matches, _read)

@@ -10,7 +10,8 @@ from pathlib import Path
 from lessonbank.contracts.records import Json
 
 from ._files import Row, Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, listing, mapping, spent_on, words
+from ._reading import Data, Entry, Format, Run, at, attempts, listing, mapping, spent_on, words
+from ._sessions import prompts_in, tasks_of
 
 NAME = "cline"
 _COMPACTED = ".compaction"
@@ -55,8 +56,10 @@ def _run(value: Json, source: Source, line: int) -> Run:
     messages = listing(at(value, "messages"))
     spent = [mapping(at(message, "metrics")) for message in messages if at(message, "metrics")]
     models = [words(at(message, "modelInfo", "id")) for message in messages if at(message, "modelInfo", "id")]
+    turns = [_message(message) for message in messages]
     return Run(
-        messages=[_message(message) for message in messages],
+        messages=turns,
+        prompts=prompts_in(turns),
         source="cline",
         run_id=words(at(value, "sessionId")) or source.stem,
         model=models[-1] if models else None,
@@ -75,7 +78,8 @@ def _read(source: Source) -> Iterator[Entry]:
                 source.path, row.line, "holds a session that is compacted, and lies whole beside it", unknown=True
             )
         else:
-            yield attempt(source, row.line, NAME, partial(_run, row.value, source, row.line))
+            whole = partial(_run, row.value, source, row.line)
+            yield from attempts(source, row.line, NAME, lambda whole=whole: tasks_of(whole()))
 
 
 def _has_session(compacted: Data, source: Source) -> bool:

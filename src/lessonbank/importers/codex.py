@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from lessonbank.contracts.records import Json
 
-from ._reading import Data, Run, at, listing, mapping, sessions, spent_on, tool_call, tool_result, words
+from ._reading import Data, Run, at, listing, mapping, spent_on, tool_call, tool_result, words
+from ._sessions import prompts_in, sessions
 
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
@@ -18,6 +19,10 @@ _WRAPPED = (
     "<recommended_plugins>",
 )
 _EXIT = re.compile(r"(?:exited with code|[Ee]xit code:?) (-?\d+)")
+_OUTPUT = "Output:\n"
+_NESTED = re.compile(r"\btools\.exec_command\(\s*\{")
+_FIELD = re.compile(r"""[{,]\s*["']?(cmd|workdir)["']?\s*:\s*(?=["'`])""")
+_PLAIN = re.compile(r"'([^'\\\n]*)'|`([^`\\$]*)`")
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -46,9 +51,12 @@ class _Session:
         elif kind == "event_msg" and payload.get("type") == "token_count":
             spent = mapping(at(payload, "info", "total_token_usage"))
             self.usage, self.requests = spent or self.usage, self.requests + bool(spent)
+        elif kind == "event_msg" and at(payload, "item", "type") == "CommandExecution":
+            code = at(payload, "item", "exit_code")
+            self.exit_codes |= {words(at(payload, "item", "id")): code} if isinstance(code, int) else {}
         elif kind == "response_item" and (message := _message(payload)):
             self.messages.append(message)
-            if payload.get("type") in _RESULTS and (code := _exit_code(payload.get("output"))) is not None:
+            if payload.get("type") in _RESULTS and (code := _output(payload)[1]) is not None:
                 self.exit_codes[words(payload.get("call_id"))] = code
 
 
@@ -58,8 +66,13 @@ def _message(item: Data) -> Data | None:
         return _said(words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content"))))
     if kind in _CALLS:
         told = item.get("arguments", item.get("input", item.get("action")))
-        call = tool_call(item.get("call_id"), item.get("name") or "local_shell", told)
-        return {"role": "assistant", "content": "", "tool_calls": [call]}
+        nested = _nested_command(told) if item.get("name") == "exec" and isinstance(told, str) else {}
+        name = "exec_command" if nested else item.get("name") or "local_shell"
+        return {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [tool_call(item.get("call_id"), name, nested or told)],
+        }
     if kind in _RESULTS:
         return _result(item)
     return None
@@ -74,33 +87,65 @@ def _said(role: str, text: str) -> Data | None:
     return None
 
 
-def _result(item: Data) -> Data:
-    told = item.get("output")
-    output = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-    head, marked, body = output.partition("Output:\n")
-    code = _EXIT.search(head[:1000])
-    return tool_result(item.get("call_id"), body if marked else output, failed=bool(code and code.group(1) != "0"))
+def _nested_command(script: str) -> Data:
+    """The command of a script that runs one, as "code mode" writes it; empty where it runs several, or is not plain."""
+    begins = [found.end() - 1 for found in _NESTED.finditer(script)]
+    if len(begins) != 1:
+        return {}
+    told: Data = {}
+    for found in _FIELD.finditer(script, begins[0]):
+        told.setdefault(found.group(1), _literal(script, found.end()))
+    return told if told.get("cmd") else {}
 
 
-def _exit_code(output: Json) -> int | None:
-    """In the head before the output; older releases wrote an object. A command that still runs has none."""
-    if not isinstance(output, str):
-        return None
-    if output.startswith("{"):
+def _literal(script: str, at: int) -> Json:
+    """The text that begins there, where it is one without anything to work out."""
+    if script[at] == '"':
         try:
-            code = at(json.loads(output), "metadata", "exit_code")
+            return words(json.JSONDecoder().raw_decode(script, at)[0])
         except ValueError:
             return None
-        return code if isinstance(code, int) else None
-    head, marked, _ = output.partition("Output:\n")
-    told = _EXIT.search(head[:1000]) if marked else None
-    return int(told.group(1)) if told else None
+    plain = _PLAIN.match(script, at)
+    return (plain.group(1) or plain.group(2)) if plain else None
+
+
+def _output(item: Data) -> tuple[str, int | None]:
+    """What came back without the program's words around it, and the exit code. A command that still runs has none.
+
+    "Code mode" writes parts of text, of which one may be what a command came to; older releases wrote an object.
+    """
+    told = item.get("output")
+    parts = [words(at(part, "text")) for part in listing(told)] or [
+        told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    ]
+    objects = [found for part in parts if (found := _object(part))]
+    head, marked, body = "\n".join(parts).partition(_OUTPUT)
+    if len(objects) == 1:
+        code = objects[0].get("exit_code", at(objects[0], "metadata", "exit_code"))
+        output = objects[0].get("output")
+        return output if isinstance(output, str) else body or head, code if isinstance(code, int) else None
+    found = _EXIT.search(head[:1000]) if marked and not objects else None
+    text = body.removeprefix("\n" * (len(parts) > 1)) if marked else head
+    return text, int(found.group(1)) if found else None
+
+
+def _object(text: str) -> Data:
+    try:
+        return mapping(json.loads(text)) if text.startswith("{") else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _result(item: Data) -> Data:
+    text, code = _output(item)
+    return tool_result(item.get("call_id"), text, failed=bool(code))
 
 
 def _run(session: _Session) -> Run:
     usage = spent_on([session.usage], "input_tokens", "output_tokens")
     return Run(
         messages=session.messages,
+        prompts=prompts_in(session.messages),
         source="codex",
         run_id=session.run_id,
         model=session.model or None,

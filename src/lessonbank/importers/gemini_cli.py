@@ -15,13 +15,13 @@ from ._reading import (
     at,
     listing,
     mapping,
-    sessions,
     shell_exit_code,
     spent_on,
     tool_call,
     tool_result,
     words,
 )
+from ._sessions import prompts_in, sessions
 
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
@@ -77,6 +77,7 @@ def _call(call: Data) -> Data:
 def _output(call: Data) -> str:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
     text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
+    text = _HOOK.sub("", text)  # a cure that was told after the command
     wrapped = _WRAPPER.match(text)
     return wrapped.group(1) if wrapped else text
 
@@ -94,11 +95,12 @@ def _exit_codes(messages: Iterable[Data]) -> dict[str, int]:
 
 
 def _run(chat: _Chat) -> Run:
-    said = list(chat.messages.values())
+    said, turns = list(chat.messages.values()), list(chat.turns())
     spent = [mapping(message.get("tokens")) for message in said if "tokens" in message]
     models = [words(message.get("model")) for message in said if message.get("model")]
     return Run(
-        messages=list(chat.turns()),
+        messages=turns,
+        prompts=prompts_in(turns),
         source="gemini-cli",
         run_id=chat.run_id,
         model=models[-1] if models else None,

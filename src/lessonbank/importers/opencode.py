@@ -13,7 +13,21 @@ from lessonbank.contracts.records import Json
 from lessonbank.errors import FormatError
 
 from ._files import RECORD_LIMIT, Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempt, mapping, spent_on, tool_call, tool_result, words
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Run,
+    at,
+    attempts,
+    mapping,
+    spent_on,
+    tool_call,
+    tool_result,
+    without_memory,
+    words,
+)
+from ._sessions import prompts_in, tasks_of
 
 NAME = "opencode"
 _FILE: Final = "opencode.db"
@@ -47,6 +61,7 @@ def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
     errors = [words(at(told, "error", "name")) for told in said.values() if told.get("error")]
     return Run(
         messages=turns,
+        prompts={} if parent else prompts_in(turns),
         source="opencode",
         run_id=f"{parent}/{session}" if parent else session,
         model=models[-1] if models else None,
@@ -79,7 +94,7 @@ def _call(part: Data) -> Data:
 def _result(part: Data) -> Data:
     state = mapping(part.get("state"))
     failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
-    text = words(state.get("output")) or words(state.get("error"))
+    text = without_memory(words(state.get("output")) or words(state.get("error")))
     return tool_result(part.get("callID"), "" if text == "(no output)" else text, failed=failed)
 
 
@@ -102,7 +117,8 @@ def _read(source: Source) -> Iterator[Entry]:
             if not all(has_table(database, table) for table in _TABLES):
                 raise FormatError("it has other tables")
             for number, (session, parent) in enumerate(database.execute(_SESSIONS).fetchall(), 1):
-                yield attempt(source, number, NAME, partial(_session, database, str(session), str(parent or "")))
+                whole = partial(_session, database, str(session), str(parent or ""))
+                yield from attempts(source, number, NAME, lambda whole=whole: tasks_of(whole()))
     except (OSError, sqlite3.Error, FormatError) as error:
         why = str(error) if isinstance(error, FormatError) else type(error).__name__
         yield Skipped(source.path, 1, f"it is no database of opencode: {why}")

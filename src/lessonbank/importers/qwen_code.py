@@ -14,13 +14,14 @@ from ._reading import (
     at,
     listing,
     mapping,
-    sessions,
     shell_exit_code,
     spent_on,
     tool_call,
     tool_result,
+    without_memory,
     words,
 )
+from ._sessions import prompts_in, sessions
 
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
@@ -71,7 +72,7 @@ def _call(call: Data) -> Data:
 
 def _result(told: Data) -> Data:
     response = mapping(told.get("response"))
-    text = words(response.get("output")) or words(response.get("error"))
+    text = without_memory(words(response.get("output")) or words(response.get("error")))
     failed = "error" in response or bool(_FAILED.search(text))
     _, marked, output = text.partition("\nOutput: ")
     output = SHELL_TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
@@ -80,12 +81,13 @@ def _result(told: Data) -> Data:
 
 def _exit_code(told: Data) -> int | None:
     response = mapping(told.get("response"))
-    return shell_exit_code(words(response.get("output")) or words(response.get("error")))
+    return shell_exit_code(without_memory(words(response.get("output")) or words(response.get("error"))))
 
 
 def _run(chat: _Chat) -> Run:
     return Run(
         messages=chat.messages,
+        prompts=prompts_in(chat.messages),
         source="qwen-code",
         run_id=chat.run_id,
         model=chat.model or None,

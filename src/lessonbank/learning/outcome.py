@@ -26,6 +26,7 @@ from lessonbank.contracts.records import (
     Settlement,
     Trajectory,
     Usage,
+    notes_of,
 )
 from lessonbank.contracts.records.usage import usage_of
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
@@ -62,7 +63,7 @@ class LearnOutcome:
     def already_learned(self, known: Iterable[str], /) -> Learned:
         """The answer when somebody else has learned these runs: they add nothing."""
         note = "learned by another call or process meanwhile"
-        return Learned(known=tuple(known), usage=self.usage, notes=(note, *self.report.notes))
+        return Learned(known=tuple(known), usage=self.usage, notes=notes_of(note, *self.report.notes))
 
     def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
         """What is to be consolidated."""
@@ -102,7 +103,7 @@ class LearnOutcome:
             changes=tuple(changes),
             usage=self.usage,
             known=self.prior.known,
-            notes=(
+            notes=notes_of(
                 *self.report.notes,
                 *self.extraction.notes,
                 *self.prior.contradictions(self.report.truths),

@@ -35,12 +35,14 @@ _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "hum
 
 
 def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /) -> Settlement:
-    """How the task of `recall` ended. Of several runs under one recall: the share that succeeded, by majority."""
+    """How the task of `recall` ended. Several runs under one recall: by majority, with the mean of their rewards. A run
+    without a reward counts 1 or 0."""
     runs = [a.trajectory for a in attempts]
     verdicts = [a.verdict for a in attempts]
     decided = [verdict for verdict in verdicts if verdict.outcome != "unknown"]
-    share = [verdict.outcome for verdict in decided].count("success") / len(decided) if decided else None
-    outcome: Outcome = "unknown" if share is None else "success" if share > 0.5 else "failure"
+    share = sum(map(_worth, decided)) / len(decided) if decided else None
+    most = [verdict.outcome for verdict in decided].count("success") / len(decided) if decided else None
+    outcome: Outcome = "unknown" if most is None else "success" if most > 0.5 else "failure"
     told = decided or verdicts
     first = ([verdict for verdict in told if verdict.source == "judge"] or told)[0]
     return Settlement(
@@ -62,6 +64,12 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         agent=_named(runs, MODEL) or "",
         another_task=bool(of_another_task(recall, runs)),
     )
+
+
+def _worth(verdict: Verdict) -> float:
+    """What one run counts, from 0 to 1: its reward as it is, where there is one."""
+    reward = verdict.reward
+    return reward if reward is not None and 0.0 <= reward <= 1.0 else float(verdict.outcome == "success")
 
 
 def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tuple[str, ...]:

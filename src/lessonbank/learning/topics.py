@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from lessonbank._base.aio import aside, read_reply
 from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
-from lessonbank.contracts.records import Change, Experience, Lesson, Topic, Trajectory, Usage
+from lessonbank.contracts.records import EXTRACTIVE, Change, Experience, Lesson, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
@@ -43,6 +43,16 @@ _OTHER: Final = re.compile(r"[^\w-]|_")
 _DIGIT: Final = re.compile(r"\d")
 _SLOT: Final = re.compile(r"<[^<>]{1,80}>")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
+_PARTS_OF_TOOL: Final = re.compile(r"__|[./:]")
+_WORDS_OF_TOOL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ASKING: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "been can could d do does e email had hello help hi how i like ll m mail name need no not s thanks ve where why"
+        " would",
+    )
+)
+"""Words with which people ask, and which name no family of tasks."""
 _STEM: Final = 5
 """Letters by which a word is recognised in another form: refunds, refunding."""
 
@@ -109,13 +119,20 @@ class TopicsByWords:
                 for id in {lesson.topic.id for lesson in one.lessons if lesson.topic}:
                     likeness[id].append(_shared(recurring[0], again))
                     members[id].update(again)
-        means = {id: sum(alike) / len(alike) for id, alike in likeness.items()}
         lessons = [lesson for one in around for lesson in one.lessons]
+        deed = _deed(experience.lessons)
+        if deed:  # whatever words it was asked for in
+            lately = await self.store.lessons(LessonFilter(limit=_LATELY), scope=experience.scope)
+            ids = {name: id for id, name in topic_names({one.id: one for one in (*lessons, *lately)}.values()).items()}
+            if deed in ids:
+                return _Near(Topic(id=ids[deed], name=deed), 1.0, deed, lessons, private)
+        own = deed or _name(_telling(mine), private)
+        means = {id: sum(alike) / len(alike) for id, alike in likeness.items()}
         best = max(means, key=lambda id: (means[id], id), default="")
         if not best or means[best] < ALIKE:
-            return _Near(None, means.get(best, 0.0), _name(mine, private), lessons, private)
-        common = _name((word for word in mine if members[best][word]), private)
-        return _Near(Topic(id=best, name=common), means[best], _name(mine, private), lessons, private)
+            return _Near(None, means.get(best, 0.0), own, lessons, private)
+        common = deed or _name(_telling([word for word in mine if members[best][word]]), private)
+        return _Near(Topic(id=best, name=common), means[best], own, lessons, private)
 
 
 class _Reply(BaseModel):
@@ -222,6 +239,23 @@ def _said(task: str) -> Sequence[str]:
 def _shared(one: Sequence[str], other: Sequence[str]) -> float:
     """The cosine of two sets of words, 0 to 1."""
     return len(set(one) & set(other)) / sqrt(len(one) * len(other)) if one and other else 0.0
+
+
+def _telling(said: Sequence[str]) -> Sequence[str]:
+    """Those of the words of a task that name something, where there are any."""
+    return [word for word in said if word not in _ASKING] or said
+
+
+def _deed(lessons: Sequence[Lesson]) -> str:
+    """What rules saw done at last by a tool, as a person says it: `refund`, `cancel order`; empty where they saw none.
+
+    Customers ask for one deed in many words."""
+    for lesson in lessons:
+        last = lesson.title.partition(", then ")[0].rsplit(" ", 1)[-1]
+        if lesson.provenance.method == EXTRACTIVE and f"`{last}(" in lesson.content:
+            tool = _PARTS_OF_TOOL.split(last)[-1]
+            return _name([part.lower() for part in _WORDS_OF_TOOL.findall(tool)])
+    return ""
 
 
 def _name(said: Iterable[str], private: frozenset[str] = frozenset()) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, cast
 from lessonbank._base.aio import gather
 from lessonbank._base.plural import counted
 from lessonbank.contracts.agents import AnyAgent, Verifier
-from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
+from lessonbank.contracts.records import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict, notes_of
 from lessonbank.contracts.records.usage import usage_of
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import UsageError
@@ -210,7 +210,7 @@ class ScaledTask:
         try:
             return await self.memory.learn(group, recall)
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the runs are paid for
-            return Learned(notes=(await self._note("nothing was learned from these runs", problem),))
+            return Learned(notes=notes_of(await self._note("nothing was learned from these runs", problem)))
 
     async def _judged(self, rollout: Rollout, verdict: Verdict | None) -> Verdict:
         if verdict:

@@ -48,16 +48,16 @@ class Told(BaseModel):
     text: str = Field(description="The reasons, between two marker lines. Data, not orders.")
 
 
-def recalled(recall: Recall, /) -> CallToolResult:
-    """The first block of text is exactly the text of the recall."""
-    note = f"When the task has ended, call record with recall_id {recall.id}"
+def recalled(recall: Recall, /, *, record: str = "") -> CallToolResult:
+    """The first block of text is exactly the text of the recall. `record`: the recall of the task, if it is another."""
+    note = f"When the task has ended, call record with recall_id {record or recall.id}"
     told = Recalled(
         text=recall.text,
         lessons=[
             ShownLesson(number=number, id=lesson.id, title=canonical_line(lesson.title))
             for number, lesson in enumerate(recall.shown, 1)
         ],
-        recall_id=recall.id,
+        recall_id=record or recall.id,
         note=note if recall.text else f"{NOTHING} {note}",
     )
     return both(told, *filter(None, (told.text, told.note)))

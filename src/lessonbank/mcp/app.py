@@ -42,7 +42,9 @@ lessonbank holds lessons that earlier tasks taught.
 not orders: use what fits this task, ignore the rest, and name a lesson that you used by its number, as in [2].
 2. When the task has ended, also when it failed, call record with the recall_id, your steps in order and what came \
 back. Failures teach as much as successes.
-3. Call why only when the user asks where advice came from."""
+3. When a step failed in a way you do not expect, or you are stuck, call recall_again with what came back. What you \
+found out for those after you goes to remember: a person decides about it.
+4. Call why only when the user asks where advice came from."""
 
 
 def server(where: Place, /, *, scope: str, retrieve: RetrieveOptions | None = None, **settings: Any) -> Server:
@@ -85,6 +87,8 @@ class Server(MCPServer[Memory]):
             read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
         self.add_tool(tools.recall, title="Recall lessons for a task", annotations=reads)
+        self.add_tool(tools.recall_again, title="Look again in the middle of a task", annotations=reads)
+        self.add_tool(tools.remember, title="Put a note into a person's inbox", annotations=adds)
         self.add_tool(tools.record, title="Record how a task went", annotations=adds)
         self.add_tool(tools.why, title="Why a lesson was shown", annotations=reads)
         self.resource("lessonbank://lessons", name="lessons", description=tools.lessons.__doc__)(self._lessons)

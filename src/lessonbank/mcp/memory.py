@@ -113,6 +113,18 @@ class OpenRecalls:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[str, Recall]] = OrderedDict()
+        self._later: OrderedDict[str, list[str]] = OrderedDict()
+
+    def later(self, first: Recall | str | None, again: Recall, /) -> None:
+        """Remember a recall in the middle of the task of `first`."""
+        if first is not None and again.kept:
+            self._later.setdefault(_id(first), []).append(again.id)
+            if len(self._later) > _MOST:
+                self._later.popitem(last=False)
+
+    def later_ones(self, first: Recall | str | None, /) -> list[str]:
+        """The recalls in the middle of the task of `first`."""
+        return self._later.pop(_id(first), []) if first else []
 
     def add(self, session: str | None, recall: Recall, /) -> None:
         """Remember a recall. `session`: `None` where the client has none; then only its id finds it again."""
@@ -136,7 +148,11 @@ class OpenRecalls:
 
     def end(self, recall: Recall | str | None, /) -> None:
         """Forget a recall: its task has ended."""
-        self._open.pop(recall.id if isinstance(recall, Recall) else recall or "", None)
+        self._open.pop(_id(recall), None)
+
+
+def _id(recall: Recall | str | None) -> str:
+    return recall.id if isinstance(recall, Recall) else recall or ""
 
 
 def _plain(task: str) -> str:

@@ -1,8 +1,8 @@
-"""What an agent may do with the bank over MCP: recall, record, ask why, read. Nothing here approves or erases."""
+"""What an agent may do over MCP: recall, look again, record, note, ask why, read. Nothing approves or erases."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, cast
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from lessonbank import AsyncReasoningBank
 from lessonbank._base.aio import if_there
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Experience, Lesson, Outcome, Recall, Step, Trajectory
+from lessonbank.contracts.records import RECALLS_AGAIN, Experience, Json, Lesson, Outcome, Recall, Step, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard.identity import called_by
@@ -61,6 +61,39 @@ async def recall(task: Task, ctx: Context, **asked: Any) -> Annotated[CallToolRe
     return recalled(found)
 
 
+async def recall_again(
+    observation: Annotated[str, Field(max_length=50_000, description="What came back last, in its own words.")],
+    ctx: Context,
+    doing: Annotated[str, Field(max_length=10_000, description="The command or call that it came back from.")] = "",
+    reason: Annotated[str, Field(max_length=30, description="error, stuck, or another word.")] = "error",
+    recall_id: Annotated[Id, Field(description="The recall_id that recall gave for this task.")] = "",
+) -> Annotated[CallToolResult, Recalled]:
+    """Call this in the middle of a task, when something failed or you are stuck: it shows only what is new to you."""
+    memory = _memory(ctx)
+    async with _mine(memory) as bank:
+        first = memory.open_recalls.take(recall_id, task="", scope=bank.scope, session=_session(ctx))
+        told = memory.retrieve.keywords
+        found = await bank.recall_again(observation, doing=doing, recall=first, reason=reason, **told)
+    memory.open_recalls.later(first, found)
+    return recalled(found, record=first.id if isinstance(first, Recall) else first or "")
+
+
+async def remember(
+    note: Annotated[str, Field(max_length=2_000, description="One thing that the next agent should know.")],
+    task: Task,
+    ctx: Context,
+    recall_id: Annotated[Id, Field(description="The recall_id that recall gave for this task.")] = "",
+) -> Annotated[CallToolResult, Told]:
+    """Call this when you found out something that outlasts this task. A person decides whether anybody is shown it."""
+    memory = _memory(ctx)
+    async with _mine(memory) as bank:
+        recall = memory.open_recalls.take(recall_id, task=task, scope=bank.scope, session=_session(ctx))
+        about = recall.metadata if isinstance(recall, Recall) else {}
+        await bank.lessons.propose(note, task=task, recall=recall, metadata={**about, **SOURCE})
+    told = Told(text="It waits in the inbox: a person decides whether it is kept.")
+    return both(told, told.text)
+
+
 async def record(
     task: Task,
     steps: Annotated[list[Done], Field(min_length=1, max_length=200, description="What you did, in order.")],
@@ -75,7 +108,8 @@ async def record(
     memory = _memory(ctx)
     async with _mine(memory) as bank:
         receipt = memory.open_recalls.take(recall_id, task=task, scope=bank.scope, session=_session(ctx))
-        run = _run(task, steps, answer=answer, claim=outcome, receipt=receipt)
+        later = memory.open_recalls.later_ones(receipt)
+        run = _run(task, steps, answer=answer, claim=outcome, receipt=receipt, later=later)
         kept = await bank.submit(run, recall=receipt)
     memory.open_recalls.end(receipt)
     settles = receipt.id if isinstance(receipt, Recall) else receipt or ""
@@ -84,7 +118,15 @@ async def record(
     return both(told, f"{told.note} run_id {told.run_id}" if kept else told.note)
 
 
-def _run(task: str, steps: list[Done], *, answer: str, claim: Outcome, receipt: Recall | str | None) -> Trajectory:
+def _run(
+    task: str,
+    steps: list[Done],
+    *,
+    answer: str,
+    claim: Outcome,
+    receipt: Recall | str | None,
+    later: Sequence[str] = (),
+) -> Trajectory:
     """The run that an agent tells of. Its id follows from what is told: a call that is repeated adds nothing."""
     recall_id = receipt.id if isinstance(receipt, Recall) else receipt or ""
     told = [recall_id, task, answer, *(f"{len(step.did)} {step.did} {step.saw}" for step in steps)]
@@ -93,7 +135,11 @@ def _run(task: str, steps: list[Done], *, answer: str, claim: Outcome, receipt: 
         task=task,
         steps=tuple(Step(action=step.did, observation=step.saw or None) for step in steps),
         answer=answer or None,
-        metadata={**SOURCE, CLAIMED: claim} if claim != "unknown" else dict(SOURCE),
+        metadata={
+            **SOURCE,
+            **({CLAIMED: claim} if claim != "unknown" else {}),
+            **({RECALLS_AGAIN: list[Json](later)} if later else {}),
+        },
     )
 
 

@@ -14,6 +14,7 @@ from anyio import to_thread
 from starlette.background import BackgroundTask
 from starlette.responses import FileResponse, Response
 
+from lessonbank.contracts.records.attempts import used_by_agents
 from lessonbank.contracts.records.queue import Allowance, Spending
 from lessonbank.errors import NotAllowed, StoreError, UsageError
 
@@ -56,12 +57,7 @@ async def _seen(visit: Visit) -> Mapping[str, Sequence[str]]:
     """What the agents of this bank used of late, by the records that they left."""
     runs = await visit.bank.runs.list(limit=_LISTED)
     lessons = await visit.bank.lessons.list(limit=_LISTED)
-    found = {
-        "judged by": {run.verdict.model or run.verdict.source.replace("_", " ") for run in runs},
-        "lessons drawn by": {one.provenance.model or one.provenance.method for one in lessons},
-        "models of the agents": {str(run.metadata["model"]) for run in runs if run.metadata.get("model")},
-    }
-    return {name: sorted(told) for name, told in found.items() if told}
+    return used_by_agents(runs, lessons)
 
 
 async def doctor(visit: Visit) -> Response:

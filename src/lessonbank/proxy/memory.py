@@ -34,11 +34,9 @@ _RULES: Final = ("system", "developer")
 class Memory:
     """Does what frames ask for."""
 
-    def __init__(
-        self, bank: lessonbank.ReasoningBank, out: BinaryIO, /, *, deadline: float, **options: Unpack[RetrieveKeywords]
-    ) -> None:
+    def __init__(self, bank: lessonbank.ReasoningBank, out: BinaryIO, /, **options: Unpack[RetrieveKeywords]) -> None:
         self._bank, self._out, self._lock = bank, out, threading.Lock()
-        self._follower = RunFollower(bank, "proxy", deadline=deadline, **options)
+        self._follower = RunFollower(bank, "proxy", **options)
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
@@ -120,7 +118,7 @@ def main() -> None:
         out.flush()
         return
     with bank, ThreadPoolExecutor(_THREADS) as threads:
-        memory = Memory(bank, out, deadline=settings["deadline"], **settings.get("retrieve", {}))
+        memory = Memory(bank, out, **settings.get("retrieve", {}))
         memory.say({"ready": True})
         while frame := read(source):
             # Ends keep their order, and only begin work; what waits for an answer has a thread.

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from lessonbank.contracts.records import Outcome
+from lessonbank.contracts.retrieve_options import PATIENCE
 from lessonbank.errors import LessonbankError, UsageError
 
 from .conversations import Ended
@@ -29,10 +30,11 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 class MemoryProcess:
-    """The proxy's side of its memory. Nothing in it raises once it has started, and nothing waits beyond `deadline`."""
+    """The proxy's side of its memory. Nothing in it raises once it has started, and nothing waits beyond `patience`."""
 
-    def __init__(self, settings: Mapping[str, Any], /, *, deadline: float = 2.0) -> None:
-        self._settings, self.deadline = {**settings, "deadline": deadline}, deadline
+    def __init__(self, settings: Mapping[str, Any], /) -> None:
+        self._settings = {**settings}
+        self._patience: float = settings.get("retrieve", {}).get("patience", PATIENCE)
         self._process: asyncio.subprocess.Process | None = None
         self._asked: dict[int, asyncio.Future[str]] = {}
         self._numbers, self._is_late, self._is_full = count(), False, False
@@ -73,10 +75,10 @@ class MemoryProcess:
         if self._is_late:  # one request waits for a memory that hangs, not each
             return None
         try:
-            return await self._ask({"op": "begin", "run": run, "task": task, **whose._asdict()}, self.deadline)
+            return await self._ask({"op": "begin", "run": run, "task": task, **whose._asdict()}, self._patience)
         except TimeoutError:
             self._is_late = True
-            log.warning("requests go on without memory: it did not answer within %g seconds", self.deadline)
+            log.warning("requests go on without memory: it did not answer within %g seconds", self._patience)
             return None
 
     async def drain(self, seconds: float, /) -> bool:

@@ -47,7 +47,6 @@ class Settings:
     keys: Mapping[str, str] | None = field(default=None, repr=False)
     host: str = "127.0.0.1"
     port: int = 8788
-    deadline: float = 2.0
     idle: float = 60.0
     most: int = 8 * 1024 * 1024
 
@@ -73,7 +72,7 @@ def serve(settings: Settings, /, *, ready: Callable[[Serving], None] = lambda se
 
 async def _serve(settings: Settings, ready: Callable[[Serving], None]) -> None:
     entrance = Entrance(settings.scope, keys=settings.keys, is_local=_is_loopback(settings.host))
-    memory = MemoryProcess({**settings.memory, "scope": entrance.scopes[0]}, deadline=settings.deadline)
+    memory = MemoryProcess({**settings.memory, "scope": entrance.scopes[0]})
     app = create_app(settings, entrance=entrance, memory=memory)
     with _listening(settings.host, settings.port) as listener:
         await memory.start()

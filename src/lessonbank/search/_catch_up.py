@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import time
 from typing import ClassVar, Final
 
-from lessonbank._base.aio import briefly
+import anyio
+
+from lessonbank._base.aio import briefly, seconds_left
 from lessonbank.contracts.ports import Embedder, Store, Vectors
 from lessonbank.contracts.records import Match
 from lessonbank.contracts.records.ids import digest, new_id
@@ -23,6 +26,10 @@ CATCH_UP: Final = 256
 """How many experiences, or lessons, without a vector one retrieval embeds before it answers."""
 _REQUESTS: Final = 64
 """Requests that one retrieval makes at most to find the texts that an embedder fails at."""
+_TOGETHER: Final = 32
+"""Texts in one of these requests: what was answered counts when the time of a recall is over."""
+_SHARE: Final = 0.75
+"""Of the time that a recall has left, so much is for the embedder at most: then words have to stand in."""
 
 Texts = Sequence[tuple[str, str]]
 """Id and text of each."""
@@ -67,7 +74,8 @@ class VectorSearch:
     async def _asked(self, task: str, scope: str) -> Vectors:
         self._queries.check(scope)
         try:
-            vector = (await self.embedder.embed([task], role="query"))[0]
+            with _in_time():
+                vector = (await self.embedder.embed([task], role="query"))[0]
         except ModelError as error:
             self._queries.failed(scope, digest(task), error)
             raise
@@ -91,8 +99,10 @@ class VectorSearch:
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
         if problem := await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
             return False, (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
+        told = Embedded()
         try:
-            told = await embed_each(self.embedder, due, most=_REQUESTS)
+            with _in_time(so_far=told):
+                await embed_each(self.embedder, due, told, most=_REQUESTS, together=_TOGETHER)
         except ModelError as error:
             self._documents.failed(scope, new_id(), error)
             raise
@@ -122,7 +132,7 @@ class VectorSearch:
                 if not await self._dropped(scope):
                     return 0
                 continue
-            told = await embed_each(self.embedder, due)
+            await embed_each(self.embedder, due, told := Embedded())
             await self._placed(told.vectors, scope)
             if told.refused:
                 refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
@@ -182,13 +192,30 @@ class Embedded:
     """By id: a text that it failed at while it answered others, and why."""
 
 
-async def embed_each(embedder: Embedder, texts: Texts, /, *, most: int | None = None) -> Embedded:
-    """The vectors of texts by id; which ones the embedder fails at is found by halving, with `most` requests.
+@contextmanager
+def _in_time(so_far: Embedded | None = None) -> Generator[None]:
+    """Inside, an embedder has its share of the time that a recall has left.
+
+    Raises:
+        ModelTimeout: it gave nothing `so_far`.
+    """
+    seconds = _SHARE * seconds_left()
+    with anyio.move_on_after(seconds) as limit:
+        yield
+    if limit.cancelled_caught and not (so_far and so_far.vectors):
+        raise ModelTimeout(f"it gave no vectors within {seconds:.2g} seconds")
+
+
+async def embed_each(
+    embedder: Embedder, texts: Texts, told: Embedded, /, *, most: int | None = None, together: int | None = None
+) -> None:
+    """Take the vectors of texts in, by id; which ones the embedder fails at is found by halving, with `most` requests.
 
     Raises:
         ModelError: it does not answer at all.
     """
-    told, todo, requests, answers = Embedded(), [texts], 0, False
+    size = together or max(len(texts), 1)
+    todo, requests, answers = [texts[at : at + size] for at in range(0, len(texts), size)][::-1], 0, False
     while todo and (most is None or requests < most):
         part = todo.pop()
         requests += 1
@@ -204,7 +231,6 @@ async def embed_each(embedder: Embedder, texts: Texts, /, *, most: int | None = 
                 todo += [part[len(part) // 2 :], part[: len(part) // 2]]
             continue
         told.vectors.update((id, rows[at]) for at, (id, _) in enumerate(part))
-    return told
 
 
 async def _check_answers(embedder: Embedder, error: ModelError) -> None:

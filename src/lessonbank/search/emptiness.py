@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Counts, Found, Recall
+from lessonbank.contracts.records import Counts, Found, Recall, notes_of
 from lessonbank.contracts.store_calls import count_records
 
 
@@ -13,7 +13,7 @@ async def with_reason(recall: Recall, found: Found, store: Store, /) -> Recall:
         return recall
     why = _left_out(recall) if recall.candidates else found.empty
     why = why or _nothing_there(await count_records(store, scope=recall.scope), recall.scope)
-    return recall.model_copy(update={"notes": (*recall.notes, why)})
+    return recall.model_copy(update={"notes": (*recall.notes, *notes_of(why))})
 
 
 def _left_out(recall: Recall) -> str:

@@ -12,6 +12,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.evidence.groups import called
 from lessonbank.guard import canonical, canonical_line, is_prose
+from lessonbank.guard.wording import fact_of
 from lessonbank.text.prompts import Prompt
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
 
@@ -143,10 +144,10 @@ def _ranked(found: Found) -> Sequence[tuple[Match, Lesson]]:
 
 def _distinct(lessons: Sequence[Lesson]) -> Sequence[Lesson]:
     """`lessons` without those that say the same as one before them. Wordings are compared where they begin alike."""
-    begin = {(lesson.kind, *lesson.title.casefold().split(maxsplit=1)[:1]) for lesson in lessons}
-    if len(begin) == len(lessons) and all(len(kind_and_word) == 2 for kind_and_word in begin):
+    begin = {tuple(lesson.title.casefold().split(maxsplit=1)[:1]) for lesson in lessons}
+    if len(begin) == len(lessons) and () not in begin:
         return lessons
-    return list({lesson.wording: lesson for lesson in reversed(lessons)}.values())[::-1]
+    return list({fact_of(lesson): lesson for lesson in reversed(lessons)}.values())[::-1]
 
 
 def _placed(lessons: Sequence[Lesson], sizes: Mapping[str, int], room: int) -> frozenset[str]:

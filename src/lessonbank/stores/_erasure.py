@@ -142,7 +142,10 @@ class Erasing:
     def _flips(self, kind: type[Retire | Restore], entry: Entry, *, by: int) -> Entry:
         # A reason may quote what it speaks of. The other sources of a merge stay retired: a purge shows nothing anew.
         left = tuple(id for id in entry.marks if id not in self.lessons)
-        return kind(lesson_ids=left, reason="purged") if left else Erased(by=by)
+        if not left:
+            return Erased(by=by)
+        made = kind(lesson_ids=left, reason="purged")
+        return made.model_copy(update={"asleep": True}) if isinstance(entry, Retire) and entry.asleep else made
 
     def _trust(self, entry: Trust, *, by: int) -> Entry:
         left = tuple(id for id in entry.lesson_ids if id not in self.lessons)

@@ -140,7 +140,7 @@ class AdapterContract:
     """Runs with memory, and as many without, from which the median of their ends is taken. Odd, and less if slow."""
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
-        """The agent, with the adapter. `options` are those of the adapter: `deadline`, `verify`."""
+        """The agent, with the adapter. `options` are those of the adapter: `patience`, `verify`."""
         raise NotImplementedError
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
@@ -370,7 +370,7 @@ class AdapterContract:
         retriever = BrokenRetriever(waits=True)
         with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
             model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
-            assert await self.program(bank, model, deadline=0.05).run(TASK) == "three rows"
+            assert await self.program(bank, model, patience=0.05).run(TASK) == "three rows"
             assert all(LESSON not in request.words for request in model.requests[TASK])
             assert [line for line in said if "no answer within" in line] == said
             assert len(said) == 1

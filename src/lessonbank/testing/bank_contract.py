@@ -133,7 +133,33 @@ class BankContract:
         with pytest.raises(Conflict):
             bank.lessons.restore(lesson.id, reason="again", by="Ana")
         kinds = [entry.entry.kind for entry in bank.history.list(lesson=lesson.id)]
-        assert kinds == ["add", "trust", "edit", "edit", "trust", "trust", "retire", "restore"]
+        assert kinds == ["add", "trust", "edit", "trust", "edit", "trust", "trust", "retire", "restore"]
+
+    def test_what_an_agent_notes_is_shown_to_nobody_before_a_person_approves_it(self, bank: ReasoningBank) -> None:
+        noted = bank.lessons.propose("Weigh it twice.", task=_TASK, run="run-1", metadata={"user": "u"})
+        assert (noted.state, noted.provenance.trajectory_ids) == ("quarantined", ("run-1",))
+        assert bank.lessons.list(state="quarantined", metadata={"user": "u"}) == (noted,)
+        assert bank.retrieve(_TASK).text == ""
+        bank.lessons.approve(noted.id, by="Ana")
+        assert "Weigh it twice." in bank.retrieve(_TASK).text
+        with pytest.raises(Conflict):
+            bank.lessons.propose("Weigh it twice.", task=_TASK)
+
+    def test_a_second_look_in_a_run_shows_only_what_is_new_and_is_settled_with_the_run(
+        self, bank: ReasoningBank
+    ) -> None:
+        first = bank.lessons.add(title="Weigh", content="Weigh it first.", task=_TASK, by="Ana")
+        other = bank.lessons.add(title="Ask", content="Ask for the form.", task="customs form missing", by="Ana")
+        with bank.attempt(_TASK, limit=1, metadata={"user": "u"}) as attempt:
+            assert attempt.lessons == (first,)
+            attempt.step("ship it", "error: the customs form is missing")
+            again = attempt.recall_again()
+            assert again.shown == (other,)
+            assert (again.kept, again.step) == (True, 1)
+            assert attempt.recall_again(reason="stuck").text == ""
+            attempt.finish(outcome="success")
+        settled = bank.recalls.list(settled=True, metadata={"user": "u"})
+        assert {one.id for one in settled} == {attempt.recall.id, again.id}
 
     def test_two_lessons_are_merged_and_unmerged(self, bank: ReasoningBank) -> None:
         one = bank.lessons.add(title="Weigh", content="Weigh it first.", task=_TASK, by="Ana")

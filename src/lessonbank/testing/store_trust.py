@@ -236,6 +236,22 @@ class TrustTests(StoreTests):
             assert (await count_records(store, scope=MINE)).quarantined == 1
             await _sound(store)
 
+    async def test_a_lesson_that_sleeps_is_retired_and_says_that_it_sleeps_until_it_is_restored(self) -> None:
+        async with self.opened() as store:
+            known = experience(lessons=(lesson("one"), lesson("two")))
+            await added(store, known)
+            one, _ = known.lessons
+            await _do(store, Retire(lesson_ids=(one.id,), reason="not met", asleep=True))
+            kept = await _kept(store, one)
+            assert (kept.retired, kept.asleep, kept.hidden) == (True, True, True)
+            await rebuild(store)
+            assert (await _kept(store, one)).asleep
+            await _sound(store)
+            await _do(store, Restore(lesson_ids=(one.id,), reason="met"))
+            kept = await _kept(store, one)
+            assert (kept.retired, kept.asleep) == (False, False)
+            await _sound(store)
+
     async def test_every_view_of_the_past_tells_the_same_of_trust(self) -> None:
         async with self.opened() as store:
             one, two = experience(lessons=(lesson("one"), lesson("two"))), experience(minute=1)

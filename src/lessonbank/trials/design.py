@@ -342,6 +342,9 @@ def _verdict(trial: Trial) -> Iterator[str]:
         f"{counted(trial.pairs, 'pair')} of runs: {trial.wins} went better with it, {trial.losses} worse, "
         f"{trial.ties} the same. Stopped: {trial.stopped or 'not yet'}."
     )
+    if trial.standing != "no evidence yet":
+        chance = f"one in {1 / (1 - trial.level):.3g}"
+        yield f"Of trials of something that does nothing, {chance} says so; the promise of lift is counted apart."
 
 
 def _cost(trial: Trial) -> str:

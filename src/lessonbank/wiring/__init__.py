@@ -58,7 +58,7 @@ from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
-from ._stores import is_store, named_place, open_store, switched_off
+from ._stores import is_store, named_place, open_store, spool_place, switched_off
 from ._trust import rationed, trusting, warn_unprotected
 from ._trying import Variation
 
@@ -229,6 +229,8 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "keep_lessons": learning.keep_lessons,
+        "sleep_after": learning.sleep_after,
         "reflect_every": learning.reflect_every,
         "submit": learning.submit,
         "act": evidence.act,
@@ -264,12 +266,15 @@ async def connect_async(
         limit=_limit(retrieval, profile),
         success_at=learning.success_at,
         keep_runs=learning.keep_runs,
+        keep_lessons=learning.keep_lessons,
+        sleep_after=learning.sleep_after,
         reflect_every=learning.reflect_every,
         submits_here=learning.submit == "here",
         unique_wording=unique_wording,
         corroborates=safety.trust == "corroborated",
         shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
         observe=evidence.observe,
+        place="" if off else spool_place(where),
         off=off,
         settings=settings,
     )

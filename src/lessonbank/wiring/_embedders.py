@@ -158,8 +158,9 @@ async def _bare(name: str, model: Model | None) -> Embedder | None:
     if kind in _PROVIDERS and rest:
         from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
 
-        base_url, api_key = (model.base_url, model.api_key) if model else (None, None)
-        return PydanticAIEmbedder(name, base_url=base_url, api_key=api_key)
+        if model is None:
+            return PydanticAIEmbedder(name)
+        return PydanticAIEmbedder(name, base_url=model.base_url, api_key=model.api_key, seconds=model.timeout)
     if made := await _foreign(kind, rest):
         return made
     if name == "local":

@@ -8,8 +8,9 @@ from lessonbank._base.checks import a_share, attribute, is_a
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.settings import UNSET
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import Blocked, Holdout, Never, TrialPeriods
+from lessonbank.evidence.draws import Holdout, Never
 from lessonbank.evidence.ledger import Ledger
+from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 
 
@@ -22,10 +23,10 @@ def choose(holdout: object, profile: str, /) -> Withholding:
     if holdout is None or (holdout is UNSET and profile == "paper"):
         return Never()
     if holdout is UNSET:
-        return TrialPeriods()
+        return AdaptiveHoldout()
     if callable(holdout) and is_a(attribute(holdout, "usual"), float):
         return cast("Withholding", holdout)
-    takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.TrialPeriods(), or None"
+    takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.AdaptiveHoldout(), or None"
     share = a_share(holdout, "holdout", takes, below=1.0)
     return Holdout(share, share)
 
@@ -45,8 +46,7 @@ def described(policy: Withholding, /) -> str:
         return (
             f"{policy.usual:g}" if policy.lessons == policy.recalls else f"{policy.lessons:g}, whole {policy.recalls:g}"
         )
-    if isinstance(policy, Blocked):
-        return f"one of {policy.size} whole, lessons {policy.lessons:g}"
-    if isinstance(policy, TrialPeriods):
-        return f"{policy.trial:g} while new, then {policy.usual:g}"
+    if isinstance(policy, AdaptiveHoldout):
+        memory, lesson = policy.memory, policy.lesson
+        return f"memory {memory.helps:g} to {memory.harms:g}, a lesson {lesson.helps:g} to {lesson.harms:g}"
     return f"{type(policy).__name__}, {policy.usual:g}"

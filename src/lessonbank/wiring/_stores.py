@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final, TypeGuard
 from urllib.parse import urlsplit
 
@@ -70,6 +70,16 @@ async def _open_foreign(url: str, *, read_only: bool) -> Store:
     if not is_store(store):
         raise UsageError(f"what is installed for {shown(kind, most=20)} gave {shown(store)}, which is no store")
     return store
+
+
+def spool_place(where: File | Server | Store, /) -> str:
+    """The address under which runs wait for a bank on this machine; empty where they cannot."""
+    if not isinstance(where, File | Server) or named_place(where) == ":memory:":
+        return ""
+    name = named_place(where)
+    if isinstance(where, Server) or "://" in name:
+        return name
+    return "" if where.read_only else str(Path(name.removeprefix("sqlite:")).expanduser().resolve())
 
 
 def named_place(where: File | Server | Store, /) -> str:

@@ -254,6 +254,7 @@ async def _remove_writer(t: BankTenant, chance: random.Random) -> Any:
 
 CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "retrieve": lambda t, c: t.handle.retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
+    "recall_again": lambda t, c: t.handle.recall_again(f"error: {c.choice(_TASKS)}", doing="make test"),
     "learn": _learn,
     "submit": _submit,
     "tell": _tell,
@@ -275,6 +276,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.get": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.get(id)),
     "lessons.experience": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.experience(id)),
     "lessons.add": _add,
+    "lessons.propose": lambda t, c: t.handle.lessons.propose(f"As {t.mark} noted {c.random()}", task=c.choice(_TASKS)),
     "lessons.edit": lambda t, c: _with(
         t.lesson(c), lambda id: t.handle.lessons.edit(id, title=f"As {t.mark} say", by=t.mark)
     ),

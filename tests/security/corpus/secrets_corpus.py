@@ -116,11 +116,11 @@ class Maker:
             "iban in groups": " ".join(re.findall(".{1,4}", self.iban("NL", 18))),
             "e-mail": f"{s(6, LOWER)}.{s(5, LOWER)}@{s(7, LOWER)}.org",
             "phone abroad": f"+49 {s(3, '23456789')} {s(7, '123456789')}",
+            "phone american": f"+1 ({s(3, '23456789')}) {s(3, '23456789')}-{s(4, '123456789')}",
         }
         within = {
             "aws secret": ("aws_secret_access_key={}", s(40)),
             "azure storage": ("AccountKey={}", base64.b64encode(self._random.randbytes(64)).decode()),
-            "phone american": ("phone {}", f"({s(3, '23456789')}) {s(3, '23456789')}-{s(4, '123456789')}"),
             "database": ("postgres://svc:{}@db.internal:5432/app", s(18)),
             "database with a sign": ("mongodb+srv://app:{}@c0.abc.mongodb.net/x", s(8) + "%40" + s(5)),
             "address with a password": ("https://bob:{}@example.com/x", s(14)),

@@ -193,13 +193,13 @@ def _lift(path: Path, scope: str) -> Lift:
     """What the finished bank would say. Asked here, because a bank that imports a file does not count its recalls."""
     columns, lessons = Columns(), dict[str, Lesson]()
     with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
+        for line in file:
             entry = json.loads(line)
             kind, record = entry.get("kind"), entry.get("record")
             if kind == "recall":
                 columns.receipt(Recall.model_validate(record))
             elif kind == "settlement":
-                columns.settle(Settlement.model_validate(record), number)
+                columns.settle(Settlement.model_validate(record))
             elif kind == "experience":
                 lessons |= {lesson.id: lesson for lesson in Experience.model_validate(record).lessons}
     return report(columns.episodes(), scope=scope, lessons=lessons)

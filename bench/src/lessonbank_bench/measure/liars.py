@@ -28,7 +28,7 @@ from lessonbank import ReasoningBank
 from lessonbank.contracts.records import Candidate, Extraction, Lesson, Outcome, Recall, Settlement, Step, Trajectory
 from lessonbank.contracts.settings import Parts, Safety
 from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.draws import TrialPeriods
+from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank.evidence.review import left_out, review
 from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.guard.trust import POLICIES, TrustPolicy
@@ -99,7 +99,7 @@ class Ended:
 
 def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
     """One run until the ledger acts, or to its end."""
-    chance, columns, policy = random.Random(seed), Columns(), TrialPeriods(seed=str(seed))
+    chance, columns, policy = random.Random(seed), Columns(), AdaptiveHoldout(seed=str(seed))
     settled = reviewed = shown = made = 0
     for number, writer in crowd.tasks(tasks, chance):
         recall = _recall(policy, f"{made}")
@@ -112,7 +112,7 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         told = Settlement(
             recall_id=recall.id, scope=SCOPE, outcome=outcome, source="ground_truth", identity=crowd.identity(writer)
         )
-        columns.settle(told, settled, at=MORNING + timedelta(days=number // A_DAY))
+        columns.settle(told, at=MORNING + timedelta(days=number // A_DAY))
         if settled - reviewed < max(20, 0.05 * reviewed):
             continue
         reviewed = settled
@@ -123,11 +123,11 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         harms, helps = (found.is_shown(unit, standing) for standing in ("harms", "helps"))
         if harms or (helps and not apart):
             return Ended(number + 1, "retired" if harms else "trusted", shown / made)
-        policy.tell(SCOPE, unit_reviews(episodes, found), recalls=made)
+        policy.tell(SCOPE, unit_reviews(episodes, found))
     return Ended(shown=shown / made)
 
 
-def _recall(policy: TrialPeriods, id: str) -> Recall:
+def _recall(policy: AdaptiveHoldout, id: str) -> Recall:
     drawn = policy({ID: ()}, recall_id=id, task="t", scope=SCOPE)
     withheld = ID in drawn.withheld
     shown = not withheld and not drawn.control

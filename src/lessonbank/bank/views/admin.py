@@ -30,6 +30,7 @@ from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
 from lessonbank.bank import retention
 from lessonbank.bank.handle import Handle, log, person
+from lessonbank.bank.spooling import erase_spooled, said_of
 from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,
@@ -39,7 +40,6 @@ from lessonbank.contracts.records import (
     Forgotten,
     Json,
     Recall,
-    Record,
     Run,
     Synced,
     target_of,
@@ -58,7 +58,7 @@ from lessonbank.contracts.store_calls import (
     list_scopes,
     purge_one,
 )
-from lessonbank.errors import Conflict, StoreError, UsageError
+from lessonbank.errors import Conflict, NotFound, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
@@ -68,6 +68,9 @@ from lessonbank.search import Refusals
 
 from . import archive
 from .audit import differences
+from .erasing import Erasing as Erasing
+from .erasing import Successor as Successor
+from .erasing import with_successors
 from .succession import Successions, SuccessionSearch
 
 if TYPE_CHECKING:
@@ -75,41 +78,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .files import LessonFiles
-
-
-class Successor(Record):
-    """How a lesson lives on that goes with an erased run: in the words of a run that taught it again, and stays."""
-
-    of: str
-    """The id of the lesson that goes."""
-    experience_id: str
-    """The experience that taught it again."""
-    runs: tuple[str, ...]
-    """The ids of its runs that stay."""
-    lesson_id: str | None = None
-    """Where a lesson that stays has these words already, its id."""
-    title: str = ""
-    when: str = ""
-    content: str = ""
-    """The words. All are empty in a preview where a model would be asked to draw them from the runs again."""
-    approved: bool = False
-    """Whether an approval passes on: somebody gave it to exactly these words."""
-
-
-class Erasing(Record):
-    """What a purge would erase: ids of lessons, runs and recalls, or everything; and what of it lives on."""
-
-    lessons: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-    recalls: tuple[str, ...] = ()
-    whole_scope: bool = False
-    successors: tuple[Successor, ...] = ()
-    """For each of the lessons that lives on, in which words. The others are gone."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing would be erased."""
-        return not (self.lessons or self.runs or self.recalls or self.whole_scope)
 
 
 @asks("admin")
@@ -315,10 +283,19 @@ class AsyncAdmin:
         )
         wanted = await self._wanted(named, None if metadata is None else a_mapping(metadata))
         writer = self._handle.writer if by is None else person(by)
-        if a_flag(preview, "preview="):
+        spooled = await erase_spooled(
+            self._handle.spool,
+            self._handle.scope,
+            ids={*named.runs, *wanted.recalls},
+            metadata=metadata,
+            all=all,
+            preview=a_flag(preview, "preview="),
+        )
+        wanted = wanted.model_copy(update={"spooled": spooled})
+        if preview and not spooled:
             await self._check_there(named)
         if preview or wanted.empty:
-            return _told(wanted, await self._successions(wanted, named.lessons, pays=False))
+            return with_successors(wanted, await self._successions(wanted, named.lessons, pays=False))
         if wanted.whole_scope:
             await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
             return wanted
@@ -334,10 +311,14 @@ class AsyncAdmin:
                 changes = found.changes(corroborates=self._handle.options.corroborates)
                 await erase(changes=changes, unchanged=found.unchanged)
                 break
+            except NotFound:
+                if not spooled:
+                    raise
+                break
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
                     raise
-        return _told(wanted, found)
+        return with_successors(wanted, found)
 
     async def _successions(self, wanted: Erasing, named: Sequence[str], *, pays: bool) -> Successions:
         """What lives on of the lessons that go with runs. What a person named, or goes with it, does not."""
@@ -363,6 +344,7 @@ class AsyncAdmin:
             if leap:
                 raise UsageError(leap[0])
         writer = name or self._handle.writer
+        await erase_spooled(self._handle.spool, self._handle.scope, before=before)
         return await forget(self._handle.store, scope=self._handle.scope, before=before, writer=writer)
 
     async def add_writer(self, name: str, /) -> str:
@@ -453,7 +435,8 @@ class AsyncAdmin:
         Raises UsageError on a handle made by `scoped()`.
         """
         self._handle.check_whole_file("storage")
-        return dict((await care_of(self._handle.store).verify(tables=False)).storage)
+        told = dict((await care_of(self._handle.store).verify(tables=False)).storage)
+        return {**told, "spool": await said_of(self._handle.spool)} if self._handle.options.place else told
 
     async def verify(self, *, journal: bool = True, records: bool = True) -> tuple[str, ...]:
         """What is wrong with what is stored, one sentence each; empty when nothing was found.
@@ -556,25 +539,6 @@ class AsyncAdmin:
             return await list_recalls(self._handle.store, wanted, scope=self._handle.scope)
 
         return tuple([recall.id async for recall in paged(page, lambda recall: recall.id)])
-
-
-def _told(wanted: Erasing, found: Successions) -> Erasing:
-    new = {one.lesson.id for one in found.passed if one.is_new}  # ids that no preview could foresee
-    drawn = [
-        Successor(
-            of=one.of.id,
-            experience_id=one.heir.experience.id,
-            runs=one.heir.run_ids,
-            lesson_id=None if one.lesson.id in new else one.lesson.id,
-            title=one.lesson.title,
-            when=one.lesson.description,
-            content=one.lesson.content,
-            approved=one.is_approved,
-        )
-        for one in (*found.passed, *found.restored)
-    ]
-    untold = [Successor(of=id, experience_id=heir.experience.id, runs=heir.run_ids) for id, heir in found.untold]
-    return wanted.model_copy(update={"successors": (*drawn, *untold)})
 
 
 def _refuse_approval(by: str | None, why: str) -> None:

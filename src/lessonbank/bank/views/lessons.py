@@ -35,6 +35,7 @@ from lessonbank.contracts.records import (
     LessonState,
     Proposal,
     Provenance,
+    Recall,
     Repeat,
     Replace,
     Restore,
@@ -254,15 +255,17 @@ class AsyncLessons:
         task: str,
         title: str = "",
         run: str | None = None,
+        recall: Recall | str | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> Lesson:
         """Put what an agent noted into the inbox. Nobody is shown it before a person approves it.
 
-        `task`: what the agent was doing; `run`: the id of the run that shows it. Raises UsageError (the inbox is full),
-        Conflict (another lesson has these words).
+        `task`: what the agent was doing; `run`: the id of the run that shows it, or `recall`: what that run was
+        shown. Raises UsageError (the inbox is full), Conflict (another lesson has these words).
         """
         said, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
         maybe_id(run, "run=")
+        shown_before = recall.id if is_a(recall, Recall) else maybe_id(recall, "recall=")
         if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
             raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
         lesson = Lesson(
@@ -271,6 +274,7 @@ class AsyncLessons:
             provenance=Provenance(writer=self._handle.writer, method=NOTE, trajectory_ids=(run,) if run else ()),
         )
         new = Experience(scope=self._handle.scope, task=about, lessons=(lesson,), metadata=a_mapping(metadata))
+        new = new.model_copy(update={"recall_id": shown_before})
         new = taught_by(await self._handle.parts.intake.experience(new), await self._handle.identity())
         waits = new.lessons[0].model_copy(update={"state": "quarantined", "risk": _BY_AGENT})
         if not self._handle.skips("propose"):

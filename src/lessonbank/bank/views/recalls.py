@@ -13,7 +13,7 @@ from lessonbank.bank.handle import Handle
 from lessonbank.bank.retrieval import Recaller
 from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import RecallFilter
-from lessonbank.contracts.records import Json, Lesson, Recall
+from lessonbank.contracts.records import Json, Lesson, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 from lessonbank.contracts.settings import Search, TrustPolicy
 from lessonbank.contracts.store_calls import get_recall, list_recalls, settlement_of
@@ -136,4 +136,4 @@ def _with_known(recall: Recall, known: Mapping[str, Lesson]) -> Recall:
     if not gone:
         return found
     note = f"{counted(gone, 'lesson')} that this task found {'is' if gone == 1 else 'are'} no longer in the bank"
-    return found.model_copy(update={"notes": (*found.notes, note)})
+    return found.model_copy(update={"notes": (*found.notes, *notes_of(note))})

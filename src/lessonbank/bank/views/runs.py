@@ -15,7 +15,7 @@ from lessonbank._base.plural import counted
 from lessonbank.bank.handle import Handle, person
 from lessonbank.bank.learner import Learner
 from lessonbank.contracts.ports import RunFilter
-from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict
+from lessonbank.contracts.records import Json, Learned, Outcome, Rejudge, Run, RunStatus, Trajectory, Verdict, notes_of
 from lessonbank.contracts.records.ids import new_id, now
 from lessonbank.contracts.records.queue import IN_HAND, QueueStatus, Spending, problem_of
 from lessonbank.contracts.store_calls import (
@@ -139,7 +139,7 @@ class AsyncRuns:
             raise
         except Exception as error:  # noqa: BLE001 - a judge or an extractor of the caller's own may raise anything
             problem = f"{type(error).__name__}: {quoted(error)}"
-            return Learned(notes=(f"nothing was learned from run {run.id}: {problem}",)), {run.id}, problem
+            return Learned(notes=notes_of(f"nothing was learned from run {run.id}: {problem}")), {run.id}, problem
         return result, done, problem_of(result)
 
     async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:

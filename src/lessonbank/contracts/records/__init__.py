@@ -47,6 +47,9 @@ from .lessons import Rule as Rule
 from .lessons import Stand as Stand
 from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
+from .notes import Note as Note
+from .notes import NoteLevel as NoteLevel
+from .notes import notes_of as notes_of
 from .queue import Claim as Claim
 from .queue import QueueStatus as QueueStatus
 from .queue import Spending as Spending

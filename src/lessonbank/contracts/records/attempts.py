@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from .lessons import Experience
-from .runs import Outcome
+from collections.abc import Iterable, Mapping, Sequence
+
+from .lessons import Experience, Lesson
+from .runs import Outcome, Run
 
 
 def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
@@ -17,3 +19,14 @@ def attempts_of(experience: Experience, /) -> list[tuple[str, bool, Outcome]]:
         waiting, first = found.get(attempt.trajectory_id, (experience.pending, outcome))
         found[attempt.trajectory_id] = waiting or outcome == "unknown", first
     return [(id, *told) for id, told in found.items()]
+
+
+def used_by_agents(runs: Iterable[Run], lessons: Iterable[Lesson], /) -> Mapping[str, Sequence[str]]:
+    """What agents judged by, drew lessons by and ran on: each brings its own settings, and these records say which."""
+    runs = list(runs)
+    found = {
+        "judged by": {run.verdict.model or run.verdict.source.replace("_", " ") for run in runs},
+        "lessons drawn by": {one.provenance.model or one.provenance.method for one in lessons},
+        "models of the agents": {str(run.metadata["model"]) for run in runs if run.metadata.get("model")},
+    }
+    return {name: sorted(told) for name, told in found.items() if told}

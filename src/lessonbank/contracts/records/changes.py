@@ -11,6 +11,7 @@ from lessonbank._base.plural import counted
 
 from .entry import Entry, Sentence
 from .lessons import Experience, Lesson, TrustState
+from .notes import Note
 from .recalls import Settlement
 from .record import Record, Text
 from .runs import Verdict
@@ -104,19 +105,21 @@ class Retire(Entry):
     """The group that was taken back as one. What comes into it later has evidence of its own."""
     successor: str = ""
     """The lesson that took their place. Versions before wrote it where two lessons were drawn against each other."""
+    asleep: bool = False
+    """Whether they sleep: a run that meets one wakes it."""
 
     @property
     def marks(self) -> tuple[str, ...]:
         return self.lesson_ids
 
     def mark(self, lesson: Lesson, /) -> Lesson:
-        return lesson.model_copy(update={"retired": True})
+        return lesson.model_copy(update={"retired": True, "asleep": self.asleep})
 
     def misfit(self, lesson: Lesson, /) -> str:
         return "is retired already: nothing was changed" if lesson.retired else ""
 
     def sentence(self) -> Sentence:
-        return Sentence("retired", self.lesson_ids, self.reason)
+        return Sentence("put to sleep" if self.asleep else "retired", self.lesson_ids, self.reason)
 
 
 class Restore(Entry):
@@ -131,7 +134,7 @@ class Restore(Entry):
         return self.lesson_ids
 
     def mark(self, lesson: Lesson, /) -> Lesson:
-        return lesson.model_copy(update={"retired": False})
+        return lesson.model_copy(update={"retired": False, "asleep": False})
 
     def misfit(self, lesson: Lesson, /) -> str:
         return "" if lesson.retired else "is not retired: nothing was changed"
@@ -444,7 +447,7 @@ class Learned(Record):
     usage: Usage = Field(default_factory=Usage)
     known: tuple[str, ...] = ()
     """Ids of runs that this scope had already learned; they added nothing."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Fallbacks that were used and failures that cost only a lesson: one sentence each. Never empty after a failure."""
     errors: tuple[str, ...] = ()
     """The codes of those errors in `notes` after which a run stays pending.

@@ -98,6 +98,8 @@ class Lesson(Record):
     kind: Kind = "strategy"
     """`strategy` was drawn from success, `guardrail` from failure."""
     retired: bool = False
+    asleep: bool = False
+    """Whether it is retired only because no run met it for long. A run that meets it wakes it."""
     state: TrustState = "probation"
     """How far it is trusted. Only a Trust record changes it, never its text. Nobody is shown a quarantined lesson."""
     approved: bool = False

@@ -10,6 +10,7 @@ from lessonbank.contracts.lesson_block import numbers_cited
 
 from .ids import record_id, record_time
 from .lessons import Lesson
+from .notes import Note
 from .record import Moment, Record
 from .runs import Json, Outcome, VerdictSource
 from .usage import Usage
@@ -65,7 +66,7 @@ class Recall(Record):
     """The draws for groups of lessons. A group that is not named here was not drawn."""
     retriever: str = ""
     space: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """Fallbacks that were used, and why `text` is empty if it is: one sentence each."""
     kept: bool = True
     """Whether this receipt was on disk when the text was given. If not, `notes` says why, and `learn` keeps it when the
@@ -135,7 +136,8 @@ class Settlement(Record):
     """How many runs of this recall it counts; 0: as many as `trajectory_ids`."""
     outcome: Outcome
     reward: float | None = None
-    """The reward of a single run, or the share of several runs that succeeded."""
+    """The reward of a single run, or the mean of several, where a run without one counts 1 or 0. The evidence takes it
+    as it is, if it is from 0 to 1."""
     confidence: float = 1.0
     source: VerdictSource = "judge"
     """Of several runs: `judge`, if a judge decided any of them."""
@@ -150,7 +152,7 @@ class Settlement(Record):
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
     agent: str = ""
-    """The model that the agent ran on, where the run names it: `metadata["model"]`. With another, evidence restarts."""
+    """The model that the agent ran on, where the run names it: `metadata["model"]`. Estimates pool all models."""
     another_task: bool = False
     """Whether a run was of another task than the recall, so that its outcome may say nothing of what was shown."""
     at: Moment = Field(default_factory=record_time)

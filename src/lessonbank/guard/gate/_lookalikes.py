@@ -88,16 +88,6 @@ _CAPITALISED = Sought(_CAPITAL)
 _BETWEEN = rf"(?:\.?[ \t]+|[ \t]*\n[ \t]*)(?:(?:{_PARTICLE})[ \t]+){{0,3}}"
 _GAP = re.compile(_BETWEEN)
 _CAPITALISED_ROW = Sought(rf"{_CAPITAL}(?:{_BETWEEN}{_CAPITAL})+")
-_GERMAN = re.compile(
-    r"(?i)(?<!\w)(?:der|das|dem|eine[mnrs]?|und|oder|nicht|ist|sind|wird|werden|zum|zur|mit|für|auf|aus|bei|nach|wenn"
-    r"|bitte|sofort)(?!\w)"
-)
-_GERMAN_NOUN = re.compile(r"(?i)(?<!\w)[^\W\d_]{3,}(?:[^\W\d_]{2}ung|heit|keit|schaft|nummer|tät)(?:en|s)?(?!\w)")
-_SENTENCE_BEFORE = re.compile(r"(?:\A|[.!?:\n])[\s\"'„“(*#>-]*\Z")
-_NO_TITLE = re.compile(r"[\d,:@]")
-_TITLE_WORDS = 4
-"""Words of more than three letters in the shortest line that is read as a title: `Check Every Basket Before Paying`."""
-_LONGEST_TITLE = 200
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 _STREET = (
@@ -275,13 +265,9 @@ def people(text: str, /) -> list[LookAlike]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
     found: list[LookAlike] = []
     rows, cues = sought_in(text, _CAPITALISED_ROW, _NAMED_AFTER)
-    is_german = bool(_GERMAN_NOUN.search(text)) or len({word.lower() for word in _GERMAN.findall(text)}) > 1
     for row in rows:
         at = row.start()
-        if is_german or not _in_a_title(text, at) or _ends_in_a_name(row[0]):
-            opens = is_german and bool(_SENTENCE_BEFORE.search(text, max(0, at - 8), at))
-            names = _names_in(row[0], is_german=is_german, opens=opens)
-            found += [LookAlike(at + start, at + end, "name") for start, end in names]
+        found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
     found += [name for cue in cues if (name := _told(text, cue))]
     if is_ascii(text):
         return found
@@ -299,19 +285,12 @@ def named(text: str, /) -> list[LookAlike]:
 
 
 @lru_cache(maxsize=256)  # pages say the same again and again
-def _names_in(text: str, *, is_german: bool, opens: bool) -> Sequence[tuple[int, int]]:
-    """Where names stand in a row of capitalised words, with which a sentence opens or not.
-
-    In German every noun has a capital, and says nothing by it; nor does the first word of a sentence.
-    """
+def _names_in(text: str) -> Sequence[tuple[int, int]]:
+    """Where names stand in a row of capitalised words."""
     rows: list[list[re.Match[str]]] = [[]]
     for found in sought_in(text, _CAPITALISED)[0]:
         is_body = found[0] in _BODIES
         if not is_body and not _is_capitalised(found[0]):
-            continue
-        is_first = opens and found.start() == 0 and found[0].lower() not in _TITLES
-        if is_german and (is_first or _GERMAN_NOUN.fullmatch(found[0])):
-            rows.append([])
             continue
         if rows[-1] and not _in_a_row(text, rows[-1][-1], found):
             rows.append([])
@@ -320,26 +299,6 @@ def _names_in(text: str, *, is_german: bool, opens: bool) -> Sequence[tuple[int,
         else:
             rows[-1].append(found)
     return [name for row in rows if (name := _name_of(row))]
-
-
-def _in_a_title(text: str, at: int) -> bool:
-    """Whether all words of the line have capitals, so that one says nothing: a heading, and no data."""
-    start = text.rfind("\n", max(0, at - _LONGEST_TITLE), at) + 1
-    end = text.find("\n", at, at + _LONGEST_TITLE)
-    line = text[start or max(0, at - _LONGEST_TITLE) : at + _LONGEST_TITLE if end < 0 else end]
-    words = [word for word in _NAME_WORD.findall(line) if len(word) > 3]
-    return len(words) >= _TITLE_WORDS and all(word[0].isupper() for word in words) and not _NO_TITLE.search(line)
-
-
-def _ends_in_a_name(row: str) -> bool:
-    """Whether a title and a name, or two words that only name somebody, end a row: words that everybody uses do not."""
-    words = _NAME_WORD.findall(row)
-    if len(words) < 2:
-        return False
-    *before, first, last = words
-    if first.lower() in _TITLES:
-        return _is_telling(last)
-    return _is_telling(first) and _may_name(last) and not (before and _is_telling(before[-1]))
 
 
 def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:

@@ -8,6 +8,8 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self, cast
@@ -20,19 +22,23 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from lessonbank._base.atomic_write import replacing
-from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_a, named, refusal
+from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_a, maybe_ids, named, refusal
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.parts import BankOptions, BankParts
+from lessonbank.bank.spool import Spool
+from lessonbank.bank.spooling import Outbox, erase_spooled, said_of
 from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
+from lessonbank.bank.views.admin import Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
 from lessonbank.contracts.records import Recall, Record, Trajectory
 from lessonbank.contracts.settings import Server
 from lessonbank.contracts.store_calls import calls_of
-from lessonbank.errors import UsageError, printable
+from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
+from lessonbank.guard.redact import redact
 from lessonbank.learning.run_report import runs_from
 from lessonbank.matts.scaler import Scaler
 
@@ -41,6 +47,8 @@ from .operations import OPERATIONS, VIEWS, Operation, arguments_of, call_of, is_
 
 _RESULT: Final = "Lessonbank-Result"
 _BLOCK: Final = 65_536
+_BOUNDED: Final = ("retrieve", "submit", "keep_unfinished")
+"""Calls that end, or fail, within `patience`. `learn` keeps the run in that time, and goes on."""
 
 
 class _Caller:
@@ -74,11 +82,38 @@ class _Caller:
         progress = a_call(given.get("progress"), "progress=")
         path, call = _address(operation, given), _checked(operation, await _in_form(self, given))
         query, body = (query_of(_set(call)), None) if is_query(operation) else ({}, _json(call))
-        answer = await self.connection.send(operation.method, path, headers=self.headers, query=query, body=body)
-        result = _read(operation, answer.content, answer)
+        seconds = given.get("patience") if operation.name in _BOUNDED else None
+        send = partial(self.connection.send, operation.method, path, headers=self.headers, query=query)
+        try:
+            answer = await send(body=body, seconds=seconds)
+        except NotFound:
+            if operation.name != "admin.purge" or not (spooled := await self._purged(given)):
+                raise
+            return Erasing(spooled=spooled)
+        result = await self._with_spool(operation.name, given, _read(operation, answer.content, answer))
         if progress:
             progress(result)
         return result
+
+    @property
+    def spool(self) -> Spool | None:
+        """What waits for the server on this machine, of this key."""
+        return Spool.of(self.connection.url, f"{self.connection.key or ''} {self.key or ''}")
+
+    async def _with_spool(self, call: str, given: dict[str, Any], result: Any) -> Any:
+        """The same done with what waits on this machine."""
+        if call == "admin.storage":
+            return {**result, "spool": await said_of(self.spool)}
+        if call == "admin.purge":
+            return result.model_copy(update={"spooled": await self._purged(given)})
+        if call == "admin.forget":
+            await erase_spooled(self.spool, self.scope, before=datetime.now(UTC) - timedelta(days=given["days"]))
+        return result
+
+    async def _purged(self, given: dict[str, Any]) -> int:
+        ids = {*maybe_ids(given["run"], "run="), *maybe_ids(given["recall"], "recall=")}
+        more = {name: given[name] for name in ("metadata", "all", "preview")}
+        return await erase_spooled(self.spool, self.scope, ids=ids, **more)
 
     async def _with_file(self, operation: Operation, given: dict[str, Any]) -> Any:
         path, query = a_path(given["path"]), query_of(_set(_checked(operation, given)))
@@ -152,9 +187,8 @@ class RemoteBank(AsyncReasoningBank):
     caller: _Caller
 
     def __init__(self, server: Server, /, *, scope: str, key: str | None) -> None:  # pyright: ignore[reportMissingSuperCall]
-        connection = Connection(server.url, key=key, timeout=server.timeout, retrieve_timeout=server.retrieve_timeout)
-        self._call(_Caller(connection, check_scope(scope)))
-        self._learning, self.options = set[asyncio.Task[None]](), BankOptions()
+        self._call(_Caller(Connection(server.url, key=key, timeout=server.timeout), check_scope(scope)))
+        self._learning, self.options = set[asyncio.Task[None]](), BankOptions(place=server.url)
         self.parts = cast("BankParts", _PartsOfScale())
         self.store = cast("Store", _StoreOfServer())
 
@@ -177,6 +211,11 @@ class RemoteBank(AsyncReasoningBank):
             )
         bank._call(_Caller(here.connection, scope, writer, key, is_scoped=True))
         return bank
+
+    @property
+    def _outbox(self) -> Outbox:
+        """What waits here is redacted as most servers do."""
+        return Outbox(self.caller.spool, IntakeFilter(redactor=redact), self.caller.writer, self.caller.key)
 
     @property
     def lessons(self) -> AsyncLessons:
@@ -241,8 +280,22 @@ class _StoreOfServer:
 _CALLS_OF_A_STORE: Final = frozenset(chain.from_iterable(map(calls_of, (Records, Index, Queue, Care))))
 
 
+def _kept_first(learn: Callable[..., Any], /) -> Callable[..., Any]:
+    """`learn`, which waits for no more than the answer that the run is kept, where it has `patience` for no longer."""
+
+    @functools.wraps(learn)
+    async def call(self: RemoteBank, source: object, /, *, patience: float | None = None, **told: Any) -> Any:
+        if patience is not None:
+            told = await _in_form(self.caller, {"source": source, **told})  # once: messages read twice are two runs
+            source = told.pop("source")
+            await self.submit(source, patience=patience, learn=False, **told)
+        return await learn(self, source, **told)
+
+    return call
+
+
 for _name, _method in _calls("").items():
-    setattr(RemoteBank, _name, _method)
+    setattr(RemoteBank, _name, _method if _name != "learn" else _kept_first(_method))
 RemoteBank.trial = _refused(
     AsyncReasoningBank.trial,
     "compares with and without memory and needs the bank itself: call it where the server runs",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
+from itertools import count
 from typing import Any, Final, cast
 from urllib.parse import quote, urlsplit
 
@@ -15,6 +17,7 @@ import anyio
 import httpx2
 from pydantic import ValidationError
 
+from lessonbank._base.aio import seconds_left
 from lessonbank._base.checks import refusal
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Json
@@ -32,9 +35,12 @@ from lessonbank.guard.quote import quoted
 
 from .operations import API
 
-_TRIES: Final = 4
+log: Final = logging.getLogger("lessonbank")
 _PAUSE: Final = 0.2
 """Seconds before the second try; each further pause is twice as long."""
+_LONGEST_PAUSE: Final = 5.0
+_QUIET_TRIES: Final = 3
+"""Tries that fail until a warning says so."""
 _CONNECTING: Final = 3.0
 """Seconds in which a connection is made, or is not."""
 _PREPARING: Final = 1800.0
@@ -50,9 +56,8 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 class Connection:
     """Connections to one server, with a pool for each event loop that calls: after a fork there is another one."""
 
-    def __init__(self, url: str, /, *, key: str | None, timeout: float, retrieve_timeout: float) -> None:
-        self.url, self._key = _checked(url, key), key
-        self._timeout, self._retrieve_timeout = timeout, retrieve_timeout
+    def __init__(self, url: str, /, *, key: str | None, timeout: float) -> None:
+        self.url, self.key, self._timeout = _checked(url, key), key, timeout
         self._is_used = False
         self._pools = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx2.AsyncClient]()
 
@@ -65,13 +70,14 @@ class Connection:
         headers: Mapping[str, str],
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
+        seconds: float | None = None,
     ) -> httpx2.Response:
-        """The server's answer, where it is a good one.
+        """The server's answer, where it is a good one: it is asked for until `seconds` are over, else the time limit.
 
         Every request names itself, so that the server does once what is sent twice. Raises what the server says, or
         StoreUnavailable.
         """
-        seconds = self._retrieve_timeout if (method, path) == ("POST", "/recalls") else self._timeout
+        seconds = seconds or self._timeout
         told = {**headers, "Content-Type": "application/json", "Idempotency-Key": new_id()}
         try:
             with anyio.fail_after(seconds):
@@ -80,21 +86,28 @@ class Connection:
             raise StoreUnavailable(f"the server at {self.url} gave no answer within {seconds:g} seconds") from None
 
     async def _tried(self, method: str, path: str, /, **request: Any) -> httpx2.Response:
-        for attempt in range(1, _TRIES + 1):
-            wait = _PAUSE * 2 ** (attempt - 1)
+        """The answer of the first try that has one. Where no time is left for another, what the last one met."""
+        for attempt in count():
+            asked_to_wait = 0.0
             try:
                 answer = await self._pool().request(method, self.url + path, **request)
             except httpx2.InvalidURL as error:
                 raise UsageError(f"the arguments make no address ({printable(error, most=80)}): shorten them") from None
             except (httpx2.HTTPError, OSError) as error:
-                if attempt == _TRIES:
-                    raise self._unreachable(error) from None
+                problem = self._unreachable(error)
             else:
-                if answer.status_code not in _AGAIN or attempt == _TRIES or not _says_again(answer):
+                if answer.status_code not in _AGAIN or not _says_again(answer):
                     return self._checked(answer)
-                wait = max(wait, _seconds(answer.headers.get("retry-after")))
-            await anyio.sleep(wait)
-        raise AssertionError("the last try returns or raises")  # pragma: no cover
+                problem = _error(answer, self.url)
+                asked_to_wait = _seconds(answer.headers.get("retry-after"))
+            left = seconds_left()
+            if left < max(_PAUSE, asked_to_wait):
+                raise problem
+            if attempt == _QUIET_TRIES:
+                log.warning("%s: it is tried again for %.0f seconds", problem, left)
+            pause = min(_PAUSE * 2 ** min(attempt, 9), _LONGEST_PAUSE, left / 2)
+            await anyio.sleep(max(pause, asked_to_wait))
+        raise AssertionError("it returns or raises")  # pragma: no cover
 
     @asynccontextmanager
     async def stream(
@@ -137,8 +150,8 @@ class Connection:
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
             headers = {"Lessonbank-Api": str(API), "User-Agent": f"lessonbank/{VERSION}"}
-            if self._key:
-                headers["Authorization"] = f"Bearer {self._key}"
+            if self.key:
+                headers["Authorization"] = f"Bearer {self.key}"
             timeout = httpx2.Timeout(None, connect=_CONNECTING)
             # Only the first loop keeps connections open: one that comes later may end without closing the bank.
             limits = httpx2.Limits(max_keepalive_connections=0 if self._is_used else 20)

@@ -42,8 +42,8 @@ async def send(request: Request, operation: Operation, call: Callable[..., Await
 async def receive(request: Request, operation: Operation, call: Callable[..., Awaitable[Any]], /) -> Response:
     """What `call` returns, given the file that comes."""
     folder = await to_thread.run_sync(tempfile.TemporaryDirectory)
+    path = Path(folder.name) / _name(request.headers.get("lessonbank-file", ""))
     try:
-        path = Path(folder.name) / _name(request.headers.get("lessonbank-file", ""))
         async with await anyio.open_file(path, "wb") as out:
             async for block in request.stream():
                 await out.write(block)

@@ -19,6 +19,7 @@ _PROGRAM = re.compile(r"\S+(?: [a-z]+(?:-[a-z]+)*(?=\s|$))?")
 _READS = re.compile(r"(?!git )(?:" + _LOOKS.pattern + ")")
 """What looks, and has its file or its folder where other programs have a command of their own."""
 _FIRST = re.compile(r"\S+")
+_REDIRECT = re.compile(r"\s\d?>&\d")
 _DIGITS = str.maketrans("", "", "0123456789")
 _OPTION = re.compile(r"(?<!\S)-\S+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
@@ -38,9 +39,11 @@ def only_looks(line: str, /) -> bool:
 
 
 def tries_again(line: str, then: str, /) -> bool:
-    """Whether `then` is the same program on the same thing, such as one file with another option."""
-    same = _program(line) == _program(then) and not _operands(line).isdisjoint(_operands(then))
-    return same and _acting(line) != _acting(then)
+    """Whether `then` is the same program on the same thing, such as one file with another option, or with more."""
+    if _program(line) != _program(then) or _acting(line) == _acting(then):
+        return False
+    more = {*_REDIRECT.sub("", _acting(line)).split()} < {*_REDIRECT.sub("", _acting(then)).split()}
+    return more or not _operands(line).isdisjoint(_operands(then))
 
 
 def is_about(line: str, message: str, /) -> bool:

@@ -16,7 +16,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
 
 from ._answers import failed
 from ._commands import only_looks
-from ._slots import Shown, action_line, called, message
+from ._slots import Shown, action_line, called, message, words_passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -24,13 +24,13 @@ _READ = 20_000
 """Characters of one observation that are looked at, from each end: enough for any message, linear for any page."""
 _SHORT = 200
 """An observation this short is a message and is read for its wording; a longer one is content and is not."""
-_LABEL, _SEEN, _RAW = 140, 90, 400
+_LABEL, _SEEN, _RAW, _DEED = 140, 90, 400, 40
 _MADE: Final = "{0.name}({0.arguments})".format
 _TEXT: Final = attrgetter("text")
 _FAILED: Final = attrgetter("is_error")
 
 _ERROR = re.compile(
-    r"(?<!no )(?<!0 )\b(?:errors?|exception|traceback|invalid|fail(?:ed|ure|s)?|reject(?:ed|s)?|denied|forbidden"
+    r"(?<!no )(?<!0 )\b(?:errors?|fatal|exception|traceback|invalid|fail(?:ed|ure|s)?|reject(?:ed|s)?|denied|forbidden"
     r"|refused|illegal|unable|cannot|can't|could not|couldn't|unknown|incorrect|wrong|unauthori[sz]ed|timed? ?out"
     r"|not found|no such)\b"
     r"(?!\W{0,3}(?:none|null|false|0)\b)",
@@ -81,6 +81,17 @@ _UNSAID = re.compile(
 )
 """What every use of a tool has in its label: slots, the name in front, names of fields, flags, kinds of controls."""
 _LETTER = re.compile(r"[^\W\d_]")
+_REFUSED = re.compile(
+    r"(?:Error: )?(?:The user (?:doesn't|does not) want to|\[Request interrupted by user|\[Operation Cancelled\]"
+    r"|(?:exec_command failed: )?rejected by|(?:command|call|patch) (?:was )?(?:rejected|declined) by (?:the )?user"
+    r"|User (?:rejected|denied|cancelled)|aborted by user)",
+    re.IGNORECASE,
+)
+"""How programs tell the agent that a person said no: that is no error, and nothing gets past it."""
+_BARE = re.compile(r"\W*(?:error|exception|fatal|failed|failure)\W*", re.IGNORECASE)
+_LOOKS_OF_EDITORS: Final = ("view", "read", "open")
+_QUOTED_AT_LEAST: Final = 12
+"""Characters of a line that a message may have from the call itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +126,13 @@ class Move:
         return cut(self._told, _LABEL)
 
     @cached_property
+    def deed(self) -> str:
+        """What was done, in a few words: the tools that were called, or the line of a shell."""
+        named = " and ".join([call.name for call in self.calls[:3]])
+        told = self._told[len(named) + 1 : -1] if self.calls and is_command(self.calls[0]) else named or self._told
+        return cut(told, _DEED)
+
+    @cached_property
     def gist(self) -> str:
         """The line of what came back that says most, as it was: never for a lesson.
 
@@ -123,7 +141,7 @@ class Move:
         """
         data = parsed(self.came_back)
         if self.effect == "error" and (said := self.came_back if data is None else _told_error(data)):
-            return _line_of_error(said)
+            return _line_of_error(said, " ".join(value for _, value in self.arguments))
         return _first_line(self.came_back) if data is None else _fields(data, self.shown.values())
 
     @cached_property
@@ -140,7 +158,7 @@ class Move:
     @property
     def reads(self) -> bool:
         """Whether its name says that it only looks: whatever went wrong, looking was not it."""
-        return bool(_READS.match(self.label))
+        return bool(_READS.match(self.label)) or dict(self.arguments).get("command") in _LOOKS_OF_EDITORS
 
     @property
     def is_specific(self) -> bool:
@@ -151,7 +169,7 @@ class Move:
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
     tools = any(map(attrgetter("action.calls"), trajectory.steps))
-    shown = Shown(values, trajectory.task, trajectory.instructions)
+    shown = Shown(values, trajectory.task, trajectory.instructions, words=words_passed_on(trajectory))
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):
@@ -161,7 +179,7 @@ def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[M
             seen = "\n".join(map(_ends, step.observations)).strip()
         shown.pages.append(seen)
         raw = " and ".join(map(_MADE, step.action.calls[:3]))[:_RAW] if tools else _line_done(step.action.text)
-        if not raw:
+        if not raw or _REFUSED.match(seen):
             continue
         command = _command(step.action, raw)
         looks = bool(command) and only_looks(command)
@@ -226,13 +244,21 @@ def _speaks_of_error(text: str) -> bool:
     return len(text) <= _SHORT and _ERROR.search(text) is not None
 
 
-def _line_of_error(text: str) -> str:
+def _line_of_error(text: str, given: str) -> str:
+    """The line that says what was wrong: none that only repeats what the call was given."""
     lines = text.splitlines()
     first, last = (islice(filter(_says, told), 20) for told in (lines, reversed(lines)))
-    ends = [line for line in (*first, *reversed([*last])) if "Traceback" not in line]
+    ends = [line for line in (*first, *reversed([*last])) if "Traceback" not in line and not _repeats(line, given)]
     named = [line for line in ends if _NAMED_ERROR.search(line)]
     told = named or [line for line in ends if _ERROR.search(line)]
+    if told and _BARE.fullmatch(told[-1]):  # the reason stands below it
+        return next(iter(ends[ends.index(told[-1]) + 1 :]), told[-1])
     return told[-1] if told else ""
+
+
+def _repeats(line: str, given: str) -> bool:
+    said = _TAG.sub("", line).strip()
+    return len(said) >= _QUOTED_AT_LEAST and said in given
 
 
 def _first_line(text: str) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, cast
 
-from lessonbank.contracts.records import Json, ToolCall
+from lessonbank.contracts.records import Json, ToolCall, Trajectory
 from lessonbank.guard import plain
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, unusual, words
 
@@ -54,6 +54,9 @@ _NUMBERED_THINGS = frozenset(
         "version",
     ]
 )
+_COUNTED = frozenset(("item", "message", "number", "phone", "version"))
+"""Things that are counted as often as they are named by an id."""
+_WORD_BEHIND = re.compile(r"\b([A-Za-z]{3,20})(?=(?: (?:id|number|no|nr|code)\b)?[:#]? ([A-Za-z]{3,20})\b)")
 _CONTROLS = frozenset(
     re.findall(
         r"\w+",
@@ -95,6 +98,8 @@ class Shown:
     task: str
     """In small letters, once it is read."""
     instructions: str = ""
+    words: Collection[str] = ()
+    """Of the words behind the name of a numbered thing those that the agent passed on."""
     pages: list[str] = field(default_factory=list[str])
     """What came back, step after step."""
     names: dict[str, str] = field(default_factory=dict[str, str])
@@ -110,10 +115,13 @@ class Shown:
     def __post_init__(self) -> None:
         text = self.task[:_READ]
         for match in _TOKEN.finditer(text):
-            if len(match[0]) > 2 and match[0] not in self.numbered and _HAS_DIGIT.search(match[0]):
+            if match[0] in self.numbered or not (match[0] in self.words or _HAS_DIGIT.search(match[0])):
+                continue
+            noun = _name_before(text, match.start())
+            if len(match[0]) > 2 and match[0] not in self.words:
                 self.numbered.add(match[0])
-                if noun := _name_before(text, match.start()):
-                    self.names[match[0]] = f"<{noun}>"
+            if noun and (len(match[0]) > 2 or noun not in _COUNTED):
+                self.names[match[0]] = f"<{noun}>"
         self.task = text.lower()
 
     @cached_property
@@ -157,7 +165,8 @@ class Shown:
     def _named(self, text: str) -> str:
         if not any(map(text.__contains__, self.names)):
             return text
-        return _replaced(text, [(*m.span(), self.names[m[0]]) for m in _TOKEN.finditer(text) if m[0] in self.names])
+        there = [m for m in _TOKEN.finditer(text) if m[0] in self.names and _is_id(m, text)]
+        return _replaced(text, [(*m.span(), self.names[m[0]]) for m in there])
 
     def _quoted(self, match: re.Match[str]) -> str:
         inner = next(group for group in match.groups() if group is not None)
@@ -214,6 +223,36 @@ def _without_lone_ids(line: str) -> str:
 
 def _inside(match: re.Match[str], spans: Sequence[tuple[int, int]]) -> bool:
     return any(start <= match.start() and match.end() <= end for start, end in spans)
+
+
+def _is_id(match: re.Match[str], text: str) -> bool:
+    """Whether a short number is told as that of a thing: behind its name, or as all that a line is about."""
+    return (
+        len(match[0]) > 2
+        or bool(_name_before(text, match.start()))
+        or (match.end() == len(text) and not _OPTION_BEFORE.search(text, 0, match.start()))
+    )
+
+
+def words_passed_on(trajectory: Trajectory, /) -> frozenset[str]:
+    """Words that the task has behind the name of a thing with an id, and that actions are about: `order alpha`.
+
+    A field of a call names that thing too, or two different actions end with the word."""
+    behind = {
+        word: noun.lower()
+        for noun, word in _WORD_BEHIND.findall(trajectory.task[:_READ])
+        if noun.lower() in _NUMBERED_THINGS - _COUNTED
+    }
+    if not behind:
+        return frozenset()
+    ends, fields = dict[str, set[str]](), set[str]()
+    for step in trajectory.steps:
+        for call in step.action.calls:
+            given = call.arguments if isinstance(call.arguments, dict) else {}
+            fields |= {str(value) for key, value in given.items() if behind.get(str(value), "\0") in key.lower()}
+        before, _, last = step.action.text[-200:].rstrip().rpartition(" ")
+        ends.setdefault(last, set()).add(before)
+    return frozenset([word for word in behind if word in fields or len(ends.get(word, ())) > 1])
 
 
 def _name_before(text: str, at: int) -> str:

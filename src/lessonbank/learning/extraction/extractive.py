@@ -19,13 +19,17 @@ from lessonbank.contracts.records.runs import is_brief
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import EXTRACTIVE
 from lessonbank.guard.gate.run_values import RunValues
+from lessonbank.guard.sanitise import SLOT
+from lessonbank.guard.wording import without_sources
 
 from ._commands import is_about, tries_again, writes_a_file
-from ._moves import Move, is_command_run, moves
-from ._slots import Shown, uncommon_pairs
+from ._moves import Move, cut, is_command_run, moves
+from ._slots import Shown, uncommon_pairs, words_passed_on
 
 _CONTENT = 600
-_TOPIC, _WHEN = 70, 240
+_TITLE, _WHEN = 70, 240
+_DEEDS = 3
+"""Deeds that a title names."""
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
 _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(?:incorrect|wrong)\b", re.IGNORECASE)
 """A message that judges what was said and tells nothing more of it."""
@@ -34,6 +38,9 @@ _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _QUOTE = re.compile(r' \("[^"]*"\)| \(what was seen in brackets\)')
 """What a tool printed, as `_in_quotes` writes it, and its announcement."""
+_CALLED = re.compile(r"\w+\((.*)\)")
+_COMMAND = 80
+"""Characters of a command where two of them stand in one line."""
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
@@ -75,10 +82,15 @@ class _Run:
         return found
 
     @cached_property
+    def is_talk(self) -> bool:
+        """Whether it called tools for somebody who asked in words of their own: tools then say what it was about."""
+        return not is_command_run(self.attempt.trajectory) and any(move.calls for move in self.moves)
+
+    @cached_property
     def task(self) -> str:
         """Its task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
-        told = Shown(self.values, task).prose(task)
+        told = Shown(self.values, task, words=words_passed_on(self.attempt.trajectory)).prose(task)
         if not is_command_run(self.attempt.trajectory):
             told = uncommon_pairs(told)
         return one_line(told) or "the same"
@@ -105,6 +117,10 @@ class _Lesson:
     head: str
     content: str
     shown_by: tuple[tuple[_Run, Move], ...]
+    deed: str
+    """What was done, for the title. The words of the task take its place where whoever gave the task said it best."""
+    when: str = ""
+    """Empty: for a task like that of the run."""
 
 
 class ExtractiveExtractor:
@@ -118,15 +134,17 @@ class ExtractiveExtractor:
     Args:
         max_lessons: lessons from one attempt at most.
         max_contrast_lessons: lessons from several attempts at most.
-        quotes: whether a lesson repeats what a tool printed.
+        commands: for coding agents: one line each about commands alone, what got past an error and what was repeated
+            in vain, without what was printed. Which files were read and edited is of one task, and so is an order in
+            which nothing failed.
     """
 
     asks_model = False
 
-    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5, quotes: bool = True) -> None:
+    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5, commands: bool = False) -> None:
         self._max_lessons = max_lessons
         self._max_contrast_lessons = max_contrast_lessons
-        self._quotes = quotes
+        self._commands = commands
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
@@ -139,9 +157,8 @@ class ExtractiveExtractor:
         values = cache(lambda: RunValues.of([attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
-        drawn = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
-        if not self._quotes:
-            drawn = _distinct(replace(lesson, content=_QUOTE.sub("", lesson.content)) for lesson in drawn)
+        found = _of_commands(runs) if self._commands else _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
+        drawn = _distinct(found)[:limit]
         lessons = tuple([_lesson(lesson, several=len(attempts) > 1) for lesson in drawn])
         return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
 
@@ -168,6 +185,24 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
     yield from _loops(run)
 
 
+def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
+    for run in runs:
+        for wrong, right in _fixed(run):
+            if wrong.command and right.command and wrong.label != right.label:
+                told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
+                kind: Kind = "strategy" if run.succeeded else "guardrail"
+                deed = f"{wrong.deed}, then {right.deed}"
+                pair = (run, wrong), (run, right)
+                yield _Lesson(kind, "Error and what got past it", told, pair, deed, f"`{wrong.deed}` fails")
+        yield from (replace(lesson, content=_QUOTE.sub("", lesson.content)) for lesson in _loops(run, commands=True))
+
+
+def _bare(move: Move) -> str:
+    """The line of a shell without the tool that it was given to."""
+    inside = _CALLED.fullmatch(move.label)
+    return f"`{cut(inside.group(1) if inside else move.label, _COMMAND)}`"
+
+
 def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     worked = sorted((r for r in runs if r.succeeded), key=lambda r: len(r.path))
     failed = [r for r in runs if not r.succeeded]
@@ -190,7 +225,8 @@ def _order(run: _Run) -> Iterator[_Lesson]:
     content = f"This order worked (what was seen in brackets): {_steps(path, seen=True)}."
     if len(content) > _CONTENT:
         content = f"This order worked: {_steps(path)}."
-    yield _Lesson("strategy", "What worked", content, tuple([(run, m) for m in path[-8:]]))
+    shown_by = tuple([(run, m) for m in path[-8:]])
+    yield _Lesson("strategy", "What worked", content, shown_by, _deeds([m for m in path if not m.reads] or path))
 
 
 def _without_scrolling_at_its_end(path: Sequence[Move]) -> Sequence[Move]:
@@ -205,10 +241,10 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         return
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
-        content = _led(
-            run.path, f"The run ended when `{last.label}` failed{_quoted(last)}; do not end on it like this."
-        )
-        yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),))
+        label = without_sources(last.label) if run.is_talk else last.label
+        end = f"The run ended when `{label}` failed{_quoted(last)}; do not end on it like this."
+        content = end if run.is_talk else _led(run.path, end)
+        yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
     suspect = _suspect(run) if last.effect == "moved" else None
     if suspect is None or not suspect.is_specific:
@@ -218,7 +254,8 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     advice = (
         f"Step {len(before) + 1}: do not repeat `{suspect.label}`, the last choice before the end; try another one."
     )
-    yield _Lesson("guardrail", "Looked fine, yet failed", _led(before, f"{end} {advice}"), ((run, suspect),))
+    content = _led(before, f"{end} {advice}")
+    yield _Lesson("guardrail", "Looked fine, yet failed", content, ((run, suspect),), suspect.deed)
 
 
 def _suspect(run: _Run) -> Move | None:
@@ -240,7 +277,8 @@ def _no_effect(runs: Sequence[_Run], *, led_by: _Run | None) -> Iterator[_Lesson
         return
     told = [_place(step, after, list(found)[:6]) for (step, after), found in list(places.items())[:4]]
     shown_by = tuple(pair for found in list(places.values())[:4] for pair in list(found.values())[:6])
-    yield _Lesson("guardrail", "What had no effect", _led(led_by.path if led_by else (), " ".join(told)), shown_by)
+    content = _led(led_by.path if led_by else (), " ".join(told))
+    yield _Lesson("guardrail", "What had no effect", content, shown_by, _deeds([move for _, move in shown_by]))
 
 
 def _idle(run: _Run) -> Iterator[tuple[int, str, Move]]:
@@ -261,26 +299,46 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
-    """Errors, each with what went through soon after and can have helped."""
+    """Errors, each with what went through soon after and can have helped. In talk each is a lesson of its own."""
     told = dict[str, tuple[_Run, Move, Move]]()
     for run, wrong, right in ((one, *pair) for one in runs for pair in _fixed(one)):
-        sentence = f"`{wrong.label}` failed{_quoted(wrong)}; then {_then(wrong, right)} went through."
-        told.setdefault(sentence, (run, wrong, right))
+        label, then = _pair(wrong, right)
+        told.setdefault(f"`{label}` failed{_quoted(wrong)}; then {then} went through.", (run, wrong, right))
         if len(told) == _PAIRS:
             break
+    if told and all(run.is_talk for run in runs):
+        yield from [_fix({sentence: pair}) for sentence, pair in told.items()]
+    elif told:
+        yield _fix(told)
+
+
+def _fix(told: dict[str, tuple[_Run, Move, Move]]) -> _Lesson:
     pairs = told.values()
-    if not pairs:
-        return
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
-    yield _Lesson(kind, "Error and what got past it", " ".join(told), shown_by)
+    failed, cures = _deeds(wrong for _, wrong, _ in pairs), _deeds(right for _, _, right in pairs)
+    deed = f"{failed}, then {'another value' if cures == failed else cures}"
+    return _Lesson(kind, "Error and what got past it", " ".join(told), shown_by, deed, f"`{failed}` fails")
 
 
-def _then(wrong: Move, right: Move) -> str:
-    """The move that went through; where only values differ, which fields they are of."""
-    if wrong.label != right.label:
-        return f"`{right.label}`"
-    return f"the same with {_others(wrong, right)}"
+def _pair(wrong: Move, right: Move) -> tuple[str, str]:
+    """What failed and what went through, without the sources of their values: the same fact is the same words.
+
+    Where only values differ, the fields that they are of; where only their sources do, these."""
+    if wrong.label == right.label:
+        return without_sources(wrong.label), f"the same with {_others(wrong, right)}"
+    one, other = without_sources(wrong.label), without_sources(right.label)
+    if one == other:
+        shared = set(SLOT.findall(wrong.label)).intersection(SLOT.findall(right.label))
+        one, other = (
+            SLOT.sub(lambda slot: without_sources(slot[0]) if slot[0] in shared else slot[0], told.label)
+            for told in (wrong, right)
+        )
+    return one, f"`{other}`"
+
+
+def _deeds(moves: Iterable[Move]) -> str:
+    return ", ".join(list(dict.fromkeys(move.deed for move in moves))[-_DEEDS:])
 
 
 def _others(one: Move, other: Move) -> str:
@@ -307,6 +365,8 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
 def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> Move | None:
     """A similar action that went through, or in a success the very next one."""
     for later in soon:
+        if later.reads and not wrong.reads:
+            continue
         next_in_success = run.succeeded and later is soon[0] and not later.reads
         if later.effect == "moved" and (next_in_success or _akin(wrong, later, one_tool=run.has_one_tool)):
             return later
@@ -338,18 +398,26 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
-def _loops(run: _Run) -> Iterator[_Lesson]:
+def _loops(run: _Run, *, commands: bool = False) -> Iterator[_Lesson]:
     # A command that says the same again was mostly right to be run again: a check after an edit.
     idle = [m for m in run.moves if m.effect == "error" or (m.effect != "moved" and not m.command)]
+    idle = [m for m in idle if m.command or not commands]
     often = {raw for raw, n in Counter([move.raw for move in idle]).items() if n >= _LOOP}
     again = [move for move in idle if move.raw in often and move.is_specific]
     same = Counter([(move.raw, move.label, move.seen) for move in again])
     repeated = [(label, said, n) for (_, label, said), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    told = [f"`{label}` was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
+    named = {m.label: _bare(m) if commands else f"`{m.label}`" for m in again}
+    told = [f"{named[label]} was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
-    yield _Lesson("guardrail", "Repeated in vain", " ".join(told) + " Change the approach after the first.", shown_by)
+    yield _Lesson(
+        "guardrail",
+        "Repeated in vain",
+        " ".join(told) + " Change the approach after the first.",
+        shown_by,
+        repeated[0][0],
+    )
 
 
 def _parting(worked: _Run, failed: Sequence[_Run]) -> Iterator[_Lesson]:
@@ -376,7 +444,8 @@ def _parting(worked: _Run, failed: Sequence[_Run]) -> Iterator[_Lesson]:
     shown_by = [(worked, worked.path[at]) for at in sorted(wrong)[:3]]
     shown_by += [pair for found in wrong.values() for pair in found.values()]
     intro = "Attempts that failed parted here from the one that worked. "
-    yield _Lesson("guardrail", "What made the difference", intro + " ".join(told), tuple(shown_by))
+    deed = _deeds([move for _, move in shown_by])
+    yield _Lesson("guardrail", "What made the difference", intro + " ".join(told), tuple(shown_by), deed)
 
 
 def _differ(ours: Move, theirs: Move) -> bool:
@@ -417,10 +486,11 @@ def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
 
 
 def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
-    when = lesson.shown_by[0][0].task
+    run = lesson.shown_by[0][0]
+    deed = lesson.deed if lesson.when or run.is_talk else run.task
     return Lesson(
-        title=one_line(f"{lesson.head}: {_cut(when, _TOPIC)}"),
-        description=f"For a task like: {_cut(when, _WHEN)}",
+        title=one_line(f"{lesson.head}: {_cut(deed, _TITLE)}"),
+        description=lesson.when or f"For a task like: {_cut(run.task, _WHEN)}",
         content=_cut(lesson.content, _CONTENT),
         kind=lesson.kind,
         provenance=_provenance(lesson, several=several),

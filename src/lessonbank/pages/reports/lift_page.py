@@ -24,7 +24,7 @@ from lessonbank.evidence.lift import (
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
-from .lift_units import NAMES, Address, groups_and_lessons, nowhere, splits
+from .lift_units import NAMES, Address, groups_and_lessons, nowhere
 from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
@@ -49,7 +49,7 @@ _HOW = (
 
 _COUNTS: Final = (
     "The share counts whatever a draw left out: lessons one by one, groups as one, and all lessons of a task without "
-    "memory. It is high at first, while memory and topics are on trial, and higher for what looks harmful."
+    "memory. It is lower for what clearly helps, and higher for what looks harmful."
 )
 
 
@@ -71,7 +71,6 @@ def content(lift: Lift, /, *, address: Address = nowhere) -> str:
             so_far(lift.series),
             _overall(lift),
             groups_and_lessons(lift, address=address),
-            splits(lift) if lift.recalls else "",
             _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",

@@ -12,8 +12,6 @@ from lessonbank.evidence.lift import (
     GroupLift,
     LessonLift,
     Lift,
-    Part,
-    Split,
     UnitLift,
     distinct_groups,
     points,
@@ -31,7 +29,7 @@ MOST: Final = 500
 NAMES: Final = ("interval if you look once", "interval however often you look")
 _TEXT, _WHEN = 2_000, 600
 """Characters of a lesson's content, and of when to use it."""
-_NAMED, _SPLITS = 20, 20
+_NAMED: Final = 20
 _KEY: Final = (
     "The thick line is the interval if you look once. The thin one is right however often you look; it may be cut off. "
     "Open a row to read more."
@@ -75,30 +73,6 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
     )
 
 
-def splits(lift: Lift, /) -> str:
-    """What memory, groups and lessons change on the tasks of each template; where it differs, first."""
-    named_splits = [("Memory as a whole", lift.split)]
-    named_splits += [(_name(group.name or group.group), group.split) for group in lift.groups]
-    named_splits += [(escape(named(lesson)), lesson.split) for lesson in lift.lessons]
-    known = [(name, split) for name, split in named_splits if split and split.parts]
-    known.sort(key=lambda one: not one[1].differs)
-    if not known:
-        return "<h2>For which tasks</h2>\n<p>No two kinds of tasks can be compared yet.</p>"
-    forest = Forest([_part_bar(part, split) for _, split in known[:_SPLITS] for part in split.parts])
-    drawn = "".join(_split(name, split, forest) for name, split in known[:_SPLITS])
-    left = len(known) - _SPLITS
-    more = f"\n<p>{counted(left, 'more effect is', 'more effects are')} not split here.</p>" if left > 0 else ""
-    return f'<h2>For which tasks</h2>\n<div class="forest">{_ruler(forest)}{drawn}</div>{more}'
-
-
-def _split(name: str, split: Split, forest: Forest) -> str:
-    said = "the effects differ" if split.differs else "no difference is shown"
-    rows = "".join(
-        _row(_part_bar(part, split), f"on {_name(part.name)}", points(part.success), forest) for part in split.parts
-    )
-    return f"\n<h3>{name}: {said}</h3>{rows}"
-
-
 def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
     count = counted(group.lessons, "lesson")
@@ -132,10 +106,6 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) ->
 
 def _summary(drawn: Bar, name: str, said: str, forest: Forest) -> str:
     return f'<span><span class="{drawn.look}">{escape(said)}</span> {name}</span>{forest.strip(drawn)}'
-
-
-def _row(drawn: Bar, name: str, said: str, forest: Forest) -> str:
-    return f'\n<div class="unit row">{_summary(drawn, name, minus(said), forest)}</div>'
 
 
 def _ruler(forest: Forest) -> str:
@@ -180,18 +150,6 @@ def _id(id: str, where: str) -> str:
 def _command(id: str, scope: str) -> str:
     scope, id = (shlex.quote(one_line(text, limit=_WHEN)) for text in (scope, id))
     return f"lessonbank recalls --bank BANK --scope {scope} --lesson {id}"
-
-
-def _part_bar(part: Part, split: Split) -> Bar:
-    """Coloured only where it is shown that effects differ, and the part's own interval leaves zero out."""
-    effect, standing = part.success, "no evidence yet"
-    if split.differs and effect.always_low is not None and effect.always_high is not None:
-        standing = "helps" if effect.always_low > 0 else "harms" if effect.always_high < 0 else standing
-    return bar(UnitLift(success=effect, standing=standing))
-
-
-def _name(text: str) -> str:
-    return escape(canonical_line(text, limit=_WHEN))
 
 
 def _between(low: float | None, high: float | None) -> str:

@@ -24,8 +24,11 @@ _limiter = PerLoop(partial(anyio.CapacityLimiter, 2))
 
 
 async def off_loop(work: Callable[[], T], /) -> T:
-    """Run `work` in a thread, two at a time, none of them taken from the limit other blocking work has."""
-    return await anyio.to_thread.run_sync(work, limiter=_limiter.here())
+    """Run `work` in a thread, two at a time, none of them taken from the limit other blocking work has.
+
+    Whoever waits no more leaves the thread alone.
+    """
+    return await anyio.to_thread.run_sync(work, limiter=_limiter.here(), abandon_on_cancel=True)
 
 
 def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:

@@ -37,16 +37,13 @@ from . import (
     _words,
     _write,
 )
-from ._database import EVERY, Connection, Database, finished, prepared, said, translated
+from ._database import EVERY, Connection, Database, finished, limits_of, prepared, said, translated
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import ExperienceKey, Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_PATIENCE: Final = 10
-"""Seconds until a server that does not answer counts as absent."""
 
 
 class PostgresStore(StoreCalls[Database]):
@@ -176,8 +173,7 @@ class PostgresStore(StoreCalls[Database]):
 
     async def settings(self, prefix: str, /, *, exact: bool = False) -> Mapping[str, str]:
         """See `Records.settings`."""
-        key = encodable(prefix)
-        return await result(self._database.look(lambda connection: _read.settings(connection, key, exact)))
+        return dict(await result(self._database.ask(_read.settings_sql(exact=exact), encodable(prefix), scope="")))
 
     async def rebuild(self) -> None:
         """See `Care.rebuild`. Each scope in a transaction of its own; then every table is written anew."""
@@ -254,7 +250,7 @@ def _prepare(url: str, *, read_only: bool, partitions: int) -> None:
     """Reach the server once, so that what is wrong is said at once, and bring the tables to today's."""
     _check_address(url)
     try:
-        connection = psycopg.connect(url, connect_timeout=_PATIENCE, prepare_threshold=None)
+        connection = psycopg.connect(url, prepare_threshold=None, **limits_of(url))
     except psycopg.Error as error:
         raise StoreUnavailable(
             f"cannot reach the database ({said(error)}): check the address and its server"

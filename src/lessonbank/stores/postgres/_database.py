@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
+import socket
+import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.string import StrBinaryDumper, StrDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from lessonbank._base.aio import seconds_left
 from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable
 
 T = TypeVar("T")
@@ -29,9 +35,27 @@ EVERY: Final = "*"
 _MOST: Final = 16
 """Connections of one process at most."""
 _PATIENCE: Final = 30.0
-"""Seconds a call waits for a free connection."""
+"""Seconds a call waits for a free connection, and for a lock, as on a file. Less where its caller waits less."""
+_CONNECTING: Final = 5
+_SILENT: Final = 10
+"""Seconds until a network that carries nothing any more is noticed."""
+_ON_THE_WAY: Final = {
+    "connect_timeout": _CONNECTING,
+    "keepalives_idle": _SILENT // 2,
+    "keepalives_interval": 1,
+    "keepalives_count": _SILENT // 2,
+    "tcp_user_timeout": 1000 * _SILENT,
+}
+_ABSENT: Final = 60.0
+"""Seconds for which a transaction that writes may do nothing: then a frozen client loses its locks."""
 _left_to_the_parent: Final[list[object]] = []
 """Pools of the process this one was forked from: to close them here would end the parent's sessions."""
+
+
+def limits_of(url: str, /) -> dict[str, Any]:
+    """The time limits of a connection that the address does not set itself."""
+    own = conninfo_to_dict(url)
+    return {name: value for name, value in _ON_THE_WAY.items() if name not in own}
 
 
 def rows(connection: Connection, sql: str, *values: object) -> list[tuple[Any, ...]]:
@@ -77,6 +101,42 @@ class Stream:
     cursor: psycopg.ServerCursor[tuple[Any, ...]]
 
 
+class _Call(Future[T]):
+    """Knows until when its caller waits, and cuts its connection where nobody waits and the server is silent."""
+
+    connection: Connection | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.until = time.monotonic() + _seconds_left()
+
+    def cancel(self) -> bool:
+        cut = super().cancel()
+        if not cut and not self.done():
+            timer = threading.Timer(_SILENT, self._cut)
+            timer.daemon = True
+            timer.start()
+        return cut
+
+    def _cut(self) -> None:
+        """The thread that waits for the answer of a frozen server would wait for ever, and whoever ends it with it."""
+        if not self.done() and self.connection is not None:
+            with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)
+
+
+class _Here(threading.local):
+    call: _Call[Any] | None = None
+    """What this thread does."""
+
+
+def _seconds_left() -> float:
+    try:
+        return seconds_left()
+    except RuntimeError:  # nobody waits in an event loop
+        return math.inf
+
+
 class Database:
     """Executes work in threads, each in one transaction. Works in any thread and event loop, and after `fork`."""
 
@@ -84,6 +144,7 @@ class Database:
         self._url = url
         self.read_only = read_only
         self._closed = False
+        self._here = _Here()
         self._start()
 
     def _start(self) -> None:
@@ -98,7 +159,7 @@ class Database:
             max_idle=300.0,
             name="lessonbank",
             # A pooler may give each transaction another session, and transactions are begun here.
-            kwargs={"prepare_threshold": None, "autocommit": True},
+            kwargs={"prepare_threshold": None, "autocommit": True, **limits_of(self._url)},
             configure=prepared,
         )
 
@@ -108,12 +169,33 @@ class Database:
             raise StoreUnavailable("the bank is closed: open it again")
 
     def call(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Call `work` in a thread."""
+        """Call `work` in a thread. Nothing in it waits longer than its caller, where that has a limit."""
         self.check_open()
         if self._process != os.getpid():
             _left_to_the_parent.append((self._pool, self._threads))
             self._start()
-        return self._threads.submit(work, *arguments)
+        call = _Call[T]()
+        self._threads.submit(self._answer, call, work, *arguments)
+        return call
+
+    def _answer(self, call: _Call[T], work: Callable[..., T], *arguments: Any) -> None:
+        if not call.set_running_or_notify_cancel():
+            return
+        self._here.call = call
+        try:
+            call.set_result(work(*arguments))
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the caller, not to this thread
+            call.set_exception(error)
+        finally:
+            self._here.call = None
+
+    @property
+    def _left(self) -> float:
+        """Seconds that the caller of this thread still waits. Raises StoreUnavailable where there are none."""
+        left = self._here.call.until - time.monotonic() if self._here.call else math.inf
+        if left <= 0:
+            raise StoreUnavailable("the database took longer than its caller waits: see what holds it")
+        return left
 
     def read(self, work: Callable[[Connection], T], /, *, scope: str = "") -> Future[T]:
         """What `work` finds in one snapshot."""
@@ -122,10 +204,6 @@ class Database:
     def ask(self, sql: str, *values: object, scope: str) -> Future[list[tuple[Any, ...]]]:
         """What one statement finds: one question and one answer, as short as a look at a scope can be."""
         return self.call(self._ask, sql, values, scope)
-
-    def look(self, work: Callable[[Connection], T], /) -> Future[T]:
-        """What `work` finds with one statement that looks at no scope. No transaction: it is asked for on each call."""
-        return self.call(self._look, work)
 
     def write(self, work: Callable[[Connection], T], /, *, scope: str = "", lock: Lock = "alone") -> Future[T]:
         """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share."""
@@ -170,7 +248,7 @@ class Database:
                 is_ending = False
                 try:
                     with undone(connection), connection.pipeline():
-                        begun = _begin(connection, scope, lock, waits=waits)
+                        begun = _begin(connection, scope, lock, self._left, wait=_PATIENCE if waits else _BRIEFLY)
                         told = work(connection)
                         is_ending = True
                         do(connection, "COMMIT")
@@ -184,27 +262,24 @@ class Database:
         raise StoreUnavailable(_ENDED)
 
     def _ask(self, sql: str, values: tuple[object, ...], scope: str) -> list[tuple[Any, ...]]:
-        def asked(connection: Connection) -> list[tuple[Any, ...]]:
+        def asked(connection: Connection) -> Answer:
             # One transaction without BEGIN: it ends where the pipeline does.
             with connection.pipeline():
+                do(connection, _LIMITS, _limits(self._left))
                 do(connection, _SCOPE, {"scope": scope})
-                found = ask(connection, sql, *values)
-            return found.fetchall()
+                return ask(connection, sql, *values)
 
-        return self._look(asked)
-
-    def _look(self, work: Callable[[Connection], T]) -> T:
         with translated():
-            connection, found = self._first(work)
+            connection, found = self._first(asked)
             self._give_back(connection)
-            return found
+            return found.fetchall()
 
     def _begun(self, scope: str, lock: Lock) -> Connection:
         """A connection in a transaction that knows its scope."""
 
         def begin(connection: Connection) -> None:
-            with connection.pipeline():
-                _begin(connection, scope, lock)
+            with undone(connection), connection.pipeline():
+                _begin(connection, scope, lock, self._left)
 
         return self._first(begin)[0]
 
@@ -227,7 +302,9 @@ class Database:
         if self._pool.closed:
             self._pool.open()
         for _ in range(_MOST + 1):
-            connection = self._pool.getconn()
+            connection = self._pool.getconn(min(self._left, _PATIENCE))
+            if self._here.call:
+                self._here.call.connection = connection
             if _is_there(connection):
                 yield connection
             else:
@@ -331,15 +408,28 @@ _LOCKS: Final[dict[Lock, str]] = {
     "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
 }
 _SCOPE: Final = "SELECT set_config('lessonbank.scope', %(scope)s, true)"
-_BRIEFLY: Final = ", set_config('lock_timeout', '1s', true)"
+# For one transaction: a pooler may give the next one another session.
+_LIMITS: Final = (
+    "SELECT set_config('lock_timeout', %(wait)s, true), set_config('statement_timeout', %(work)s, true),"
+    " set_config('idle_in_transaction_session_timeout', %(absent)s, true)"
+)
+_BRIEFLY: Final = 1.0
+_LONGEST: Final = 600.0
+"""Seconds for one statement, such as the deletion of a large scope, where its caller has no limit."""
 _READS: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITES: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 
-def _begin(connection: Connection, scope: str, lock: Lock, *, waits: bool = True) -> Answer:
-    """Begin a transaction that knows its scope; sent with what comes after it."""
+def _begin(connection: Connection, scope: str, lock: Lock, left: float, *, wait: float = _PATIENCE) -> Answer:
+    """Begin a transaction that knows its scope and what is left of its time; sent with what comes after it."""
     do(connection, _READS if lock == "none" else _WRITES)
-    return ask(connection, _SCOPE + ("" if waits else _BRIEFLY) + _LOCKS[lock], {"scope": scope})
+    do(connection, _LIMITS, _limits(left, wait, absent=0 if lock == "none" else _ABSENT))
+    return ask(connection, _SCOPE + _LOCKS[lock], {"scope": scope})
+
+
+def _limits(left: float, wait: float = _PATIENCE, absent: float = 0) -> dict[str, str]:
+    told = {"wait": min(wait, left), "work": min(_LONGEST, left), "absent": absent}
+    return {name: f"{math.ceil(1000 * seconds)}ms" for name, seconds in told.items()}
 
 
 def enter_scope(connection: Connection, scope: str, /) -> None:
@@ -407,13 +497,13 @@ def translated() -> Generator[None]:
     except LessonbankError:
         raise
     except PoolTimeout as error:
-        raise StoreUnavailable(
-            f"no connection to the database within {_PATIENCE:.0f} s: see that it runs and takes more connections"
-        ) from error
+        raise StoreUnavailable(f"{said(error)}: see that the database runs and takes more connections") from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreUnavailable(f"this database role may not do that ({said(error)}): use one that may") from error
     except psycopg.errors.LockNotAvailable as error:
-        raise StoreUnavailable("other writers kept the bank busy for a second: try again") from error
+        raise StoreUnavailable("others kept what this needs of the database locked: find out who, try again") from error
+    except psycopg.errors.QueryCanceled as error:
+        raise StoreUnavailable(f"the database took longer than may be waited for ({said(error)}): try again") from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("the database takes no writes, as a standby does: connect to the primary") from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName) as error:

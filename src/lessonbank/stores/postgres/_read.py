@@ -105,13 +105,10 @@ def setting(connection: Connection, key: str, /) -> str | None:
     return found[0] if found else None
 
 
-def settings(connection: Connection, prefix: str, exact: bool, /) -> dict[str, str]:
-    """The choices whose name begins with `prefix`, or is just this."""
-    if exact:
-        value = setting(connection, prefix)
-        return {} if value is None else {prefix: value}
-    sql = "SELECT key, value FROM lessonbank.settings WHERE starts_with(key, %s) ORDER BY key"
-    return dict(rows(connection, sql, prefix))
+def settings_sql(*, exact: bool) -> str:
+    """What finds the choices whose name begins with a text, or is just this."""
+    named = "key = %s" if exact else "starts_with(key, %s)"
+    return f"SELECT key, value FROM lessonbank.settings WHERE {named} ORDER BY key"
 
 
 def journal_entry(scope: str, found: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:

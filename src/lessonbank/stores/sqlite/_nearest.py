@@ -341,7 +341,9 @@ def _missing(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, *,
         return []
     numbers = None if upto < 0 else _touched(connection, scope, upto) | {key // PARTS for key in lacking}
     wanted = np.array(list(_wanted(connection, scope, numbers, lessons=lessons)), np.int64)
-    missing: list[int] = wanted[~np.isin(wanted, matrix.keys[: matrix.size])].tolist()
+    # Without `assume_unique` numpy hashes both, and loads its masked arrays to do so.
+    there = np.isin(wanted, matrix.keys[: matrix.size], assume_unique=True)
+    missing: list[int] = wanted[~there].tolist()
     matrix.checked[lessons] = scope.sequence, missing
     return missing
 

@@ -37,6 +37,8 @@ _APART: Final = 1 << 20
 """By how much a copy's count differs from its origin's at least; twice as much at most."""
 _TRIES: Final = 200
 """How often a log that others restart meanwhile is read again."""
+_DOUBTS: Final = 10
+"""How often a log must look like that of another file: the head of a page is written before the page itself."""
 _HEADER: Final = 32
 _FRAME: Final = 24
 """Bytes of the log's header, and of that of each page in it (https://sqlite.org/fileformat2.html, "The WAL")."""
@@ -138,20 +140,22 @@ class Origin:
             raise _replaced(self._path)
 
     def _checked(self) -> int | None:
+        doubts = 0
         for _ in range(_TRIES):
             before = _salts(self._log)
             count = _count_of_file(self._path)
             log = _Log.of(self._log)
             # Whoever begins the log again writes over it from its start, also while it is read here.
-            if not before == log.salts == _salts(self._log):
-                time.sleep(random.uniform(0.001, 0.003))
-            elif count is None or log.first is None or (count - log.first + 1) % _ROUND <= log.transactions + 1:
-                return count
-            else:
+            if before == log.salts == _salts(self._log):
+                if log.fits(count):
+                    return count
+                doubts += 1
+            if doubts == _DOUBTS:
                 raise StoreUnavailable(
                     f"{self._log} is not the log of {self._path}, which was replaced while the log lay there: run "
                     "`lessonbank restore BACKUP BANK`, or move the log away; nothing was written"
                 )
+            time.sleep(random.uniform(0.001, 0.003))
         raise StoreUnavailable(f"{self._path} is written to all the time: try again")
 
 
@@ -163,6 +167,12 @@ class _Log:
     first: int | None = None
     """The count of its first transaction."""
     transactions: int = 0
+
+    def fits(self, count: int | None) -> bool:
+        """Whether it may be the log of a file that has counted so far. Without a whole transaction it tells nothing."""
+        if not self.transactions or count is None or self.first is None:
+            return True
+        return (count - self.first + 1) % _ROUND <= self.transactions + 1
 
     @classmethod
     def of(cls, path: Path) -> _Log:

@@ -55,7 +55,7 @@ class Tasks:
             lengths = np.concatenate((lengths, np.array([*waiting.values()], np.uint32)))
         hidden = _hidden(connection, scope)
         if len(hidden):
-            there = ~np.isin(numbers, hidden)
+            there = ~np.isin(numbers, hidden, assume_unique=True)
             numbers, lengths = numbers[there], lengths[there]
         self.numbers, self.words, self._whole = numbers, lengths, not len(hidden)
         self._unbroken = bool(len(numbers)) and int(numbers[-1] - numbers[0]) == len(numbers) - 1

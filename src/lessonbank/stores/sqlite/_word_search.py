@@ -107,7 +107,8 @@ class _Asking:
     def _scored(self, at: Numbers) -> list[tuple[float, int, int]]:
         """Score, age and number of those of these tasks that may be answered with."""
         ages = _ages(self._connection, self._scope, self._tasks.numbers[at].tolist())
-        at = at[np.isin(self._tasks.numbers[at], [*(ages.keys() - self._left_out)])]
+        shown = ages.keys() - self._left_out
+        at = at[[number in shown for number in self._tasks.numbers[at].tolist()]]
         numbers = self._tasks.numbers[at].tolist()
         held = {word: places.of(at, numbers) for word, places in self._places.items()} | self._in_texts(numbers)
         lengths = dict(zip(numbers, self._tasks.words[at].tolist(), strict=True))

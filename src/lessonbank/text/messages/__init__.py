@@ -14,10 +14,10 @@ from ._assembly import assemble
 from ._dialects import turns_of, usage_of
 from ._plain import plain, same
 from ._rebuild import rebuild
-from ._requests import first_request
+from ._requests import first_request, only_greets
 from ._turns import Turn, text_of
 
-__all__ = ["first_request", "to_messages", "trajectory_from"]
+__all__ = ["first_request", "only_greets", "to_messages", "trajectory_from"]
 
 _SAID = 160
 """Characters of somebody else's error that ours repeats."""

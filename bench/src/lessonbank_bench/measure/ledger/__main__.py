@@ -37,7 +37,6 @@ PARTS = {
     "bank": "driving",
     "cost": "costing",
     "trial": "trying",
-    "parts": "parting",
 }
 """What can be measured, and where it is; and what the default bank reaches, part by part."""
 PARTS |= dict.fromkeys(REACHING, "reaching")

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lessonbank.contracts.withholding import Withholding
-from lessonbank.evidence.draws import Holdout, TrialPeriods
+from lessonbank.evidence.draws import Holdout
+from lessonbank.evidence.policy import AdaptiveHoldout
 from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Unit, making, play, seen
 
 from .sampling import Sampling, told
@@ -27,7 +28,7 @@ Policy: TypeAlias = "Callable[[str], Withholding]"
 
 def trial_periods(seed: str, /) -> Withholding:
     """The default."""
-    return TrialPeriods(seed=seed)
+    return AdaptiveHoldout(seed=seed)
 
 
 def fixed(rate: float, seed: str, /) -> Withholding:

@@ -26,7 +26,7 @@ COVER = float(np.log(40.0))
 _SAFE = 0.9
 """A stake that could lose more than this share of the wealth is given up."""
 _LIKELY, _LIKELY_LESSON = float(np.log(40.0)), float(np.log(80.0))
-_LEVELS = (0.02, 0.015, 0.01)
+_LEVELS = (0.015, 0.01, 0.025)
 """What a bank may be wrong in: of memory as a whole, of groups, of lessons."""
 _LESSON = 2
 
@@ -55,10 +55,10 @@ def likely_from(episodes: Episodes, /) -> Floats:
 
 
 def shown_from(episodes: Episodes, /) -> Floats:
-    """By unit: that from which on it is said for sure. The unit that came as number j has 20 / ((j + 20)(j + 21))."""
+    """By unit: that from which on it is said for sure. The unit that came as number j has 10 / ((j + 10)(j + 11))."""
     least = list[float]()
     for level, came in zip(episodes.level.tolist(), episodes.turn.tolist(), strict=True):
-        share = 20 / ((came + 20) * (came + 21)) if level else 1.0
+        share = 10 / ((came + 10) * (came + 11)) if level else 1.0
         least.append(2 / (_LEVELS[level] * share))
     return np.log(least)
 

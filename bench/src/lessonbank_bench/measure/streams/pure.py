@@ -73,7 +73,7 @@ class Pure:
         self._reviewed = self._told
         self.reviews.append(Looked(self._task, episodes, found))
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(SCOPE, unit_reviews(episodes, found), recalls=len(episodes))
+            self.policy.tell(SCOPE, unit_reviews(episodes, found))
         self._say(episodes, found)
         if not self._acts:
             return []

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.columns import Columns, rows_that_wait
 from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Placed
 
 from .playing import BEGAN, OPINION, TRUTH, Come, receipt, settlement
@@ -28,7 +28,7 @@ class Receipts:
         self._columns.receipt(receipt(come))
         for source, success in come.said:
             self._told += 1
-            self._columns.settle(settlement(come, source, success), self._told)
+            self._columns.settle(settlement(come, source, success))
 
     def episodes(self) -> Episodes:
         """All so far."""
@@ -95,28 +95,24 @@ class Straight:
         return number
 
     def episodes(self) -> Episodes:
-        """All so far: those without an outcome last."""
+        """All so far."""
         n, d, p = self._rows, self._draws, self._places
         outcome, task = self._known[:n], self._task[:n]
-        order = np.argsort(np.isnan(outcome), kind="stable")
-        place = np.argsort(order)
-        seconds, begun = self._seconds[task][order], np.full(len(self._number), -np.inf)
+        seconds, begun = self._seconds[task], np.full(len(self._number), -np.inf)
         begun[list(self._begun)] = list(self._begun.values())
-        drawn = _by_row(place[self._row[:d]], self._unit[:d], self._shown[:d], self._chance[:d])
-        placed = _by_row(
-            place[self._place_row[:p]], self._place_unit[:p], self._place_shown[:p], self._place_chance[:p]
-        )
+        drawn = (self._row[:d], self._unit[:d], self._shown[:d], self._chance[:d])
+        placed = (self._place_row[:p], self._place_unit[:p], self._place_shown[:p], self._place_chance[:p])
         kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
-        level, known = np.array(self._level), drawn[0] < int((~np.isnan(outcome)).sum())
+        level = np.array(self._level)
         none, units = np.full(n, _NAN), tuple(self._number)
         return Episodes(
-            outcome=outcome[order],
-            true=self._true[:n][order],
-            judged=self._judged[:n][order],
-            confidence=np.where(np.isnan(self._judged[:n]), _NAN, 1.0)[order],
-            judge=np.where(np.isnan(self._judged[:n]), -1, 0)[order],
-            control=self._control[:n][order],
-            cluster=self._template[task][order],
+            outcome=outcome,
+            true=self._true[:n],
+            judged=self._judged[:n],
+            confidence=np.where(np.isnan(self._judged[:n]), _NAN, 1.0),
+            judge=np.where(np.isnan(self._judged[:n]), -1, 0),
+            control=self._control[:n],
+            cluster=self._template[task],
             steps=none,
             tokens=none,
             cost=none,
@@ -125,13 +121,14 @@ class Straight:
             placed=_places(*(column[found] for column in placed)),
             units=units,
             level=level,
-            turn=_turns(level, drawn[1], known, kept),
+            turn=_turns(level, drawn[1], kept),
             parents=tuple(self._parents.get(unit, ()) for unit in range(len(units))),
             broke=np.zeros(n, bool),
             audit_odds=none,
             audited=np.zeros(n, bool),
             judges=("judge",) if self._is_judged else (),
             at=seconds,
+            waiting=rows_that_wait(~np.isnan(outcome)),
         )
 
 
@@ -139,18 +136,11 @@ def _places(row: Ints, unit: Ints, shown: Flags, chance: Floats) -> Placed:
     return Placed(row, unit, shown, np.zeros(len(row), bool), chance)
 
 
-def _by_row(row: Ints, *columns: Ints | Flags | Floats) -> tuple[Ints | Flags | Floats, ...]:
-    if not (np.diff(row) < 0).any():
-        return row, *columns
-    order = np.argsort(row, kind="stable")
-    return row[order], *(column[order] for column in columns)
-
-
-def _turns(level: Ints, unit: Ints, known: Flags, kept: Flags) -> Ints:
+def _turns(level: Ints, unit: Ints, kept: Flags) -> Ints:
     """By unit: how many of its level came before it; one that started again came twice."""
     turn, none = np.zeros(len(level), np.int64), len(unit)
     firsts = np.full((2, len(level)), none)
-    for row, side in enumerate((known & ~kept, known & kept)):
+    for row, side in enumerate((~kept, kept)):
         at = np.flatnonzero(side)[::-1]
         firsts[row, unit[at]] = at
     for one in (GROUP_LEVEL, LESSON_LEVEL):

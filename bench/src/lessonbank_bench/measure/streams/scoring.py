@@ -75,7 +75,7 @@ def _told(episodes: Episodes, guess: Floats, at: Ints, *, is_group: bool) -> Tol
 
 def _counting(episodes: Episodes) -> Flags:
     """The recalls whose outcome counts: those of which the truth was told, or all where hardly any was."""
-    known = ~np.isnan(episodes.outcome)
+    known = episodes.known
     true = known & episodes.true
     return known if true.sum() < min(_TRUTHS, known.sum()) else true
 

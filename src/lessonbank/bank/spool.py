@@ -1,0 +1,182 @@
+"""What a bank could not take in time waits in a private file of this user, and is handed in when the bank answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Collection, Generator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import time
+from typing import Final, Literal
+
+from lessonbank.contracts.records import Json, Outcome, Recall, Record, Trajectory
+from lessonbank.contracts.records.ids import digest
+
+MOST_BYTES: Final = 9_500_000
+"""Of texts; with its pages the file stays below 10 MB."""
+MOST_SECONDS: Final = 7 * 86_400.0
+_CLAIMED: Final = 60.0
+"""Seconds for which one process hands in, until it says so again."""
+_TABLES: Final = (
+    "PRAGMA auto_vacuum = FULL",
+    "PRAGMA secure_delete = ON",
+    "CREATE TABLE IF NOT EXISTS runs (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL, scope TEXT, entry TEXT)",
+    "CREATE TABLE IF NOT EXISTS told (name TEXT PRIMARY KEY, value REAL)",
+    "INSERT OR IGNORE INTO told VALUES ('dropped', 0), ('claimed', 0)",
+)
+
+
+class Spooled(Record):
+    """Clean runs of one call, with what is known of them."""
+
+    call: Literal["submit", "keep_unfinished"]
+    scope: str
+    writer: str | None
+    runs: tuple[Trajectory, ...]
+    recall: Recall | str | None
+    """The id of one that is kept."""
+    outcome: Outcome | None = None
+    reward: float | None = None
+    ended_at: datetime
+
+    def holds(self, ids: Collection[str], metadata: Mapping[str, Json]) -> bool:
+        """Whether an erasure of these ids, or of what has this metadata, is one of this."""
+        recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
+        if recall in ids or any(run.id in ids for run in self.runs):
+            return True
+        return bool(metadata) and any(metadata.items() <= run.metadata.items() for run in self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """The file of one bank's address and one key. Every call blocks, and raises OSError or sqlite3.Error."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, address: str, key: str | None, /) -> Spool | None:
+        """`None` where the environment variable LESSONBANK_SPOOL is 0."""
+        if os.environ.get("LESSONBANK_SPOOL", "1").strip().lower() in ("0", "off", "false", "no"):
+            return None
+        return cls(_folder() / f"runs-{digest(chr(0).join((address, key or '')))[:32]}.spool")
+
+    def put(self, entry: Spooled, /) -> bool:
+        """Keep it. Whether there was room."""
+        text = entry.model_dump_json()
+        with self._open(make=True) as file:
+            (held,) = file.execute("SELECT coalesce(sum(length(CAST(entry AS BLOB))), 0) FROM runs").fetchone()
+            is_room = held + len(text.encode()) <= MOST_BYTES
+            if is_room:
+                at = entry.ended_at.timestamp(), entry.scope, text
+                file.execute("INSERT INTO runs (at, scope, entry) VALUES (?, ?, ?)", at)
+            else:
+                _drop(file, 1)
+        return is_room
+
+    def is_waiting(self) -> bool:
+        """Whether anything may wait: a look that costs next to nothing."""
+        return self.path.exists()
+
+    def claim(self) -> bool:
+        """Begin or go on to hand in. Whether no other process does."""
+        with self._open() as file:
+            claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND value < ?"
+            return file.execute(claim, (time() + _CLAIMED, time())).rowcount > 0
+
+    def first(self) -> tuple[int, Spooled | None] | None:
+        """The oldest that is not too old, with its number. What cannot be read is `None`."""
+        with self._open() as file:
+            old = file.execute("DELETE FROM runs WHERE at < ?", (time() - MOST_SECONDS,)).rowcount
+            _drop(file, old)
+            file.execute("UPDATE told SET value = ? WHERE name = 'claimed'", (time() + _CLAIMED,))
+            found = file.execute("SELECT number, entry FROM runs ORDER BY number LIMIT 1").fetchone()
+        return found and (found[0], _read(found[1]))
+
+    def done(self, number: int, /, *, dropped: bool = False) -> None:
+        """Take it out."""
+        with self._open() as file:
+            file.execute("DELETE FROM runs WHERE number = ?", (number,))
+            _drop(file, int(dropped))
+
+    def release(self) -> None:
+        """Another process may hand in."""
+        with self._open() as file:
+            file.execute("UPDATE told SET value = 0 WHERE name = 'claimed'")
+
+    def erase(
+        self,
+        scope: str,
+        /,
+        *,
+        ids: Collection[str] = (),
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        all: bool = False,
+        preview: bool = False,
+    ) -> int:
+        """Erase what waits for a scope and is meant; how many."""
+        if not self.is_waiting():
+            return 0
+        with self._open() as file:
+            rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
+            meant = [
+                (number,)
+                for number, at, text in rows
+                if all
+                or (before and at < before.timestamp())
+                or (entry := _read(text)) is None
+                or entry.holds(ids, metadata or {})
+            ]
+            if not preview:
+                file.executemany("DELETE FROM runs WHERE number = ?", meant)
+        return len(meant)
+
+    def said(self) -> str:
+        """What waits, for people."""
+        if not self.is_waiting():
+            return "nothing waits on this machine"
+        with self._open() as file:
+            count, size = file.execute("SELECT count(*), coalesce(sum(length(entry)), 0) FROM runs").fetchone()
+            (dropped,) = file.execute("SELECT value FROM told WHERE name = 'dropped'").fetchone()
+        return f"{count} runs wait on this machine ({size / 1000:.0f} kB), {dropped:.0f} were dropped: {self.path}"
+
+    @contextmanager
+    def _open(self, *, make: bool = False) -> Generator[sqlite3.Connection]:
+        """A transaction on the file."""
+        if make:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        with closing(sqlite3.connect(self.path, timeout=1.0, isolation_level=None)) as file:
+            for statement in _TABLES:
+                file.execute(statement)
+            file.execute("BEGIN IMMEDIATE")
+            yield file
+            file.execute("COMMIT")
+
+
+def _drop(file: sqlite3.Connection, count: int) -> None:
+    if count > 0:
+        file.execute("UPDATE told SET value = value + ? WHERE name = 'dropped'", (count,))
+
+
+def _read(text: str) -> Spooled | None:
+    try:
+        return Spooled.model_validate(json.loads(text))
+    except ValueError:  # another release wrote it
+        return None
+
+
+def _folder() -> Path:
+    """Where programs of this user keep their state."""
+    if given := os.environ.get("XDG_STATE_HOME"):
+        return Path(given) / "lessonbank"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "lessonbank"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "lessonbank"
+    return Path.home() / ".local" / "state" / "lessonbank"

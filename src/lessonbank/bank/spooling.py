@@ -1,0 +1,167 @@
+"""Keeps what an agent did, or spools it where the bank does not answer in time, and hands in what was spooled."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from anyio import to_thread
+
+from lessonbank._base.checks import a_mapping
+from lessonbank.contracts.records import Learned, Recall
+from lessonbank.contracts.records.notes import Note
+from lessonbank.errors import (
+    NotAllowed,
+    NotFound,
+    ReadOnly,
+    StoreDamaged,
+    StoreUnavailable,
+    Unauthenticated,
+    UsageError,
+)
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.quote import quoted
+from lessonbank.learning.run_report import runs_from, with_metadata
+
+from .spool import Spool, Spooled
+
+T = TypeVar("T")
+log: Final = logging.getLogger("lessonbank")
+_HANDED_IN: Final = 5.0
+"""Seconds for one run that is handed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """What a handle on a bank sends later, and how."""
+
+    spool: Spool | None
+    """The file of runs that wait on this machine; `None` where none does."""
+    intake: IntakeFilter
+    """What redacts them."""
+    writer: str | None
+    key: str | None
+
+
+async def keep_or_spool(bank: Any, call: str, source: object, /, **told: Any) -> Any:
+    """What `bank.learn`, `submit` or `keep_unfinished` gives; `Learned` with a note where the run was spooled instead.
+
+    Raises what the call raises, where there is no spool, or an answer that waiting does not change.
+    """
+    try:
+        kept = await getattr(bank, call)(source, **told)
+    except StoreUnavailable as problem:
+        outbox = _outbox(bank)
+        if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
+            raise
+        return Learned(notes=(Note(await _spooled(bank, outbox, call, source, problem, **told)),))
+    hand_in_soon(bank)
+    return kept
+
+
+async def _spooled(
+    bank: Any,
+    outbox: Any,
+    call: str,
+    source: object,
+    problem: StoreUnavailable,
+    /,
+    *,
+    task: str | None = None,
+    recall: Recall | None = None,
+    outcome: Any = None,
+    reward: float | None = None,
+    metadata: Any = None,
+    patience: float | None = None,
+) -> str:
+    runs = await runs_from(source, task=task, asked=recall.task if recall else None)
+    clean = with_metadata(await outbox.intake.runs(runs), a_mapping(metadata))
+    entry = Spooled(
+        call="keep_unfinished" if call == "keep_unfinished" else "submit",
+        scope=bank.scope,
+        writer=outbox.writer,
+        runs=tuple(clean),
+        recall=recall.id if recall and recall.kept else recall and recall.model_copy(update={"lessons": ()}),
+        outcome=outcome,
+        reward=reward,
+        ended_at=datetime.now(UTC),
+    )
+    try:
+        if not await to_thread.run_sync(outbox.spool.put, entry):
+            raise problem
+    except (OSError, sqlite3.Error) as error:
+        log.warning("the run could not be spooled: %s", quoted(error))
+        raise problem from None
+    note = f"nothing was learned from this run yet: it waits on this machine until the bank answers: {quoted(problem)}"
+    log.warning("%s", note)
+    return note
+
+
+def hand_in_soon(bank: Any, /) -> None:
+    """The bank answers: hand in what waits for it, in the background."""
+    outbox = _outbox(bank)
+    if outbox and outbox.spool.is_waiting():
+        bank.in_background(partial(hand_in, bank), lost="what waits on this machine was not handed in")
+
+
+async def hand_in(bank: Any, /) -> None:
+    """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
+    outbox = _outbox(bank)
+    if outbox is None or not outbox.spool.is_waiting() or not await _aside(outbox.spool.claim):
+        return
+    spool = outbox.spool
+    try:
+        while found := await _aside(spool.first):
+            number, entry = found
+            is_in = entry is not None and await _handed_in(bank, entry, outbox.key)
+            await _aside(partial(spool.done, number, dropped=not is_in))
+            if not is_in:
+                log.warning("a run that waited on this machine was dropped: it was erased, or cannot be read")
+    except StoreUnavailable:
+        return  # it waits on
+    finally:
+        await _aside(spool.release)
+
+
+async def _handed_in(bank: Any, entry: Spooled, key: str | None) -> bool:
+    """Whether the bank has the runs now; not where they were erased meanwhile."""
+    handle = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
+    told: dict[str, Any] = {"recall": entry.recall, "patience": _HANDED_IN, "ended_at": entry.ended_at}
+    try:
+        if entry.call == "keep_unfinished":
+            await handle.keep_unfinished(entry.runs[0], **told)
+            return True
+        return bool(await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told))
+    except (NotAllowed, Unauthenticated) as error:
+        raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error
+    except (NotFound, UsageError) as error:  # its recall was erased; or no release that runs here takes it
+        log.warning("a run that waited on this machine was refused: %s", quoted(error))
+        return False
+
+
+def _outbox(bank: Any) -> Any:
+    """That of a bank where runs may wait for it; its `spool` is there then."""
+    outbox = getattr(bank, "_outbox", None)
+    return outbox if outbox is not None and outbox.spool is not None else None
+
+
+async def _aside(work: Callable[[], T]) -> T:
+    try:
+        return await to_thread.run_sync(work)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreUnavailable(f"the file of what waits cannot be used: {quoted(error)}") from error
+
+
+async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> int:
+    """Erase what waits and is meant; how many. Raises StoreUnavailable."""
+    return 0 if spool is None else await _aside(partial(spool.erase, scope, **meant))
+
+
+async def said_of(spool: Spool | None, /) -> str:
+    """What waits, for people."""
+    return "off" if spool is None else await _aside(spool.said)

@@ -1,0 +1,138 @@
+"""Lets lessons sleep that no run met for long, wakes them when one does, and keeps a scope to its number of lessons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from lessonbank._base.plural import counted
+from lessonbank.contracts.records import Experience, Lesson, Restore, Retire
+from lessonbank.contracts.records.ids import now
+from lessonbank.errors import Conflict, LessonbankError, NotFound
+from lessonbank.evidence.ledger import Met
+from lessonbank.guard.quote import quoted
+from lessonbank.search.trusted import task_words
+
+from .handle import Handle
+from .retention import older_than
+
+WRITER: Final = "upkeep"
+_ALIKE: Final = 0.5
+"""A task meets a sleeping lesson if the two tasks have this share of their words in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """When a lesson was met last, and what is known of its effect."""
+
+    lesson_id: str
+    at: datetime
+    does_nothing: bool = False
+
+
+def sleepers(shown: Iterable[Use], /, *, before: datetime) -> tuple[str, ...]:
+    """The lessons that no run met since `before`."""
+    return tuple([one.lesson_id for one in shown if one.at < before])
+
+
+def surplus(shown: Iterable[Use], /, *, count: int) -> tuple[str, ...]:
+    """The `count` lessons that are needed least: first what does nothing, then what was not met for longest."""
+    order = sorted(shown, key=lambda one: (not one.does_nothing, one.at, one.lesson_id))
+    return tuple([one.lesson_id for one in order[: max(count, 0)]])
+
+
+async def look_after(handle: Handle, tasks: Iterable[str], /) -> tuple[str, ...]:
+    """Wake what the tasks of these runs meet; once a day put away what is not met, or is too much. Notes say it.
+
+    Nothing here breaks a run that was learned: what goes wrong becomes a note.
+    """
+    options = handle.options
+    if options.sleep_after is None and options.keep_lessons is None:
+        return ()
+    try:
+        notes, today = (), now().date()
+        if handle.state.looked_after.get(handle.scope, (None,))[0] != today:
+            notes = await _put_away(handle)
+        return (*await _wake(handle, tasks), *notes)
+    except LessonbankError as error:
+        return (f"lessons were not put to sleep or woken: {quoted(error)}",)
+
+
+async def _put_away(handle: Handle) -> tuple[str, ...]:
+    options, today = handle.options, now().date()
+    held = [one async for one in handle.store.scan(scope=handle.scope)]
+    lessons = [lesson for one in held for lesson in one.lessons]
+    shown = [lesson for lesson in lessons if not lesson.hidden]
+    free = await _uses(handle, held, [lesson for lesson in shown if not lesson.approved])
+    asleep, gone, most = (), (), options.keep_lessons
+    idle, room = f"no run met it for {options.sleep_after or 0:g} days", f"scope keeps {counted(most or 0, 'lesson')}"
+    if options.sleep_after is not None:
+        before, _ = await older_than(handle.store, options.sleep_after, scope=handle.scope)
+        asleep = sleepers(free, before=before)
+        await _apply(handle, Retire(lesson_ids=asleep, reason=idle, asleep=True))
+    if most is not None:
+        left = [one for one in free if one.lesson_id not in asleep]
+        gone = surplus(left, count=len(shown) - len(asleep) - most)
+        await _apply(handle, Retire(lesson_ids=gone, reason=f"to make room: the {room}"))
+    sleeping = {*asleep, *(lesson.id for lesson in lessons if lesson.asleep)}
+    handle.state.looked_after[handle.scope] = today, _tasks_of(held, sleeping)
+    notes = [f"{counted(len(asleep), 'lesson was', 'lessons were')} put to sleep: {idle}"] if asleep else []
+    notes += [f"{counted(len(gone), 'lesson was', 'lessons were')} removed: this {room}"] if gone else []
+    return tuple(notes)
+
+
+async def _uses(handle: Handle, held: Sequence[Experience], lessons: Sequence[Lesson]) -> list[Use]:
+    """When runs met these lessons last: found for a task, taught, taught again, or woken."""
+    met: Mapping[str, Met] = await handle.parts.ledger.met(scope=handle.scope)
+    last = {lesson.id: lesson.created_at for lesson in lessons}
+
+    def seen(id: str, at: datetime) -> None:
+        if id in last:
+            last[id] = max(last[id], at)
+
+    for one in held:
+        for id in one.repeats:
+            seen(id, one.created_at)
+    for id, found in met.items():
+        seen(id, found.at)
+    async for entry in handle.store.journal(scope=handle.scope, kinds=("restore",)):
+        for id in entry.entry.marks:
+            seen(id, entry.at)
+    return [Use(id, at, id in met and met[id].does_nothing) for id, at in last.items()]
+
+
+def _tasks_of(held: Iterable[Experience], ids: set[str]) -> dict[str, list[frozenset[str]]]:
+    """By lesson: the words of the tasks that taught it."""
+    tasks: dict[str, list[frozenset[str]]] = {}
+    for one in held:
+        for id in ids.intersection({*one.repeats, *(lesson.id for lesson in one.lessons)}):
+            tasks.setdefault(id, []).append(task_words(one.task))
+    return tasks
+
+
+async def _wake(handle: Handle, tasks: Iterable[str]) -> tuple[str, ...]:
+    asleep = handle.state.looked_after[handle.scope][1]
+    asked = [task_words(task) for task in tasks] if asleep else []
+    woken = tuple([id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)])
+    for id in woken:
+        del asleep[id]
+    await _apply(handle, Restore(lesson_ids=woken, reason="a run met it again"))
+    return (f"{counted(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
+
+
+def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _ALIKE * max(len(one | other), 1)
+
+
+async def _apply(handle: Handle, change: Retire | Restore) -> None:
+    """Make the change, lesson by lesson where somebody else was quicker with one of them."""
+    if not change.lesson_ids:
+        return
+    try:
+        await handle.store.apply([change], scope=handle.scope, writer=WRITER)
+    except (Conflict, NotFound):
+        if len(change.lesson_ids) > 1:
+            for id in change.lesson_ids:
+                await _apply(handle, change.model_copy(update={"lesson_ids": (id,)}))

@@ -1,0 +1,76 @@
+"""What a note is about: a program can tell what went wrong from what a reader may like to know."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+NoteLevel = Literal["info", "warning", "error"]
+"""`info`: all is well. `warning`: look at it. `error`: memory did not do what it was asked to."""
+
+_OTHER: Final = ("other", "warning")
+_KINDS: Final[tuple[tuple[str, NoteLevel, str], ...]] = (
+    ("off", "info", "memory is switched off"),
+    ("taught_again", "info", "taught again, and kept once"),
+    ("no_lesson", "info", "the model says that there is no lesson|nothing was extracted|nothing general was drawn"),
+    ("withheld", "info", "all memory was withheld"),
+    (
+        "no_match",
+        "info",
+        "there is no lesson in scope|no past task in|nothing reached the floor|past tasks found:",
+    ),
+    ("not_shown", "info", "no lesson in scope .* may be shown|no lesson that was found fits"),
+    ("submitted", "info", "kept, to be learned in the background"),
+    ("known_run", "info", "learned by another call or process|known already"),
+    ("slots", "info", ".*: values of this one run became slots"),
+    ("lesson_dropped", "info", "not kept: |.* was dropped: |.* cites what the run does not show"),
+    ("left_out", "info", r"\d+ .*left out"),
+    ("another_task", "warning", "another task: "),
+    ("settled_again", "warning", "settled again: |settled before: "),
+    ("another_writer", "warning", "told by another writer: "),
+    ("contradiction", "warning", "run .* was learned as a .* and is now said to be"),
+    ("not_judged", "warning", "not judged: "),
+    ("unfinished", "warning", r"the block ended without finish\(\)"),
+    ("words_only", "warning", "searched by (?:the )?words|.* a vector yet|.* cannot be found, because the embedder"),
+    ("hook_failed", "warning", "a hook failed after"),
+    ("no_memory", "error", "the agent works without memory: "),
+    ("receipt_not_kept", "error", "this receipt is not kept yet"),
+    ("not_learned", "error", "nothing was learned|no lesson was drawn, the run is kept|the attempt could not be kept"),
+    ("unreadable", "error", "the messages could not be read|a step was not noted"),
+)
+_OPENING: Final = re.compile("|".join(f"(?P<{code}>{opening})" for code, _, opening in _KINDS))
+_LEVELS: Final[dict[str, NoteLevel]] = {code: level for code, level, _ in _KINDS}
+_READ: Final = 400
+
+
+class Note(str):
+    """A sentence of `notes`, with a level and a code that stays the same when its words change.
+
+    Records keep the sentence alone: notes of older banks and of a server have level and code, too.
+    """
+
+    __slots__ = ("__dict__",)
+
+    @cached_property
+    def code(self) -> str:
+        """What it is about, such as `taught_again`; `other` for what a part of somebody else's says."""
+        found = _OPENING.match(self[:_READ])
+        return (found and found.lastgroup) or _OTHER[0]
+
+    @property
+    def level(self) -> NoteLevel:
+        """How much it matters: info, warning or error."""
+        return _LEVELS.get(self.code, "warning")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+
+
+def notes_of(*said: str) -> tuple[Note, ...]:
+    """Sentences as notes."""
+    return tuple(map(Note, said))

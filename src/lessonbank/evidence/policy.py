@@ -1,0 +1,184 @@
+"""The default policy: how often memory and each lesson are left out, and which lessons have a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import hypot, prod
+from statistics import NormalDist
+from typing import Final
+
+from lessonbank.contracts.withholding import Assignment, Members
+from lessonbank.errors import UsageError
+
+from .draws import check_probability, drawn, uniform
+from .groups import TOPIC
+from .review_snapshot import UnitReview
+from .units import WHOLE
+
+_NORMAL: Final = NormalDist()
+_UNKNOWN: Final = UnitReview()
+_FEW: Final = 20
+"""Recalls of a topic or a lesson below which memory as a whole says more of it than it does itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often something is left out: while it surely helps, while nothing is known, while it surely harms."""
+
+    helps: float
+    unknown: float
+    harms: float
+    worth: float = 0.1
+    """An effect below which something that helps is left out nearly as often as if it were unknown."""
+
+    def __post_init__(self) -> None:
+        """Refuse what are no probabilities in order: UsageError."""
+        for name in ("helps", "unknown", "harms"):
+            check_probability(getattr(self, name), name=name)
+        if not 0.0 < self.helps <= self.unknown <= self.harms:
+            raise UsageError("Rates needs 0 < helps <= unknown <= harms < 1: what is never left out is not measured")
+
+    def at(self, mean: float, spread: float, /) -> float:
+        """The rate for an effect that is expected to be `mean`, give or take `spread`.
+
+        It falls as the effect is likely worth having, and rises as it is likely harm. To leave out something that helps
+        a little costs little, and takes longest to show.
+        """
+        small, harm = (_NORMAL.cdf((effect - mean) / max(spread, 1e-9)) for effect in (self.worth, 0.0))
+        more = (self.harms - self.unknown) * max(2.0 * harm - 1.0, 0.0)
+        return self.helps + (self.unknown - self.helps) * small + more
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What the policy knows of one scope."""
+
+    units: Mapping[str, UnitReview] = field(default_factory=dict[str, UnitReview])
+    places: int = 0
+    """How many lessons had a place for which others competed."""
+    trials: int = 0
+    """How many of these places were given to a lesson that would have had none."""
+
+
+@dataclass(slots=True)
+class AdaptiveHoldout:
+    """The default. It leaves out seldom what helps and often what harms, and gives places by measured effect.
+
+    A task goes without memory at the rates of `memory`, all draws together. Where several lessons are found, each is
+    left out at the rates of `lesson`. Rates follow what the last outcomes say, and opinions of a judge alone change
+    nothing. Each recall keeps the probabilities of its draws, so estimates stay unbiased (Horvitz and Thompson 1952).
+    """
+
+    memory: Rates = Rates(0.05, 0.15, 0.5, worth=0.12)
+    lesson: Rates = Rates(0.2, 0.3, 0.7)
+    band: float = 0.8
+    """A lesson competes for a place if it is so near, as a share of the last one that has a place by nearness."""
+    trials: float = 0.05
+    """The share of those places that goes to lessons that would have none, so that their effect becomes known."""
+    slope: float = 0.5
+    """How much less success is expected of a lesson that is not near at all than of the nearest, before evidence."""
+    seed: str = ""
+    """Another seed gives other draws for the same recall ids."""
+    _scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope], repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what are no shares: UsageError."""
+        for name in ("band", "trials"):
+            check_probability(getattr(self, name), name=name)
+
+    @property
+    def usual(self) -> float:
+        """The rate of a lesson of which nothing is known."""
+        return self.lesson.unknown
+
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
+        """See `FollowsEvidence.tell`."""
+        self._of(scope).units = units
+
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """Draws with the probabilities of now."""
+        rates = self.rates(lessons, self._of(scope).units)
+        return drawn(lessons, rates, usual=self.usual, luck=partial(uniform, self.seed, recall_id))
+
+    def rates(self, lessons: Members, known: Mapping[str, UnitReview], /) -> dict[str, float]:
+        """By unit, memory as a whole and each lesson: with which probability a draw leaves it out.
+
+        If all lessons are left out one by one, the task goes without memory, too. At most half of such tasks may come
+        from that: the other half is what memory as a whole is measured by.
+        """
+        own = {id: self.lesson.at(*_expected(known.get(id, _UNKNOWN))) for id in lessons}
+        bare = min(self.memory.at(*told) for told in _expected_of_all(lessons, own, known))
+        if len(lessons) < 2:
+            return {WHOLE: bare}
+        if (alone := prod(own.values())) > bare / 2.0:
+            shrunk = (bare / 2.0 / alone) ** (1.0 / len(own))
+            own, alone = {id: rate * shrunk for id, rate in own.items()}, bare / 2.0
+        return {WHOLE: 1.0 - (1.0 - bare) / (1.0 - alone), **own}
+
+    def order(
+        self, found: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str
+    ) -> list[int]:
+        """Which of what was found has a place, as positions, the best first.
+
+        Args:
+            found: the ids of lessons that come together, and how near they are; the nearest first.
+            places: how many have a place.
+            recall_id: decides whether one is tried; none is where it is empty.
+            scope: whose memory it is.
+        """
+        now, near = self._of(scope), [distance for _, distance in found]
+        band = [n for n in range(len(found)) if n < places or near[n] >= max(self.band * near[places - 1], 0.0)]
+        effect = {n: sum(now.units.get(id, _UNKNOWN).expected for id in found[n][0]) for n in band}
+        best = sorted(band, key=lambda n: (-effect[n] - self.slope * near[n] / max(near[0], 1e-9), n))
+        if len(band) > places and recall_id:
+            now.places += places
+            if now.trials < _FIRST_TRIALS + self.trials * now.places and uniform(self.seed, recall_id, "") < _OFTEN:
+                now.trials += 1
+                seldom = min(best[places:], key=lambda n: (_times(found[n][0], now.units), near[0] - near[n]))
+                best[places - 1] = seldom
+        return best[:places]
+
+    def _of(self, scope: str) -> _Scope:
+        return self._scopes.setdefault(scope, _Scope())
+
+
+_FIRST_TRIALS: Final = 2
+_OFTEN: Final = 0.2
+"""How often a lesson is tried while the share for that is not used up: two are, at first, whatever the share."""
+
+
+def _expected(known: UnitReview) -> tuple[float, float]:
+    """The effect that is expected, and its spread; opinions alone tell nothing."""
+    known = _UNKNOWN if known.by_judge else known
+    return known.expected, known.spread
+
+
+def _expected_of_all(
+    lessons: Members, rate: Mapping[str, float], known: Mapping[str, UnitReview]
+) -> Iterator[tuple[float, float]]:
+    """What is expected of all lessons of a recall together, by one way to know it or by two.
+
+    By their topic, if they have one and it is known, else by memory as a whole. Where each of them is known, too, the
+    sum of their effects tells more: of a topic that harms a task may find the lessons that help. It may also tell less:
+    each of two lessons that say the same does nothing beside the other. A single lesson that is known speaks alone.
+    """
+    each = [(1.0 - rate[id], known.get(id, _UNKNOWN)) for id in lessons]
+    are_known = all(one.recalls >= _FEW and not one.by_judge for _, one in each)
+    if are_known and len(each) == 1:
+        yield _expected(each[0][1])
+        return
+    topics = {group for groups in lessons.values() for group in groups if group.startswith(TOPIC)}
+    topic = known.get(topics.pop(), _UNKNOWN) if len(topics) == 1 else _UNKNOWN
+    yield _expected(topic if topic.recalls >= _FEW else known.get(WHOLE, _UNKNOWN))
+    if are_known:
+        yield (
+            sum(share * one.expected for share, one in each),
+            hypot(*(share * one.spread for share, one in each)),
+        )
+
+
+def _times(ids: Sequence[str], known: Mapping[str, UnitReview]) -> int:
+    """How often the lessons that come together were found."""
+    return sum(known.get(id, _UNKNOWN).found for id in ids)

@@ -1,0 +1,133 @@
+"""Moves what was learned in the one scope of all folders to the scopes of the repositories that it came from.
+
+A kept run does not say its folder, but the transcript of its session does, as long as the agent keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, cast
+
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Lesson, Run
+
+from . import client
+from .repositories import COMMON, Repositories
+from .sessions import is_used
+
+_PAGE: Final = 200
+_LINES: Final = 200
+"""Lines of a transcript in which its folder is looked for."""
+_LONGEST: Final = 1_000_000
+_TRANSCRIPTS: Final = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", ".claude", "projects/*/{}.jsonl"),
+    "codex": ("CODEX_HOME", ".codex", "sessions/*/*/*/rollout-*-{}.jsonl"),
+    "gemini-cli": ("", ".gemini", "tmp/*/chats/session-*-{}.jsonl"),
+    "qwen-code": ("", ".qwen", "projects/*/chats/{}.jsonl"),
+}
+"""Where each agent keeps the transcript of a session: the variable and the name of its folder, and the path in it."""
+
+
+@dataclass(slots=True)
+class Moved:
+    """What was moved, and what stays."""
+
+    runs: Counter[str] = field(default_factory=Counter[str])
+    """Runs by the scope that they went to."""
+    lessons: int = 0
+    stay: int = 0
+    """Runs whose folder nobody knows."""
+
+
+def move(bank: ReasoningBank, repositories: Repositories, /, *, by: str) -> Moved:
+    """Learn each run of the common scope in that of its repository, and retire what it alone had taught.
+
+    Lessons that a person approved are written again, in the name of `by`. Raises LessonbankError.
+    """
+    told, common, gone = Moved(), bank.scoped(COMMON), dict[str, str]()
+    for run in _runs(common):
+        host = str(run.metadata.get("host", ""))
+        folder = folder_of(host, str(run.metadata.get("run_id", "")).partition("/")[0])
+        if not folder:
+            told.stay += 1
+            continue
+        scope = repositories.scope_of(folder, is_used=lambda name: is_used(bank.scoped(name))).scope
+        is_known = run.verdict.outcome != "unknown" and run.verdict.source != "judge"
+        outcome = cast("Any", run.verdict) if is_known else None
+        bank.scoped(scope, writer=host).learn(run.trajectory, outcome=outcome)
+        gone[run.trajectory.id] = scope
+        told.runs[scope] += 1
+    for lesson in _lessons(common):
+        taught = {one.trajectory_id for one in common.lessons.experience(lesson.id).attempts}
+        if taught and taught <= gone.keys():
+            _move_lesson(common, lesson, bank.scoped(gone[next(iter(taught))]), by=by)
+            told.lessons += 1
+    return told
+
+
+def _move_lesson(common: ReasoningBank, lesson: Lesson, to: ReasoningBank, *, by: str) -> None:
+    same = [one.id for one in _lessons(to) if (one.title, one.content) == (lesson.title, lesson.content)]
+    if lesson.approved and same:
+        to.lessons.approve(*same, by=by, reason=f"approved in {common.scope}")
+    elif lesson.approved:
+        task = common.lessons.experience(lesson.id).task
+        to.lessons.add(task=task, title=lesson.title, content=lesson.content, when=lesson.description, by=by)
+    common.lessons.retire(lesson.id, reason=f"moved to {to.scope}", by=by)
+
+
+def _runs(common: ReasoningBank) -> Iterator[Run]:
+    after: str | None = None
+    while page := common.runs.list(limit=_PAGE, after=after):
+        yield from page
+        after = page[-1].trajectory.id
+
+
+def _lessons(bank: ReasoningBank) -> list[Lesson]:
+    found, after = list[Lesson](), None
+    while page := bank.lessons.list(limit=_PAGE, after=after):
+        found += page
+        after = page[-1].id
+    return found
+
+
+def folder_of(host: str, session: str, /) -> str:
+    """The folder that a session worked in, by its transcript; empty where there is none any more."""
+    if host not in _TRANSCRIPTS or not client.is_session(session):
+        return ""
+    variable, name, pattern = _TRANSCRIPTS[host]
+    home = Path(os.environ.get(variable) or Path.home() / name) if variable else Path.home() / name
+    place = next(home.glob(pattern.format(session[:8] if host == "gemini-cli" else session)), None)
+    if place is None:
+        return ""
+    root = place.parents[1] / ".project_root"
+    return _text(root) if host == "gemini-cli" else next(filter(None, map(_folder_in, _lines(place))), "")
+
+
+def _lines(place: Path) -> list[str]:
+    try:
+        with place.open(encoding="utf-8", errors="replace") as file:
+            return [line[:_LONGEST] for line in islice(file, _LINES)]
+    except OSError:
+        return []
+
+
+def _folder_in(line: str) -> str:
+    try:
+        told = json.loads(line)
+        found = told.get("cwd") or told.get("payload", {}).get("cwd")
+    except (ValueError, AttributeError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8").strip()[:4096]
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,142 @@
+"""Answers `/lessonbank` inside a coding agent: the hook prints it to the person, and no model reads it.
+
+What lets a lesson out (`keep`, `edit`) is only named here: a person does it in a terminal or on the review page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from shlex import quote
+from typing import Final
+
+from lessonbank._base.plural import counted
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Lesson
+from lessonbank.errors import LessonbankError, printable
+from lessonbank.guard.identity import of_process
+from lessonbank.guard.trust import is_own
+
+from .cures import below
+from .switches import Switches
+from .week import spent_since
+
+_MOST: Final = 30
+_LONGEST: Final = 110
+_ERASED: Final = 500
+"""The latest runs of a scope among which those of a session are looked for."""
+_HELP: Final = "remove ID | keep ID | edit ID | off, on (this session) | off here, on here | erase this session"
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """The command in one session."""
+
+    bank: ReasoningBank
+    """Of the session's repository."""
+    name: str
+    """Where the bank is, for commands in a terminal."""
+    session: str
+    recalls: dict[str, list[str]]
+    """The recalls that the session was given, by their scopes."""
+    switches: Switches
+    own: bool = True
+    """Whether lessons of one's own sessions are shown before somebody approves them."""
+
+    def answer(self, words: str, /) -> str:
+        """What the person is told."""
+        first, _, rest = words.strip().partition(" ")
+        act = self._acts().get((first + (" here" if rest.strip() == "here" else "")).casefold())
+        if act is None:
+            return f"lessonbank has no `{printable(words.strip(), most=60)}`: write /lessonbank {_HELP}"
+        try:
+            return act(rest.strip())
+        except LessonbankError as error:
+            return f"lessonbank: {printable(str(error), most=300)}"
+
+    def _acts(self) -> dict[str, Callable[[str], str]]:
+        switch = self.switches
+        return {
+            "": lambda _: self._list(),
+            "list": lambda _: self._list(),
+            "keep": lambda id: self._in_a_terminal("approve", id),
+            "edit": lambda id: self._in_a_terminal("edit", id),
+            "remove": self._remove,
+            "erase": self._erase,
+            "off": lambda _: switch.set(session=self.session, off=True),
+            "on": lambda _: switch.set(session=self.session, off=False),
+            "off here": lambda _: switch.set(scope=self.bank.scope, off=True),
+            "on here": lambda _: switch.set(scope=self.bank.scope, off=False),
+        }
+
+    def _list(self) -> str:
+        lines = [f"{lesson.id[-8:]}  {state:5}  {_line(lesson)}" for _, lesson, state in self._lessons()]
+        waiting = sum(state == "waits" for _, _, state in self._lessons())
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        cost = spent_since(today, [self.bank, self._cures])
+        head = f"lessonbank: {counted(len(lines), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"
+        off = ["off in this session"] * self.switches.is_off(session=self.session)
+        off += ["off in this repository"] * self.switches.is_off(scope=self.bank.scope)
+        return "\n".join([head, *lines, *off, f"today: {cost}", f"/lessonbank {_HELP}"])
+
+    @property
+    def _cures(self) -> ReasoningBank:
+        return self.bank.scoped(below(self.bank.scope))
+
+    def _lessons(self) -> Iterator[tuple[ReasoningBank, Lesson, str]]:
+        for bank in (self.bank, self._cures):
+            for lesson in bank.lessons.list(limit=_MOST):
+                owned = self.own and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
+                shown = lesson.state == "active" or (lesson.state == "probation" and owned)
+                yield bank, lesson, "shown" if shown else "waits"
+
+    def _find(self, id: str) -> tuple[ReasoningBank, Lesson] | None:
+        found = [(bank, lesson) for bank, lesson, _ in self._lessons() if id and lesson.id.endswith(id)]
+        return found[0] if len(found) == 1 else None
+
+    def _in_a_terminal(self, act: str, id: str) -> str:
+        found = self._find(id)
+        if found is None:
+            return _unknown(id)
+        bank, lesson = found
+        where = f"--bank {quote(self.name)} --scope {quote(bank.scope)}"
+        page = f"lessonbank review {quote(self.name)} --scope {quote(bank.scope)}"
+        return f"only you can do that: lessonbank lessons {act} {lesson.id[-8:]} {where} --by YOU | or: {page}"
+
+    def _remove(self, id: str) -> str:
+        found = self._find(id)
+        if found is None:
+            return _unknown(id)
+        bank, lesson = found
+        if lesson.approved:
+            return f"somebody approved it: {self._in_a_terminal('retire', id)}"
+        bank.lessons.retire(lesson.id, reason="removed with /lessonbank")
+        return f"it is not shown any more: {_line(lesson)}"
+
+    def _erase(self, what: str) -> str:
+        if what.casefold() != "this session":
+            return "write /lessonbank erase this session: its runs, its lessons and what it was shown go for good"
+        self.switches.set(session=self.session, off=True)
+        gone = 0
+        for bank in (self.bank, self._cures):
+            runs = [run.trajectory for run in bank.runs.list(limit=_ERASED)]
+            ids = [run.id for run in runs if _is_of(str(run.metadata.get("run_id", "")), self.session)]
+            recalls = self.recalls.get(bank.scope, [])
+            if ids or recalls:
+                bank.admin.purge(run=ids, recall=recalls, reason="a person erased the session")
+                gone += len(ids)
+        return f"erased: {counted(gone, 'run')} with their lessons; nothing more is kept of this session"
+
+
+def _is_of(run: str, session: str) -> bool:
+    return run == session or run.startswith(f"{session}/")
+
+
+def _unknown(id: str) -> str:
+    return f"there is no lesson {printable(id, most=40)}: /lessonbank lists them" if id else "give the lesson's id"
+
+
+def _line(lesson: Lesson) -> str:
+    told = printable(f"{lesson.title}: {lesson.content}" if lesson.place else lesson.content, most=400)
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"

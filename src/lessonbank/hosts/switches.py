@@ -1,0 +1,47 @@
+"""Remembers where a person switched memory off: in a session, or in a repository. Nothing is shown or learned there."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from . import client
+
+_KEPT_FOR: Final = 30 * 24 * 3600.0
+"""Seconds that a session is remembered for."""
+
+
+class Switches:
+    """The switches of one bank, in a file beside its notes."""
+
+    def __init__(self, folder: Path, /) -> None:
+        self._file, self._lock = folder / "off", threading.Lock()
+
+    def is_off(self, *, session: str = "", scope: str = "") -> bool:
+        """Whether memory is off in this session or in this scope."""
+        told = self._read()
+        return session in told["sessions"] or (bool(scope) and scope in told["scopes"])
+
+    def set(self, *, session: str = "", scope: str = "", off: bool) -> str:
+        """Switch a session or a scope; a sentence about it. Raises OSError."""
+        key, name = ("sessions", session) if session else ("scopes", scope)
+        with self._lock:
+            told = self._read()
+            told[key].pop(name, None)
+            told[key] |= {name: time.time()} if off else {}
+            recent = time.time() - _KEPT_FOR
+            told["sessions"] = {one: at for one, at in told["sessions"].items() if at > recent}
+            client.write_private(str(self._file), dict(told))
+        where = "in this session" if session else "in this repository"
+        return f"memory is {'off' if off else 'on'} {where}{': nothing is shown or learned' if off else ''}"
+
+    def _read(self) -> dict[str, dict[str, float]]:
+        """A file that is broken says nothing."""
+        try:
+            told: Any = json.loads(self._file.read_bytes())
+            return {key: {str(name): float(at) for name, at in told[key].items()} for key in ("sessions", "scopes")}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return {"sessions": {}, "scopes": {}}

@@ -1,0 +1,179 @@
+"""Counts what memory did for coding agents in a week: saw, learned, showed, what helped, what waits, what it cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Final
+
+from lessonbank._base.plural import counted
+from lessonbank.bank.sync import ReasoningBank
+from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, Usage, Verdict
+from lessonbank.errors import NotFound
+from lessonbank.guard.identity import of_process
+from lessonbank.guard.trust import is_own
+from lessonbank.importers import WENT_ON
+
+from .cures import CURES
+from .repositories import COMMON
+
+_PAGE: Final = 200
+_BYTES_OF_A_TOKEN: Final = 4
+_SOURCES: Final = {"ground_truth": "checks", "human": "a person", "judge": "a judge", "framework_error": "an error"}
+
+
+@dataclass(slots=True)
+class Week:
+    """What memory did since a moment, in all repositories of a bank."""
+
+    repositories: set[str] = field(default_factory=set[str])
+    sessions: set[str] = field(default_factory=set[str])
+    tasks: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    """How tasks ended, with who said it; `unknown` where nobody did."""
+    lessons: int = 0
+    cures: int = 0
+    retired: int = 0
+    recalls: int = 0
+    shown: int = 0
+    """Lessons that were shown, in `recalls` sessions."""
+    kept_back: int = 0
+    """Sessions and failures that got nothing, to measure."""
+    told: int = 0
+    """Cures that were told after a failure."""
+    through: Counter[str] = field(default_factory=Counter[str])
+    """Of the failures whose end is known: `told` and `kept back`, and how many of each `went through`."""
+    waiting: dict[str, int] = field(default_factory=dict[str, int])
+    """Lessons that wait for a person, by scope."""
+    tokens_shown: int = 0
+    """About how many tokens of lessons stood in prompts."""
+    tokens: int = 0
+    """Tokens of models that judged or wrote lessons."""
+    cost: float = 0.0
+
+    def as_json(self) -> dict[str, Json]:
+        """The same as numbers and names."""
+        told: dict[str, Json] = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**told, "repositories": [*sorted(self.repositories)], "sessions": [*sorted(self.sessions)]}
+
+    def lines(self, bank: str, /) -> list[str]:
+        """What a person reads: one line each."""
+        ended = ", ".join(f"{count} {name}" for name, count in self.outcomes.most_common())
+        places = counted(len(self.repositories), "repository", "repositories")
+        helped = [
+            f"{kind}: {self.through[f'{kind} went through']} of {self.through[kind]} went through"
+            for kind in ("told", "kept back")
+            if self.through[kind]
+        ]
+        waits = [
+            f"{count} in {scope}: lessonbank review {bank} --scope {scope}" for scope, count in self.waiting.items()
+        ]
+        spent = f" for {self.cost:.2f} USD" if self.cost else ""
+        seen = f"{counted(len(self.sessions), 'session')} with {counted(self.tasks, 'task')} in {places}"
+        models = f"{self.tokens:,} tokens of models{spent}"
+        return [
+            f"saw      {seen}: {ended or 'none'}",
+            f"learned  {counted(self.lessons, 'lesson')} and {counted(self.cures, 'cure')}; {self.retired} retired",
+            f"showed   {counted(self.shown, 'lesson')} in {counted(self.recalls, 'session')}, "
+            f"told {counted(self.told, 'cure')}; {self.kept_back} got nothing, to measure",
+            f"helped   failed commands, {'; '.join(helped)}" if helped else "helped   no failed command was met again",
+            *(f"waits    {one}" for one in waits or ["nothing waits for you"]),
+            f"cost     about {self.tokens_shown:,} tokens of lessons in prompts, {models}",
+        ]
+
+
+def week_of(bank: ReasoningBank, since: datetime, /) -> Week:
+    """What memory did for coding agents since then. Raises LessonbankError."""
+    told = Week()
+    for scope in bank.admin.scopes():
+        if scope == COMMON or scope.startswith(f"{COMMON}/"):
+            _count(told, bank.scoped(scope), since)
+    return told
+
+
+def _count(told: Week, bank: ReasoningBank, since: datetime) -> None:
+    is_cures = bank.scope.endswith(f"/{CURES}")
+    for entry in bank.history.list():
+        if entry.at < since:
+            continue
+        if isinstance(entry.entry, Add) and not entry.entry.experience.imported:
+            _count_tasks(told, bank, entry.entry.experience, is_cures=is_cures)
+        told.retired += len(entry.entry.lesson_ids) if isinstance(entry.entry, Retire) else 0
+    for recall in _recalls(bank, since):
+        _count_recall(told, recall, is_cures=is_cures)
+    for one in _runs_with_recalls(bank, since) if is_cures else ():
+        told.through.update(one)
+    if waiting := _waiting(bank):
+        told.waiting[bank.scope] = waiting
+
+
+def _count_tasks(told: Week, bank: ReasoningBank, experience: Experience, *, is_cures: bool) -> None:
+    usage = sum((ref.verdict.usage for ref in experience.attempts), Usage())
+    told.tokens += usage.input_tokens + usage.output_tokens
+    told.cost += usage.cost or 0.0
+    if is_cures:
+        told.cures += len(experience.lessons)
+        return
+    told.lessons += sum(bool(lesson.provenance.trajectory_ids) for lesson in experience.lessons)
+    told.repositories.add(bank.scope)
+    for ref in experience.attempts:
+        try:
+            run = bank.runs.get(ref.trajectory_id)
+        except NotFound:  # it is older than runs are kept
+            continue
+        told.sessions.add(str(run.metadata.get("run_id", ref.trajectory_id)).partition("/")[0])
+        if run.verdict.reason != WENT_ON:
+            told.tasks += 1
+            told.outcomes[_ended(run.verdict)] += 1
+
+
+def _ended(verdict: Verdict) -> str:
+    return "unknown" if verdict.outcome == "unknown" else f"{verdict.outcome} by {_SOURCES[verdict.source]}"
+
+
+def _count_recall(told: Week, recall: Recall, *, is_cures: bool) -> None:
+    told.tokens_shown += _tokens(recall)
+    shown = sum(candidate.shown for candidate in recall.candidates)
+    told.kept_back += bool(recall.candidates) and not shown
+    if is_cures:
+        told.told += bool(shown)
+    else:
+        told.shown += shown
+        told.recalls += bool(shown)
+
+
+def _tokens(recall: Recall) -> int:
+    return len(recall.text.encode()) // _BYTES_OF_A_TOKEN
+
+
+def _recalls(bank: ReasoningBank, since: datetime) -> Iterator[Recall]:
+    after: str | None = None
+    while page := bank.recalls.list(limit=_PAGE, after=after):
+        for recall in page:
+            if recall.created_at < since:
+                return
+            yield recall
+        after = page[-1].id
+
+
+def _runs_with_recalls(bank: ReasoningBank, since: datetime) -> Iterator[list[str]]:
+    """Whether a command went through, after each recall whose end is known."""
+    known = {recall.id: recall for recall in _recalls(bank, since)}
+    for run in bank.runs.list(limit=_PAGE):
+        if run.recall_id in known and run.verdict.outcome != "unknown":
+            kind = "told" if known[run.recall_id].text else "kept back"
+            yield [kind, f"{kind} went through"] if run.verdict.outcome == "success" else [kind]
+
+
+def _waiting(bank: ReasoningBank) -> int:
+    new = bank.lessons.list(state="probation", limit=_PAGE)
+    return sum(not is_own(lesson, bank.lessons.experience(lesson.id), of_process()) for lesson in new)
+
+
+def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:
+    """What lessons in prompts came to since then, in words."""
+    recalls = [recall for bank in banks for recall in _recalls(bank, since) if recall.text]
+    tokens = sum(map(_tokens, recalls))
+    return f"about {tokens:,} tokens of lessons in {counted(len(recalls), 'prompt')}"

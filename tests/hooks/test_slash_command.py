@@ -1,0 +1,117 @@
+"""`/lessonbank` in a coding agent: the hook answers the person, nothing reaches the model, and switches hold."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank import ReasoningBank
+from lessonbank.hosts import client
+from lessonbank.hosts.resident import Resident
+from lessonbank.hosts.sessions import Sessions
+
+from .conftest import KEY, Hooks, prompt
+
+pytestmark = pytest.mark.full
+SHIP = "Ship a parcel to Norway"
+
+
+@pytest.fixture
+def said(hooks: Hooks, resident: Resident) -> Any:
+    """What the person is told; the prompt is kept from the agent."""
+
+    def say(words: str = "", session: str = "s-1") -> str:
+        told = json.loads(hooks(prompt(f"/lessonbank {words}".strip(), session=session)))
+        assert told.keys() == {"decision", "reason"}
+        assert told["decision"] == "block"
+        return told["reason"]
+
+    return say
+
+
+def test_lessons_are_listed_in_one_line_each_with_what_they_cost_today(said: Any, bank: ReasoningBank) -> None:
+    bank.lessons.add(task="Sail", title="Sail by night", content="Light the\nlamps " + "x" * 300, by="Ana")
+    lines = said().splitlines()
+    (first, second) = bank.lessons.list()
+    assert lines[0].startswith("lessonbank: 2 lessons of team, ")
+    assert [line.split()[0] for line in lines[1:3]] == [first.id[-8:], second.id[-8:]]
+    assert all(len(line) < 160 for line in lines[1:3])
+    assert lines[3] == "today: about 0 tokens of lessons in 0 prompts"
+    assert "remove ID" in lines[-1]
+
+
+def test_what_lets_a_lesson_out_is_named_for_a_terminal_and_not_done(said: Any, bank: ReasoningBank) -> None:
+    (lesson,) = bank.lessons.list()
+    for word, command in (("keep", "approve"), ("edit", "edit")):
+        told = said(f"{word} {lesson.id[-8:]}")
+        assert f"lessonbank lessons {command} {lesson.id[-8:]} --bank" in told
+        assert "--by YOU" in told
+    assert bank.lessons.get(lesson.id) == lesson
+    assert said("keep zzz") == "there is no lesson zzz: /lessonbank lists them"
+
+
+def test_a_lesson_is_removed_unless_a_person_approved_it(said: Any, hooks: Hooks, bank: ReasoningBank) -> None:
+    (approved,) = bank.lessons.list()
+    bank.learn("The form is on page 2.", task="Fill the form", outcome="success")
+    assert "somebody approved it" in said(f"remove {approved.id[-8:]}")
+    assert len(bank.lessons.list()) == 1
+
+
+@pytest.mark.parametrize("word", ["off", "off here"])
+def test_switched_off_nothing_is_shown_or_learned_until_it_is_on_again(
+    said: Any, hooks: Hooks, resident: Resident, bank: ReasoningBank, word: str
+) -> None:
+    assert "memory is off" in said(word)
+    assert hooks(prompt(SHIP)) == ""
+    assert bool(hooks(prompt(SHIP, session="s-2"))) is (word == "off")
+    assert any("off in this" in line for line in said().splitlines())
+    line = {"type": "user", "sessionId": "s-1", "message": {"role": "user", "content": SHIP}}
+    answer = {"type": "assistant", "sessionId": "s-1", "message": {"role": "assistant", "content": "Done."}}
+    transcript = hooks.folder / "s-1.jsonl"
+    transcript.write_text("".join(json.dumps(one) + "\n" for one in (line, answer)))
+    note = {"host": "claude-code", "session": "s-1", "scope": "team", "transcript": str(transcript)}
+    (hooks.spool / "s-1.json").write_text(json.dumps({**note, "ended": True, "at": 1.0}))
+    Sessions(hooks.spool).learn(bank)
+    assert (bank.runs.list(), list(hooks.spool.glob("*.json"))) == ((), [])
+    assert "memory is on" in said(word.replace("off", "on"))
+    assert hooks(prompt(SHIP)) != ""
+
+
+def test_a_session_is_erased_with_its_runs_lessons_and_recalls(
+    said: Any, hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    hooks(prompt(SHIP))
+    bank.learn("Done.", task=SHIP, outcome="success", metadata={"run_id": "s-1"})
+    bank.learn("Done.", task=SHIP, outcome="success", metadata={"run_id": "s-1/helper"})
+    bank.learn("Done.", task=SHIP, outcome="success", metadata={"run_id": "s-10"})
+    assert "write /lessonbank erase this session" in said("erase")
+    assert said("erase this session").startswith("erased: 2 runs")
+    assert [run.metadata["run_id"] for run in bank.runs.list()] == ["s-10"]
+    assert bank.recalls.list() == ()
+    assert hooks(prompt(SHIP)) == ""
+
+
+def test_without_a_process_the_prompt_is_kept_from_the_agent_all_the_same(hooks: Hooks, bank: ReasoningBank) -> None:
+    told = json.loads(hooks(prompt("/lessonbank off")))
+    assert (told["decision"], told["reason"]) == ("block", "lessonbank: its process begins: ask again in a moment")
+    until = time.monotonic() + 60
+    while "memory is on" not in told["reason"] and time.monotonic() < until:
+        told = json.loads(hooks(prompt("/lessonbank on")))
+    assert client.ask(KEY, {"do": client.STOP})["process"]
+
+
+def test_an_unknown_word_is_answered_with_the_words_there_are(said: Any) -> None:
+    assert said("dance").startswith("lessonbank has no `dance`: write /lessonbank remove ID")
+
+
+def test_a_prompt_that_only_speaks_of_it_is_a_task(hooks: Hooks, resident: Resident) -> None:
+    assert "decision" not in json.loads(hooks(prompt(f"{SHIP}, and mention /lessonbank")))
+
+
+def test_a_broken_file_of_switches_says_nothing(hooks: Hooks, resident: Resident, tmp_path: Path) -> None:
+    (hooks.spool / "off").write_text("{")
+    assert hooks(prompt(SHIP)) != ""

@@ -1,0 +1,95 @@
+"""`week`: what memory did for coding agents is counted from the bank itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lessonbank import Evidence, Learning, Parts, ReasoningBank, connect
+from lessonbank.contracts.records import Observation, Step, ToolCall, Trajectory
+from lessonbank.contracts.records.runs import Action
+from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.hosts.cures import CureExtractor, Cures
+from lessonbank.hosts.week import week_of
+from lessonbank.importers import Imported
+
+pytestmark = pytest.mark.full
+SHOP = "coding/example.org/acme/shop"
+NOW = datetime.now(UTC)
+FAILS = "ModuleNotFoundError: No module named 'rates'"
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    with connect(str(tmp_path / "bank.db"), scope="coding", evidence=Evidence(holdout=None)) as memory:
+        yield memory
+
+
+def session(name: str) -> Imported:
+    """A session in which a command failed, and another one got it through."""
+    steps, codes = list[Step](), dict[str, int]()
+    for number, (command, code) in enumerate((("make test", 2), ("make rates", 0), ("make test", 0))):
+        call = ToolCall(name="Bash", arguments={"command": command}, id=f"c{number}")
+        printed = FAILS if code else "ok"
+        seen = Observation(text=printed, source="tool", call_id=call.id, is_error=bool(code))
+        steps.append(Step(action=Action(calls=(call,)), observations=(seen,)))
+        codes[f"c{number}"] = code
+    run = Trajectory(task=f"Speed up report {name}", steps=tuple(steps), metadata={"run_id": name})
+    return Imported(run, exit_codes=codes)
+
+
+def a_week(bank: ReasoningBank, folder: Path) -> None:
+    """Two sessions, in the second of which the cure was told."""
+    shop = bank.scoped(SHOP)
+    parts, learning = Parts(extractor=CureExtractor()), Learning(domain="code")
+    with connect(
+        folder / "bank.db", scope="coding", parts=parts, learning=learning, evidence=Evidence(holdout=None)
+    ) as own:
+        cures = Cures(own, folder)
+        for name in ("s-1", "s-2"):
+            if name == "s-2":
+                asked = RetrieveOptions(own=True)
+                cures.recall(SHOP, "make test", FAILS, session=name, host="codex", asked=asked)
+            one = session(name)
+            shop.learn(one.trajectory, outcome="success" if name == "s-1" else None)
+            cures.learn(SHOP, [one], session=name, host="codex")
+
+
+def test_the_week_is_counted_by_what_it_saw_learned_showed_helped_and_cost(bank: ReasoningBank, tmp_path: Path) -> None:
+    a_week(bank, tmp_path)
+    told = week_of(bank, NOW - timedelta(days=7))
+    assert (told.repositories, told.sessions, told.tasks) == ({SHOP}, {"s-1", "s-2"}, 2)
+    assert told.outcomes == {"success by checks": 1, "unknown": 1}
+    assert (told.cures, told.told, told.kept_back) == (1, 1, 0)
+    assert told.through == {"told": 1, "told went through": 1}
+    assert told.tokens_shown > 20
+    lines = told.lines("bank.db")
+    assert [line.split()[0] for line in lines] == ["saw", "learned", "showed", "helped", "waits", "cost"]
+    assert lines[0] == "saw      2 sessions with 2 tasks in 1 repository: 1 success by checks, 1 unknown"
+    assert lines[3] == "helped   failed commands, told: 1 of 1 went through"
+
+
+def test_what_was_before_the_week_does_not_count(bank: ReasoningBank, tmp_path: Path) -> None:
+    a_week(bank, tmp_path)
+    told = week_of(bank, NOW + timedelta(days=1))
+    assert (told.tasks, told.cures, told.told, told.tokens_shown) == (0, 0, 0, 0)
+
+
+def test_the_command_prints_it_and_names_what_waits(bank: ReasoningBank, tmp_path: Path) -> None:
+    a_week(bank, tmp_path)
+    with connect(":memory:", scope=SHOP, evidence=Evidence(holdout=None)) as other:
+        other.learn(session("s-9").trajectory, outcome="success")
+        other.admin.export(tmp_path / "bob.jsonl")
+    bank.scoped(SHOP).admin.import_(tmp_path / "bob.jsonl")
+    words = [sys.executable, "-m", "lessonbank.cli", "week", "--bank", str(tmp_path / "bank.db")]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert f"lessonbank review {tmp_path / 'bank.db'} --scope {SHOP}" in printed.replace("\n", " ")
+    told = json.loads(subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout)
+    assert told["told"] == 1
+    assert told["sessions"] == ["s-1", "s-2"]

@@ -1,0 +1,46 @@
+"""What a server could not take waits beside the client, and reaches the server once it answers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra server")
+
+import lessonbank
+from lessonbank import Server
+from lessonbank.http.service.serving import running
+
+pytestmark = pytest.mark.full
+KEY = "AKIA" + "IOSFODNN7EXAMPLE"
+TASK = "Ship parcel 7"
+
+
+def test_a_run_that_ends_while_the_server_is_away_is_handed_in_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    make = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", embedder="lexical")
+    with running(make) as server:
+        place = Server(server.url, api_key=server.key("Ana", scope="acme", role="admin"))
+        with lessonbank.connect(place, scope="acme") as bank:
+            pool = cast("Any", bank.aio).caller.connection
+            url: str = pool.url
+            pool.url = "http://127.0.0.1:9/v1"
+            with bank.attempt(TASK, patience=0.3) as attempt:
+                attempt.finish(answer=f"key {KEY}", outcome="success")
+            assert "waits on this machine" in " ".join(attempt.notes)
+            (held,) = (tmp_path / "state" / "lessonbank").iterdir()
+            assert KEY.encode() not in held.read_bytes()
+            pool.url = url
+            spool = bank.aio._outbox.spool  # pyright: ignore[reportPrivateUsage]
+            assert spool
+            held.rename(spool.path)  # the same server under the address that it has
+            with bank.attempt(TASK) as other:
+                other.finish(answer="shipped", outcome="success")
+            bank.drain()
+            assert {run.trajectory.id for run in bank.runs.list()} == {attempt.run_id, other.run_id}
+            assert bank.runs.get(attempt.run_id).status == "learned"

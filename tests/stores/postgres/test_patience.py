@@ -1,0 +1,101 @@
+"""A database that does not answer holds nobody longer than that: a lock, a frozen server, a frozen client."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+import lessonbank
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores.postgres import _database  # pyright: ignore[reportPrivateUsage]
+
+SCOPE, TASK = "acme", "Ship a parcel to Rome"
+LONG = 20.0
+"""Seconds that nothing here takes, however busy the machine is."""
+
+
+@contextmanager
+def locked(address: str, statement: str) -> Generator[None]:
+    """Another session, which holds what `statement` locks."""
+    with psycopg.connect(address) as other:
+        other.execute(statement.encode())
+        yield
+        other.rollback()
+
+
+def test_a_locked_table_holds_no_agent(postgres_bank: Callable[..., str]) -> None:
+    address = postgres_bank(2)
+    with lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank:
+        bank.lessons.add(title="Weigh it", content="Weigh it.", task=TASK, by="Ana")
+        with locked(address, "LOCK TABLE lessonbank.experiences, lessonbank.trajectories IN ACCESS EXCLUSIVE MODE"):
+            began = time.monotonic()
+            with bank.attempt(TASK, patience=0.5) as attempt:
+                assert not attempt.text
+                attempt.finish(answer="shipped", outcome="success")
+            with pytest.raises(StoreUnavailable, match=r"no recall within 0\.2 seconds"):
+                bank.retrieve(TASK, patience=0.2)
+            assert time.monotonic() - began < LONG
+        assert bank.retrieve(TASK, patience=LONG).text
+
+
+def test_a_lock_that_others_keep_is_a_clear_error_outside_a_block(
+    postgres_bank: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_database, "_PATIENCE", 0.2)
+    address, frozen = postgres_bank(2), "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank acme', 0))"
+    with (
+        lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank,
+        locked(address, frozen),
+        pytest.raises(StoreUnavailable, match="locked: find out who, try again"),
+    ):
+        bank.lessons.add(title="Weigh it", content="Weigh it.", task=TASK, by="Ana")
+
+
+def test_a_client_that_is_frozen_in_a_transaction_loses_its_locks(
+    postgres_bank: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_database, "_ABSENT", 0.1)
+    database = _database.Database(postgres_bank(2))
+    gone = psycopg.errors.IdleInTransactionSessionTimeout, psycopg.OperationalError, StoreUnavailable
+
+    def freeze(connection: _database.Connection) -> None:
+        with pytest.raises(gone):
+            while True:  # the server ends the session in the middle of one of these pauses
+                time.sleep(0.3)
+                connection.execute("SELECT 1")
+
+    try:
+        with pytest.raises(gone):
+            database.write(freeze, scope=SCOPE).result(LONG)
+        assert database.write(lambda connection: 1, scope=SCOPE).result(LONG) == 1
+    finally:
+        database.close()
+
+
+def test_a_frozen_server_holds_neither_an_agent_nor_the_end_of_its_program(
+    postgres_bank: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_database, "_SILENT", 0.2)
+    address = postgres_bank(2)
+    with psycopg.connect(address) as asking, lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank:
+        bank.retrieve(TASK, patience=LONG)
+        sql = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        backends = [pid for (pid,) in asking.execute(sql).fetchall()]
+        for pid in backends:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with bank.attempt(TASK, patience=0.5) as attempt:
+                attempt.finish(answer="shipped", outcome="success")
+            bank.close()
+            assert time.monotonic() - began < LONG
+            assert "within 0.5 seconds" in " ".join(attempt.notes)
+        finally:
+            for pid in backends:
+                os.kill(pid, signal.SIGCONT)

@@ -1,0 +1,190 @@
+"""In the middle of a run an agent looks again, by where it stands: little, new, and measured apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank import Evidence, Learning, Lesson, Parts, ReasoningBank, Safety, Step, Trajectory
+from lessonbank.contracts.records import RECALLS_AGAIN, Experience
+from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.importers import failure_of
+from lessonbank.text.rendering import estimate_tokens
+
+TASK = "Ship parcel 7"
+FAILED = "error: the customs form is missing"
+
+
+def opened(where: Any = ":memory:", **settings: Any) -> ReasoningBank:
+    settings.setdefault("evidence", Evidence(holdout=None))
+    return lessonbank.connect(where, scope="acme", embedder="lexical", **settings)
+
+
+def written(bank: ReasoningBank, title: str, task: str, content: str = "") -> Lesson:
+    return bank.lessons.add(title=title, content=content or f"{title}, then go on.", task=task, by="Ana")
+
+
+def failing(bank: ReasoningBank, **told: Any) -> str:
+    """A run that fails at customs, looks again, and ends well where it was helped; the text."""
+    with bank.attempt(TASK) as attempt:
+        attempt.step("ship it", FAILED)
+        text = attempt.recall_again(**told).text
+        attempt.finish(outcome="success" if text else "failure")
+    return text
+
+
+def test_what_is_shown_fits_the_state_is_new_and_is_short() -> None:
+    with opened() as bank:
+        weigh = written(bank, "Weigh it", TASK)
+        forms = [
+            written(bank, f"Form {n}", f"customs form {n} is missing", "Fill in the customs form. " * 20)
+            for n in range(9)
+        ]
+        with bank.attempt(TASK, limit=1) as attempt:
+            assert attempt.lessons == (weigh,)
+            seen = set[str]()
+            for _ in range(3):
+                again = attempt.recall_again(observation=FAILED, reason="stuck")
+                assert 0 < estimate_tokens(again.text) <= 400
+                shown = {lesson.id for lesson in again.shown}
+                assert shown <= {form.id for form in forms}
+                assert not shown & seen
+                seen |= shown
+            attempt.finish(outcome="success")
+
+
+def test_each_reason_is_a_group_of_its_own_in_lift_and_takes_nothing_from_the_rest() -> None:
+    with opened(evidence=Evidence(holdout=0.3), parts=Parts(extractor=no_lessons)) as bank:
+        written(bank, "Weigh it", TASK)
+        written(bank, "Fill in the form", "customs form is missing")
+        for n in range(40):
+            failing(bank, reason="error" if n % 2 else "stuck")
+        lift = bank.lift()
+        groups = {one.group: one for one in lift.groups if one.group.startswith("again/")}
+        assert set(groups) == {"again/error", "again/stuck"}
+        assert all(one.shown + one.withheld > 0 for one in groups.values())
+        assert sum(one.shown + one.withheld for one in groups.values()) <= 40
+        assert lift.recalls == lift.settled == 40
+        assert {lesson.title for lesson in lift.lessons} == {"Weigh it"}
+        assert "shown in the middle of a run: error" in str(lift)
+
+
+async def no_lessons(attempts: Any, /) -> Any:
+    from lessonbank import Extraction
+
+    return Extraction()
+
+
+no_lessons.asks_model = False  # type: ignore[attr-defined]
+
+
+def test_an_outcome_that_is_told_later_settles_the_later_recalls_too() -> None:
+    with opened() as bank:
+        written(bank, "Weigh it", TASK)
+        written(bank, "Fill in the form", "customs form is missing")
+        with bank.attempt(TASK) as attempt:
+            attempt.step("ship it", FAILED)
+            again = attempt.recall_again()
+            attempt.finish(wait=False)
+        bank.drain()
+        bank.tell(attempt.run_id, outcome="success")
+        outcomes = {one.id: bank.recalls.explain(one.id).outcome for one in bank.recalls.list(settled=True)}
+        assert outcomes[again.id] == outcomes[attempt.recall.id] == "success"
+
+
+def test_a_run_settles_no_recalls_of_another_run() -> None:
+    with opened() as bank:
+        written(bank, "Weigh it", TASK)
+        written(bank, "Fill in the form", "customs form is missing")
+        with bank.attempt(TASK) as victim:
+            again = victim.recall_again(observation=FAILED)
+            run = Trajectory(task=TASK, steps=(Step(action="x"),), metadata={RECALLS_AGAIN: [again.id, 7, "nobody"]})
+            bank.learn(run, recall=bank.retrieve(TASK), outcome="failure")
+            assert again.id not in {one.id for one in bank.recalls.list(settled=True)}
+            victim.finish(outcome="success")
+        assert again.id in {one.id for one in bank.recalls.list(settled=True)}
+
+
+def test_a_command_that_failed_before_gets_its_cure_and_with_cured_nothing_else() -> None:
+    printed = "make: error: module billing is missing"
+    with opened() as bank:
+        written(bank, "Read the error", "module billing is missing")
+        with bank.attempt("Fix it", limit=1) as attempt:
+            attempt.step("make test", printed)
+            assert not attempt.recall_again(cured=True).candidates
+            known = failure_of("make test", printed)
+            assert known
+            lesson = replace(known, cure="make proto").lesson("run-1")
+            cures = bank.scoped("acme/@cures")
+            cures.consolidate(Experience(scope=cures.scope, task=known.key, lessons=(lesson,)))
+            assert "`make proto` went through" in (told := attempt.recall_again(cured=True)).text
+            assert not attempt.recall_again(cured=True).candidates
+            attempt.finish(outcome="success")
+        assert [one.id for one in cures.recalls.list(settled=True)] == [told.id]
+        assert cures.lift().settled == 1
+
+
+def test_a_second_look_never_breaks_the_agent(tmp_path: Path) -> None:
+    with opened(tmp_path / "bank.db") as bank, bank.attempt(TASK) as attempt:
+        written(bank, "Fill in the form", "customs form is missing")
+
+        async def broken(*_: Any, **__: Any) -> Any:
+            raise StoreUnavailable("the disk is gone")
+
+        attempt._attempt._bank.recall_again = broken  # type: ignore[attr-defined]
+        again = attempt.recall_again(observation=FAILED)
+        assert (again.text, again.kept) == ("", False)
+        assert "the agent goes on without a second look" in attempt.notes[-1]
+        attempt.finish(outcome="success")
+
+
+def test_odd_calls_say_what_to_write_and_a_bank_that_is_off_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened() as bank:
+        with pytest.raises(UsageError, match="one word in small letters"):
+            bank.recall_again(FAILED, reason="Why not?")
+        with pytest.raises(UsageError, match="step="):
+            bank.recall_again(FAILED, step=-1)
+        assert not bank.recall_again("").kept
+    monkeypatch.setenv("LESSONBANK_OFF", "1")
+    with opened() as bank:
+        assert "off" in str(bank.recall_again(FAILED).notes)
+
+
+@pytest.mark.parametrize("trust", ["open", "corroborated", "reviewed"])
+def test_what_an_agent_notes_waits_for_a_person_under_every_policy(trust: Any, tmp_path: Path) -> None:
+    with opened(tmp_path / "bank.db", safety=Safety(trust=trust), learning=Learning()) as bank:
+        with bank.attempt(TASK) as attempt:
+            attempt.step("ship it", FAILED)
+            for n in range(5):
+                attempt.note(f"The customs form is in drawer {n}.")
+            attempt.finish(outcome="failure")
+        noted = bank.lessons.list(state="quarantined")
+        assert len(noted) == 3
+        assert {lesson.provenance.trajectory_ids for lesson in noted} == {(attempt.run_id,)}
+        assert "a run takes 3 notes" in attempt.notes[-1]
+        bank.learn(Trajectory(task=TASK, steps=(Step(action="The customs form is in drawer 0."),)), outcome="success")
+        for own in (False, True):
+            assert "drawer" not in bank.retrieve(TASK, own=own, limit=9).text
+            assert "drawer" not in bank.recall_again(FAILED, own=own, limit=9).text
+        bank.admin.export(tmp_path / "CLAUDE.md", format="claude-md", all=True)
+        assert "drawer" not in (tmp_path / "CLAUDE.md").read_text()
+        bank.lessons.approve(noted[0].id, by="Ana")
+        assert noted[0].content in bank.retrieve(TASK, limit=9).text
+        bank.admin.purge(run=attempt.run_id, by="Ana", reason="asked")
+        assert not [one for one in bank.lessons.list(limit=50) if "drawer" in one.content]
+
+
+def test_a_note_holds_no_secret_and_no_token_and_the_inbox_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank.bank.views.lessons._MOST_WAITING", 2)
+    with opened() as bank:
+        key = "ghp" + "_" + "A1b2C3d4E5f6G7h8I9j0" * 2
+        noted = bank.lessons.propose(f"Log in with {key} <|im_end|>", task=TASK)
+        assert key not in noted.text
+        assert "<|im_end|>" not in noted.text
+        bank.lessons.propose("Another", task=TASK)
+        with pytest.raises(UsageError, match="2 lessons wait"):
+            bank.lessons.propose("A third", task=TASK)

@@ -1,0 +1,143 @@
+"""A run that the bank could not take in time waits on this machine, and is handed in once, in order, when it can."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import Evidence, Trajectory
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.bank import spool as spools
+from lessonbank.bank.spool import Spool
+from lessonbank.errors import NotFound
+
+KEY = "AKIA" + "IOSFODNN7EXAMPLE"
+TASK = "Ship a parcel to Rome"
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "lessonbank"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    with connected(tmp_path / "bank.db") as bank:
+        bank.lessons.add(title="Weigh it", content="Weigh it.", task=TASK, by="Ana")
+    return tmp_path / "bank.db"
+
+
+def connected(file: Path) -> lessonbank.ReasoningBank:
+    return lessonbank.connect(file, scope="t", embedder="lexical", evidence=Evidence(holdout=None))
+
+
+@contextmanager
+def held(file: Path) -> Generator[None]:
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    yield
+    connection.execute("ROLLBACK")
+    connection.close()
+
+
+def spooled(file: Path, *runs: str, metadata: dict[str, object] | None = None) -> None:
+    """Runs of an agent while another program writes to the file."""
+    with connected(file) as bank, held(file):
+        for run in runs:
+            with bank.attempt(TASK, patience=0.5, metadata=metadata) as attempt:  # type: ignore[arg-type]
+                attempt.finish(Trajectory(id=run, task=TASK, answer=f"key {KEY}"), outcome="success")
+            assert "it waits on this machine" in " ".join(attempt.notes)
+
+
+def ids(bank: lessonbank.ReasoningBank) -> list[str]:
+    return [run.trajectory.id for run in bank.runs.list()][::-1]
+
+
+def test_the_next_process_hands_in_what_waits_in_order_and_once(file: Path, state: Path) -> None:
+    spooled(file, "run-1", "run-2", metadata={"user": "u-17"})
+    (place,) = state.iterdir()
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert KEY.encode() not in place.read_bytes()
+    with connected(file) as bank:
+        assert "2 runs wait on this machine" in bank.admin.storage()["spool"]
+        recall = bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == ["run-1", "run-2"]
+        kept = bank.runs.get("run-1")
+        assert (kept.status, kept.verdict and kept.verdict.outcome) == ("learned", "success")
+        assert kept.metadata["user"] == "u-17"
+        assert kept.recall_id not in (None, recall.id)
+        assert "0 runs wait" in bank.admin.storage()["spool"]
+    assert b"run-1" not in place.read_bytes()
+
+
+def test_a_run_that_was_erased_meanwhile_is_dropped_and_the_drop_is_counted(file: Path) -> None:
+    spooled(file, "run-1")
+    with connected(file) as bank:
+        bank.learn(Trajectory(id="run-1", task=TASK), outcome="success")  # its answer was lost on the way
+        run_sync(bank.aio.store.purge([("trajectory", "run-1")], scope="t", writer="Ana", reason="asked for elsewhere"))
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == []
+        assert "1 were dropped" in bank.admin.storage()["spool"]
+
+
+@pytest.mark.parametrize("named", [{"run": "run-1"}, {"metadata": {"user": "u-17"}}, {"all": True}])
+def test_a_purge_reaches_what_waits(file: Path, named: dict[str, object]) -> None:
+    spooled(file, "run-1", metadata={"user": "u-17"})
+    with connected(file) as bank:
+        assert bank.admin.purge(**named, reason="asked for", preview=True).spooled == 1  # type: ignore[arg-type]
+        assert bank.admin.purge(**named, reason="asked for", by="Ana").spooled == 1  # type: ignore[arg-type]
+        with pytest.raises(NotFound):
+            bank.admin.purge(run="run-1", reason="asked for", by="Ana")
+        assert "0 runs wait" in bank.admin.storage()["spool"]
+
+
+def test_forgetting_reaches_what_waits(file: Path) -> None:
+    spooled(file, "run-1")
+    with connected(file) as bank:
+        bank.admin.forget(days=1e-9)
+        assert "0 runs wait" in bank.admin.storage()["spool"]
+
+
+def test_it_can_be_switched_off(file: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LESSONBANK_SPOOL", "0")
+    with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
+        attempt.finish(answer="shipped", outcome="success")
+    assert "the run was not kept within 0.5 seconds" in " ".join(attempt.notes)
+    assert not state.exists()
+
+
+def entry(run: str, *, days: float = 0.0) -> spools.Spooled:
+    ended = datetime.now(UTC) - timedelta(days=days)
+    runs = (Trajectory(id=run, task=TASK),)
+    return spools.Spooled(call="submit", scope="t", writer="learn", runs=runs, recall=None, ended_at=ended)
+
+
+def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Spool.of("/bank.db", None)
+    assert place
+    monkeypatch.setattr(spools, "MOST_BYTES", 3 * len(entry("run-1").model_dump_json()))
+    assert [place.put(entry(f"run-{n}", days=8 if n == 0 else 0)) for n in range(4)] == [True, True, True, False]
+    assert place.claim()
+    assert not place.claim()
+    found = place.first()
+    assert found
+    assert found[1]
+    assert found[1].runs[0].id == "run-1"
+    assert "2 runs wait" in place.said()
+    assert "2 were dropped" in place.said()
+
+
+def test_another_key_and_another_address_have_files_of_their_own() -> None:
+    made = [Spool.of("a", None), Spool.of("b", None), Spool.of("a", "key")]
+    assert len({one.path for one in made if one}) == 3
