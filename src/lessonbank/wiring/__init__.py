@@ -274,7 +274,7 @@ async def connect_async(
         corroborates=safety.trust == "corroborated",
         shows_known=profile != "paper" and parts.consolidator is None and consolidation != "append",
         observe=evidence.observe,
-        place="" if off else await to_thread.run_sync(spool_place, where),
+        place="" if off else await anyio.to_thread.run_sync(spool_place, where),
         off=off,
         settings=settings,
     )
