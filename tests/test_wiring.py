@@ -119,4 +119,7 @@ def test_the_paper_profile_withholds_nothing_and_the_default_tries_what_is_new()
         lessonbank.connect(":memory:", profile="paper", **grouped(**BASE)) as paper,
         lessonbank.connect(":memory:", **grouped(**BASE)) as default,
     ):
-        assert (paper.settings["holdout"], default.settings["holdout"]) == ("off", "memory 0.05 to 0.5, a lesson 0.2 to 0.7")
+        assert (paper.settings["holdout"], default.settings["holdout"]) == (
+            "off",
+            "memory 0.05 to 0.5, a lesson 0.2 to 0.7",
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from math import prod, sqrt
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -135,12 +135,12 @@ def receipt_of(made: Assignment) -> Recall:
 def rates(policy: AdaptiveHoldout, *lessons: str, topic: str = "topic/1") -> dict[str, float]:
     """How often each unit is withheld."""
     made = policy(dict.fromkeys(lessons, (topic,)), recall_id="r", **ASK)
-    return {unit: round(odd, 3) for unit, odd in ({"*": made.control_probability} | made.probability).items()}
+    return {unit: round(odd, 3) for unit, odd in {"*": made.control_probability, **made.probability}.items()}
 
 
-def known(effect: float, spread: float = 0.001, /, **more: Any) -> UnitReview:
+def known(effect: float, spread: float = 0.001, /, *, by_judge: bool = False) -> UnitReview:
     """Something of which the effect is known."""
-    return UnitReview(**{"recalls": 100, "found": 100, "expected": effect, "spread": spread, **more})
+    return UnitReview(recalls=100, found=100, expected=effect, spread=spread, by_judge=by_judge)
 
 
 def test_a_task_goes_without_memory_as_often_whether_one_lesson_was_found_or_three() -> None:

@@ -242,7 +242,7 @@ class TestTime:
             found += told.standing[1] == "harms"
             assert told.begun[1] > 1e9 + 600
             assert told.effects.estimate[1] < -0.12
-            assert told.expected.mean[1] == pytest.approx(told.effects.estimate[1], abs=0.05)
+            assert told.expected.mean[1] < -0.08  # by the last draws alone, so it is drawn further to zero
             assert told.high[1] < 0
         assert found == 8
         assert report(one, scope="t").lessons[0].since is not None

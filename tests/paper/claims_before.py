@@ -243,8 +243,8 @@ INJECTION: tuple[Claim, ...] = (
         "§A.2",
         "What was retrieved is always shown.",
         "test_the_paper_withholds_nothing_and_the_default_withholds_what_is_new",
-        default="whole recalls, topics and lessons are withheld at random, 0.3 while new, then 0.1 (`holdout=`), noted "
-        "on the receipt",
+        default="whole recalls and lessons are withheld at random, at rates that follow the evidence (`holdout=`), "
+        "noted on the receipt",
         why="what a lesson changes can only be measured where it is sometimes left out at random",
     ),
     both(

@@ -351,7 +351,8 @@ def test_the_paper_withholds_nothing_and_the_default_withholds_what_is_new() -> 
     with lessonbank.connect(":memory:", model=ScriptedModel([some_lessons()]), **grouped(**embedder)) as memory:
         memory.learn(run(), outcome="success")
         recalls = [memory.retrieve("Find red shoes") for _ in range(60)]
-        assert {round(r.control_probability, 2) for r in recalls} == {0.14}
+        (odds,) = {r.control_probability for r in recalls}
+        assert 0.1 < odds < 0.2
         assert all(bool(r.withheld) != bool(r.shown) for r in recalls)
 
 

@@ -53,10 +53,14 @@ UNSAID: Final = frozenset({"lessonbank_submitted"})
 """What runs no longer say of themselves: it is the bank's own note of what was said when they were submitted."""
 ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
-COMPUTED: Final = frozenset({"series", "success_with", "success_without", "cost", "steps"})
-"""Of a lift: its shares are weighted now, and what is the same in all runs is not compared any more."""
-GONE: Final = frozenset({"trust_names"})
-"""Settings that a bank no longer has."""
+COMPUTED: Final = frozenset(
+    {"series", "success_with", "success_without", "cost", "steps", "tokens", "success", "more", "measuring", "notes"}
+)
+"""Of a lift: it is estimated in another way now, in the order in which recalls were made."""
+COUNTED: Final = frozenset({"lesson_id", "group", "shown", "cited", "title", "content", "retired", "proposed"})
+"""Of a group or a lesson in a lift: what is counted and not estimated."""
+CHANGED: Final = frozenset({"keep_lessons", "sleep_after", "trust_names"})
+"""Settings that a bank has no longer, or did not have yet."""
 BOTH: Final = re.compile(r"\.scopes\.acme/sheets\.(?:found\.[^.]+|proposals)(?:\[\d\])+: 'nothing' is now ")
 """Of a lesson and a sharper one a search gave one then, drawn anew each time. Both are found now, and a person is asked
 which stays."""
@@ -94,8 +98,13 @@ def _unlike_records(then: Json, now: Json, where: str) -> Iterator[str]:
     for key, value in then.items():
         if key == "metadata":
             yield from _unlike_metadata(value, now, where)
-        elif not (key in ADDED and value == [] and "candidates" in then) and not (key in COMPUTED and "judges" in then):
+        elif not (key in ADDED and value == [] and "candidates" in then) and not _is_computed(key, then):
             yield from _unlike(value, now.get(key, "nothing"), f"{where}.{key}")
+
+
+def _is_computed(key: str, then: Json) -> bool:
+    """Whether it is an estimate of a lift, or of a group or a lesson in it."""
+    return key == "split" or (key in COMPUTED and "judges" in then) or (key not in COUNTED and "expected" in then)
 
 
 def _unlike_metadata(then: Json, record: Json, where: str) -> Iterator[str]:
@@ -115,7 +124,7 @@ def _at(record: Any, path: str) -> Any:
 def said(name: str) -> Any:
     described = json.loads((KEPT / name).read_text(encoding="utf-8"))
     if "settings" in described:
-        described["settings"] = sorted(GONE ^ set(described["settings"]))
+        described["settings"] = sorted(CHANGED ^ set(described["settings"]))
     return described
 
 

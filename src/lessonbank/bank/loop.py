@@ -104,7 +104,7 @@ class AsyncReasoningBank:
         with within(asked.patience, "there was no recall"):
             recall = await self._retrieve(a_text(task, "the task", blank=False), asked)
         if recall.kept:  # the bank takes writes
-            hand_in_soon(self)
+            await hand_in_soon(self)
         return recall
 
     async def _retrieve(self, task: str, asked: RetrieveOptions) -> Recall:

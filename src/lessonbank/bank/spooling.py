@@ -60,7 +60,7 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, **told: Any) ->
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
         return Learned(notes=(Note(await _spooled(bank, outbox, call, source, problem, **told)),))
-    hand_in_soon(bank)
+    await hand_in_soon(bank)
     return kept
 
 
@@ -102,17 +102,17 @@ async def _spooled(
     return note
 
 
-def hand_in_soon(bank: Any, /) -> None:
+async def hand_in_soon(bank: Any, /) -> None:
     """The bank answers: hand in what waits for it, in the background."""
     outbox = _outbox(bank)
-    if outbox and outbox.spool.is_waiting():
+    if outbox and await _aside(outbox.spool.is_waiting):
         bank.in_background(partial(hand_in, bank), lost="what waits on this machine was not handed in")
 
 
 async def hand_in(bank: Any, /) -> None:
     """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
     outbox = _outbox(bank)
-    if outbox is None or not outbox.spool.is_waiting() or not await _aside(outbox.spool.claim):
+    if outbox is None or not await _aside(outbox.spool.is_waiting) or not await _aside(outbox.spool.claim):
         return
     spool = outbox.spool
     try:

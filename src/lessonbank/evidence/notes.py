@@ -131,9 +131,9 @@ def _models(episodes: Episodes, found: Review) -> Iterator[str]:
     others = (episodes.model >= 0) & (episodes.model != newest)
     for_good = newest in often and not others[last:].any()
     each = ", ".join(
-        f"{_of_model(whole.where(model == n))} with {quoted(episodes.models[int(n)])} "
-        f"({int((model == n).sum()):,} tasks)"
-        for n in often[:_SHOWN]
+        f"{_of_model(whole.where(model == n))} with {quoted(name)} ({int((model == n).sum()):,} tasks)"
+        for n, name in enumerate(episodes.models)
+        if n in often[:_SHOWN]
     )
     day = f" on {datetime.fromtimestamp(float(episodes.at[last]), UTC):%Y-%m-%d}" if len(episodes.at) else ""
     what = f"changed to the model {quoted(episodes.models[newest])}{day}" if for_good else "runs on several models"
