@@ -170,7 +170,7 @@ class FollowedRun:
     def came_back(self, call: str, command: str, printed: str, code: int, /) -> str:
         """What got this very failure through before, for the end of what a shell printed; mostly empty.
 
-        `call` is the id of the call. It waits at most `deadline` seconds, and only where `code` is none of success.
+        `call` is the id of the call. It waits at most `patience` seconds, and only where `code` is none of success.
         """
         if not self._follower.cures:
             return ""
@@ -181,7 +181,7 @@ class FollowedRun:
             looking = self._follower.bank.aio.scoped(self.scope).recall_again(
                 printed, doing=command, recall=self.recall, cured=True, **self._follower.asked.keywords
             )
-            again = start(looking).result(self._follower.deadline)
+            again = start(looking).result(self._follower.asked.patience)
             self._again += [again] if again.kept else []
             return again.text
         return ""

@@ -129,7 +129,7 @@ class AsyncAttempt:
             again = await self._bank.recall_again(observation, doing=doing_of(last), **told, **self._options)
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             note = self._failed("the agent goes on without a second look", problem)
-            return Recall(scope=self._bank.scope, task=first.task, notes=(note,), kept=False)
+            return Recall(scope=self._bank.scope, task=first.task, notes=notes_of(note), kept=False)
         self._again += [again.id] if again.kept else []
         return again
 

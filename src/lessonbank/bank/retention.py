@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Final
 
+from lessonbank._base.iterate import closing
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.store_calls import count_records, forget, get_setting
@@ -126,6 +126,7 @@ async def _leaps(store: Store, scope: str, end: datetime) -> AsyncIterator[tuple
 
 async def _moment(store: Store, scope: str, sequence: int) -> datetime | None:
     """When a change was made."""
-    async with aclosing(store.journal(scope=scope, since=sequence - 1)) as journal:
-        entry = await anext(journal, None)
-    return entry.at if entry else None
+    async with closing(store.journal(scope=scope, since=sequence - 1)) as journal:
+        async for entry in journal:
+            return entry.at
+    return None

@@ -203,7 +203,8 @@ def _failed(host: str, event: dict[str, object]) -> str:
     if host == "codex":
         is_failure = isinstance(given, str) and _code_in_file(event) > 0
         return str(given)[-MOST_PRINTED:] if is_failure else ""
-    said = event.get("error", given.get("llmContent") if isinstance(given, dict) else None)
+    printed: dict[str, object] = {**given} if isinstance(given, dict) else {}
+    said = event.get("error", printed.get("llmContent"))
     if not isinstance(said, str):
         return ""
     if said.startswith("Exit code "):

@@ -106,7 +106,9 @@ def folder_of(host: str, session: str, /) -> str:
     if place is None:
         return ""
     root = place.parents[1] / ".project_root"
-    return _text(root) if host == "gemini-cli" else next(filter(None, map(_folder_in, _lines(place))), "")
+    if host == "gemini-cli":
+        return _text(root)
+    return next((folder for line in _lines(place) if (folder := _folder_in(line))), "")
 
 
 def _lines(place: Path) -> list[str]:
@@ -119,11 +121,11 @@ def _lines(place: Path) -> list[str]:
 
 def _folder_in(line: str) -> str:
     try:
-        told = json.loads(line)
+        told: Any = json.loads(line)
         found = told.get("cwd") or told.get("payload", {}).get("cwd")
     except (ValueError, AttributeError):
         return ""
-    return found if isinstance(found, str) else ""
+    return str(found) if isinstance(found, str) else ""
 
 
 def _text(file: Path) -> str:

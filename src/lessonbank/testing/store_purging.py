@@ -24,6 +24,7 @@ from lessonbank.contracts.records import (
     Rollback,
     Settlement,
     Trajectory,
+    notes_of,
 )
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.settings import keys_of
@@ -87,7 +88,7 @@ async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: s
 
 async def asked(store: Store, who: str, /) -> Recall:
     """A kept receipt of a task of somebody's."""
-    recall = Recall(scope=MINE, task=f"A task of {who}", text=f"<{who}>", notes=(who,), metadata={"user": who})
+    recall = Recall(scope=MINE, task=f"A task of {who}", text=f"<{who}>", notes=notes_of(who), metadata={"user": who})
     await store.save_recall(recall)
     return recall
 
