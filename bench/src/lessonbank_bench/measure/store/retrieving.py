@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Recall, Retrieval
+from lessonbank import AsyncReasoningBank, Evidence, Recall, Retrieval
 from lessonbank.contracts.store_calls import get_experience
 
 from .banks import Ready
@@ -42,7 +42,10 @@ class Asking:
     ) -> Asking:
         """Open the bank at `path` as a user would, with an embedder that has the answer ready."""
         embedder, tasks = ready or prepared()
-        bank = await lessonbank.connect_async(path, scope=scope, embedder=embedder, retrieval=Retrieval(limit=TOP))
+        search, by_nearness = Retrieval(limit=TOP), Evidence(holdout=None)
+        bank = await lessonbank.connect_async(
+            path, scope=scope, embedder=embedder, retrieval=search, evidence=by_nearness
+        )
         return cls(bank, embedder, queries, cycle(tasks))
 
     def take(self) -> np.ndarray:
