@@ -80,6 +80,28 @@ def test_the_next_process_hands_in_what_waits_in_order_and_once(file: Path, stat
     assert b"run-1" not in place.read_bytes()
 
 
+def test_a_file_from_which_all_was_handed_in_is_not_written_any_more(file: Path, state: Path) -> None:
+    spooled(file, "run-1")
+    with connected(file) as bank:
+        bank.retrieve(TASK)
+        bank.drain()
+        (place,) = state.iterdir()
+        before = place.read_bytes()
+        for _ in range(3):
+            bank.retrieve(TASK)
+        bank.drain()
+        assert place.read_bytes() == before
+        assert place.stat().st_size > 0
+
+
+def test_a_file_that_cannot_be_read_costs_no_call(file: Path, state: Path) -> None:
+    spooled(file, "run-1")
+    (place,) = state.iterdir()
+    place.write_bytes(b"no database" * 100)
+    with connected(file) as bank:
+        assert bank.retrieve(TASK).text
+
+
 def test_a_run_that_was_erased_meanwhile_is_dropped_and_the_drop_is_counted(file: Path) -> None:
     spooled(file, "run-1")
     with connected(file) as bank:

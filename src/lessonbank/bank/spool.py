@@ -79,8 +79,11 @@ class Spool:
         return is_room
 
     def is_waiting(self) -> bool:
-        """Whether anything may wait: a look that costs next to nothing."""
-        return self.path.exists()
+        """Whether anything waits: a look that writes nothing, and waits for nobody. The file stays when it is empty."""
+        if not self.path.exists():
+            return False
+        with closing(sqlite3.connect(self.path, timeout=0.0)) as file:
+            return bool(file.execute("SELECT EXISTS (SELECT 1 FROM runs)").fetchone()[0])
 
     def claim(self) -> bool:
         """Begin or go on to hand in. Whether no other process does."""
@@ -120,7 +123,7 @@ class Spool:
         preview: bool = False,
     ) -> int:
         """Erase what waits for a scope and is meant; how many."""
-        if not self.is_waiting():
+        if not self.path.exists():
             return 0
         with self._open() as file:
             rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
@@ -138,7 +141,7 @@ class Spool:
 
     def said(self) -> str:
         """What waits, for people."""
-        if not self.is_waiting():
+        if not self.path.exists():
             return "nothing waits on this machine"
         with self._open() as file:
             count, size = file.execute("SELECT count(*), coalesce(sum(length(entry)), 0) FROM runs").fetchone()

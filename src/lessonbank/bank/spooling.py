@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sqlite3
 from collections.abc import Callable
@@ -103,18 +104,20 @@ async def _spooled(
 
 
 async def hand_in_soon(bank: Any, /) -> None:
-    """The bank answers: hand in what waits for it, in the background."""
+    """The bank answers: hand in what waits for it, in the background. A file that cannot be used breaks no call."""
     outbox = _outbox(bank)
-    if outbox and await _aside(outbox.spool.is_waiting):
-        bank.in_background(partial(hand_in, bank), lost="what waits on this machine was not handed in")
-
-
-async def hand_in(bank: Any, /) -> None:
-    """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
-    outbox = _outbox(bank)
-    if outbox is None or not await _aside(outbox.spool.is_waiting) or not await _aside(outbox.spool.claim):
+    if outbox is None:
         return
+    with contextlib.suppress(StoreUnavailable):
+        if await _aside(outbox.spool.is_waiting):
+            bank.in_background(partial(_hand_in, bank, outbox), lost="what waits on this machine was not handed in")
+
+
+async def _hand_in(bank: Any, outbox: Any, /) -> None:
+    """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
     spool = outbox.spool
+    if not await _aside(spool.claim):
+        return
     try:
         while found := await _aside(spool.first):
             number, entry = found
