@@ -147,13 +147,18 @@ def streamed(
     source: Source, format: str, add: Callable[[Data], None], runs: Callable[[], Iterable[Callable[[], Run]]], /
 ) -> Iterator[Entry]:
     """The runs that the lines of a file come to: `add` takes each line in, and `runs` gives what builds each run."""
+    yield from take_lines(source, add)
+    for number, build in enumerate(runs(), 1):
+        yield attempt(source, number, format, build)
+
+
+def take_lines(source: Source, add: Callable[[Data], None], /) -> Iterator[Skipped]:
+    """Have `add` take in the lines of a file; those that cannot be read come back."""
     for row in source.rows():
         if isinstance(row, Skipped):
             yield row
         else:
             add(mapping(row.value))
-    for number, build in enumerate(runs(), 1):
-        yield attempt(source, number, format, build)
 
 
 def each(

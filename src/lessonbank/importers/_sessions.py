@@ -15,9 +15,9 @@ from lessonbank.contracts.records import Json, Usage
 from lessonbank.text.messages import only_greets
 
 from ._account import ends_in
-from ._files import Skipped, Source
+from ._files import Source
 from ._opinions import opinion_in
-from ._reading import Entry, Format, Run, Session, at, attempts, listing, mapping, words
+from ._reading import Data, Entry, Format, Run, Session, at, attempts, listing, take_lines, words
 from ._rejections import INTERRUPTED, is_rejection
 
 S = TypeVar("S", bound=Session)
@@ -68,12 +68,12 @@ def sessions(
 
     def read(source: Source) -> Iterator[Entry]:
         session, ends = begin(source.stem), dict[str, None]()
-        for row in source.rows():
-            if isinstance(row, Skipped):
-                yield row
-            else:
-                session.add(mapping(row.value))
-                ends.update(dict.fromkeys(ends_in(row.value)))
+
+        def add(line: Data) -> None:
+            session.add(line)
+            ends.update(dict.fromkeys(ends_in(line)))
+
+        yield from take_lines(source, add)
         yield from attempts(source, 1, name, lambda: tasks_of(build(session)), ends=ends)
 
     return Format(name, description, matches, read)
