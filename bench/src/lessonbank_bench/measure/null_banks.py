@@ -1,9 +1,9 @@
 """How often a bank whose lessons do nothing prints "helps" or "harms", in worlds that are unkind to estimates.
 
     python -m lessonbank_bench.measure.null_banks                    # every row, 100 banks each: about half an hour
-    python -m lessonbank_bench.measure.null_banks --rows late-120 graded --banks 300 --seed 5000
-    python -m lessonbank_bench.measure.null_banks --rows late-120 --effect 0.2       # what a true effect needs here
-    python -m lessonbank_bench.measure.null_banks --rows late-120 --banks 2 --tasks 300 --real     # a real bank
+    python -m lessonbank_bench.measure.null_banks --rows failures-late-120 graded --banks 300 --seed 5000
+    python -m lessonbank_bench.measure.null_banks --rows failures-late-120 --effect 0.2      # what an effect takes
+    python -m lessonbank_bench.measure.null_banks --rows failures-late-120 --banks 2 --tasks 300 --real
 
 Each bank has six lessons on two topics, of which a task finds two or three. No lesson has an effect unless `--effect`
 says so: then memory adds that to the chance of success. Outcomes are told when the row says so. The default policy
@@ -22,13 +22,13 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Final, Literal, Protocol
 
 import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Parts, Trajectory
-from lessonbank.contracts.records import Candidate, Recall, Settlement, Topic
+from lessonbank.contracts.records import Recall, Settlement, Topic
 from lessonbank.evidence import AdaptiveHoldout, Lift
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.lift import Standing
@@ -36,9 +36,11 @@ from lessonbank.evidence.report import report
 from lessonbank.evidence.review import review
 from lessonbank.evidence.stored_ledger import unit_reviews
 
-SCOPE: Final = "null"
+from .policy.drive import BEGAN, receipt
+from .policy.world import SOURCE, Candidate
+
+SCOPE: Final = "s"
 TOPICS: Final = ("cancel an order in the shop", "refund a ticket of the railway")
-_BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _FIRST, _SHARE = 40, 0.08
 """Somebody looks after so many new tasks, and after so large a share of all."""
 
@@ -114,44 +116,20 @@ class Records:
     def __init__(self, chance: random.Random, /) -> None:
         self._chance, self._columns, self._policy = chance, Columns(), AdaptiveHoldout()
         self._lessons = [
-            [(f"{topic}{n}" + "0" * 8, ("source/strategy/told/model", f"topic/{topic:08x}")) for n in range(3)]
+            [Candidate(f"{topic}{n}" + "0" * 8, groups=(SOURCE, f"topic/{topic:08x}")) for n in range(3)]
             for topic in range(len(TOPICS))
         ]
         self._made = 0
 
     def ask(self, number: int, topic: int, chance: random.Random, /) -> tuple[str, bool]:
-        members = dict(chance.sample(self._lessons[topic], chance.choice((2, 3))))
+        placed = chance.sample(self._lessons[topic], chance.choice((2, 3)))
         id = f"{self._chance.getrandbits(128):032x}"
-        drawn = self._policy(members, recall_id=id, task="", scope=SCOPE)
-        gone = {draw.group for draw in drawn.groups if draw.withheld}
-        candidates = tuple(
-            Candidate(
-                lesson_id=lesson,
-                experience_id="e",
-                score=1.0,
-                rank=rank,
-                shown=not drawn.control and lesson not in drawn.withheld and gone.isdisjoint(groups),
-                withheld=lesson in drawn.withheld,
-                probability=drawn.probability[lesson],
-                groups=groups,
-            )
-            for rank, (lesson, groups) in enumerate(members.items())
-        )
-        recall = Recall(
-            id=id,
-            scope=SCOPE,
-            task=f"{TOPICS[topic]} {number}",
-            candidates=candidates,
-            control=drawn.control,
-            control_probability=drawn.control_probability,
-            groups=drawn.groups,
-            created_at=_BEGAN + timedelta(minutes=number),
-        )
+        recall = receipt(self._policy, placed, id=id, task=f"{TOPICS[topic]} {number}", number=number)
         self._columns.receipt(recall)
-        return id, any(one.shown for one in candidates)
+        return id, any(one.shown for one in recall.candidates)
 
     def tell(self, recall_id: str, told: Told, /, *, number: int) -> None:
-        at = _BEGAN + timedelta(minutes=number, seconds=30)
+        at = BEGAN + timedelta(minutes=number, seconds=30)
         settlement = Settlement(
             recall_id=recall_id,
             scope=SCOPE,

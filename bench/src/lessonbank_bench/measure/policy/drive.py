@@ -6,7 +6,7 @@ This is the only file here that imports lessonbank. `bench/tests` compares it wi
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
@@ -110,38 +110,9 @@ class Bank:
         id = f"{self.seed}-{number}"
         placed = ordered(policy, found, ask.places, id)
         self.groups.update({one.id: one.groups for one in placed})
-        made = policy({one.id: one.groups for one in placed}, recall_id=id, task=ask.task, scope="s")
-        gone = {draw.group for draw in made.groups if draw.withheld}
-        shown = tuple(
-            one.id for one in placed if not made.control and one.id not in made.withheld and gone.isdisjoint(one.groups)
-        )
-        candidates = tuple(
-            like(
-                _CANDIDATE,
-                lesson_id=one.id,
-                experience_id="e",
-                score=one.near,
-                rank=rank,
-                shown=one.id in shown,
-                withheld=one.id in made.withheld,
-                probability=made.probability[one.id],
-                groups=one.groups,
-            )
-            for rank, one in enumerate(placed)
-        )
-        recall = like(
-            _RECALL,
-            id=id,
-            scope="s",
-            task=ask.task,
-            candidates=candidates,
-            groups=made.groups,
-            control=made.control,
-            control_probability=made.control_probability,
-            created_at=BEGAN + timedelta(minutes=number),
-        )
+        recall = receipt(policy, placed, id=id, task=ask.task, number=number)
         self.columns.receipt(recall)
-        return shown
+        return tuple([one.lesson_id for one in recall.candidates if one.shown])
 
     def settle(self, now: int) -> None:
         """Take in what is told by now, and review the evidence when it is time."""
@@ -185,6 +156,37 @@ class Bank:
             for unit, word in zip(episodes.units, found.standing, strict=True):
                 if word != "no evidence yet":
                     self.played.words.setdefault((unit, word), now)
+
+
+def receipt(policy: Policy, placed: Sequence[Candidate], *, id: str, task: str, number: int) -> Recall:
+    """What the bank keeps of a recall that a policy draws for; it is made `number` minutes after the beginning."""
+    made = policy({one.id: one.groups for one in placed}, recall_id=id, task=task, scope="s")
+    gone = {draw.group for draw in made.groups if draw.withheld}
+    candidates = tuple(
+        like(
+            _CANDIDATE,
+            lesson_id=one.id,
+            experience_id="e",
+            score=one.near,
+            rank=rank,
+            shown=not made.control and one.id not in made.withheld and gone.isdisjoint(one.groups),
+            withheld=one.id in made.withheld,
+            probability=made.probability[one.id],
+            groups=one.groups,
+        )
+        for rank, one in enumerate(placed)
+    )
+    return like(
+        _RECALL,
+        id=id,
+        scope="s",
+        task=task,
+        candidates=candidates,
+        groups=made.groups,
+        control=made.control,
+        control_probability=made.control_probability,
+        created_at=BEGAN + timedelta(minutes=number),
+    )
 
 
 def ordered(policy: Policy, found: list[Candidate], places: int, id: str) -> list[Candidate]:
