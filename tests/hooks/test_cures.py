@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lessonbank import ReasoningBank
+from lessonbank.bank.again import cures_of
 from lessonbank.contracts.records import Recall
 from lessonbank.hosts import client
-from lessonbank.hosts.cures import CURES
 from lessonbank.hosts.resident import Resident
 from lessonbank.hosts.sessions import Sessions
 
@@ -19,7 +19,7 @@ from .conftest import KEY, Hooks
 
 pytestmark = pytest.mark.full
 PROTO = "Exit code 2\nModuleNotFoundError: No module named 'billing.rates_pb'\nmake: *** [test] Error 1"
-SCOPE = f"team/{CURES}"
+SCOPE = cures_of("team")
 Call = tuple[str, str]
 FAILED: Call = ("make test", PROTO)
 

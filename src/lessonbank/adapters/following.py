@@ -22,7 +22,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
 from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
-from lessonbank.bank.again import CURES
+from lessonbank.bank.again import cures_of
 from lessonbank.bank.spooling import keep_or_spool
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.agents import Verifier, called, stated
@@ -188,7 +188,7 @@ class FollowedRun:
 
     def cures(self, run: Trajectory, /) -> Iterator[Experience]:
         """What got failing commands of the run through, each as what is kept of it."""
-        scope = f"{self.scope}/{CURES}"
+        scope = cures_of(self.scope)
         for failure in failures_in(run, self._codes)[:_MOST_CURES]:
             if failure.cure:
                 yield Experience(scope=scope, task=failure.key, lessons=(failure.lesson(run.id),))

@@ -16,8 +16,7 @@ from lessonbank.importers import error_in, failure_of
 from .handle import Handle
 from .retrieval import Recaller
 
-CURES: Final = "@cures"
-"""The scope of the cures of a scope, below its own."""
+_CURES: Final = "/@cures"
 AFTER: Final = "after"
 """The metadata of a recall in the middle of a run that names the first recall of the run."""
 _BUDGET: Final = 400
@@ -27,6 +26,16 @@ _THE_SAME: Final = 0.9999
 _STATE: Final = 600
 """Characters of an observation by which lessons are looked for."""
 _WORD: Final = re.compile(r"[a-z][a-z-]{0,29}")
+
+
+def cures_of(scope: str, /) -> str:
+    """The scope of the cures of a scope, below its own."""
+    return f"{scope}{_CURES}"
+
+
+def is_of_cures(scope: str, /) -> bool:
+    """Whether it is a scope of cures."""
+    return scope.endswith(_CURES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +75,18 @@ async def recall_again(
 
     Nothing that the run was shown before is in it. With `cured` the first only. `None`: nothing is known.
     """
-    below = replace(handle, scope=f"{handle.scope}/{CURES}")
     told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
-    if state.failure:
+    if failure := state.failure:
+        below = replace(handle, scope=cures_of(handle.scope))
         shown = await _shown_since(below, first)
         one = replace(asked, limit=1, own=not asked.trusted, metadata=told)
-        recall, found = await Recaller(below).recall(state.failure, one, draw=True, exclude=shown)
+        recall, found = await Recaller(below).recall(failure, one, draw=True, exclude=shown)
         if any(c.placed and c.score >= _THE_SAME for c in recall.candidates):
             return recall, found
+    if cured:
+        return None
     task = await handle.parts.intake.task("\n".join(filter(None, (state.text, first.task if first else ""))))
-    if cured or not task.strip():
+    if not task.strip():
         return None
     shown = await _shown_since(handle, first) | {c.lesson_id for c in (first.candidates if first else ()) if c.shown}
     words = replace(handle.parts.injector, budget=min(handle.parts.injector.budget, _BUDGET))

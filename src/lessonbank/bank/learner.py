@@ -37,7 +37,7 @@ from lessonbank.learning.prior_runs import PriorRuns, earlier_settlement, find_p
 from lessonbank.learning.run_report import RunReport, stays_as_told
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
 
-from .again import AFTER, CURES
+from .again import AFTER, cures_of
 from .commit import Commit
 from .handle import Handle, log
 from .keeping import RunKeeper
@@ -216,7 +216,7 @@ class Learner:
         if first is None or not ids:
             return
         store, scope = self.handle.store, self.handle.scope
-        for where in (scope, f"{scope}/{CURES}"):
+        for where in (scope, cures_of(scope)):
             for known in await store.recalls(RecallFilter(ids=ids), scope=where):
                 if known.recall.metadata.get(AFTER) == first.recall_id:
                     same = {"recall_id": known.recall.id, "scope": where, "cited": (), "another_task": False}

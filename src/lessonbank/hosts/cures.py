@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
-from lessonbank.bank.again import CURES
+from lessonbank.bank.again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions
@@ -83,7 +83,7 @@ class Cures:
 
     def learn(self, scope: str, runs: Sequence[Imported], /, *, session: str, host: str) -> None:
         """Settle what a session was told by what became of its commands, and learn the cures that it found."""
-        bank, given = self._bank.scoped(below(scope), writer=host), self._given(session)
+        bank, given = self._bank.scoped(cures_of(scope), writer=host), self._given(session)
         seen = set[str]()
         found = ((one.trajectory, failure) for one in runs for failure in failures_in(one.trajectory, one.exit_codes))
         for run, failure in found:
@@ -103,11 +103,6 @@ class Cures:
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.cures"
-
-
-def below(scope: str, /) -> str:
-    """The scope of the cures of a repository."""
-    return f"{scope}/{CURES}"
 
 
 def _episode(run: Trajectory, failure: Failure) -> Trajectory:

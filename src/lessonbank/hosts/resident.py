@@ -26,12 +26,11 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions, check_names
 from lessonbank.errors import StoreDamaged, StoreError, UsageError
-from lessonbank.guard.identity import of_process
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.trust import is_own
 
 from . import client
 from .cures import Cures
+from .inbox import waiting
 from .sessions import QUIET, Sessions, holds, open_bank, problem_in
 from .slash_command import SlashCommand
 
@@ -212,10 +211,7 @@ def _waiting(bank: ReasoningBank, asked: RetrieveOptions) -> int:
     """How many lessons are shown only when a person approves them; `_MOST_COUNTED` at most."""
     if not (asked.trusted or asked.own):
         return 0
-    new = bank.lessons.list(state="probation", limit=_MOST_COUNTED)
-    if asked.trusted:
-        return len(new)
-    return sum(not is_own(lesson, bank.lessons.experience(lesson.id), of_process()) for lesson in new)
+    return waiting(bank, own=not asked.trusted, most=_MOST_COUNTED)
 
 
 def line_for(shown: int, waiting: int, /, *, bank: str, scope: str, question: str = "") -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Learning, Parts, connect, importers
+from lessonbank.bank.again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, UsageError
@@ -20,7 +21,7 @@ from lessonbank.importers import Imported
 from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
-from .cures import Cures, below, evidence_of
+from .cures import Cures, evidence_of
 from .repositories import COMMON, Chosen, Repositories
 from .switches import Switches
 
@@ -85,7 +86,7 @@ class Sessions:
         told = _read(self._folder / f"{session}.recall")
         own = [told["id"]] if isinstance(told.get("id"), str) else []
         cures = [str(id) for id in _read(self._folder / f"{session}.cures").values()]
-        return {str(told.get("scope") or scope): own, below(scope): cures}
+        return {str(told.get("scope") or scope): own, cures_of(scope): cures}
 
     def remember(self, session: str, recall: str, /, scope: str = "") -> None:
         """Note that a session was given this recall: its run settles it, and belongs to the same scope."""

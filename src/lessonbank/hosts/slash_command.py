@@ -12,13 +12,12 @@ from shlex import quote
 from typing import Final
 
 from lessonbank._base.plural import counted
+from lessonbank.bank.again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
 from lessonbank.errors import LessonbankError, printable
-from lessonbank.guard.identity import of_process
-from lessonbank.guard.trust import is_own
 
-from .cures import below
+from .inbox import is_shown
 from .switches import Switches
 from .week import spent_since
 
@@ -71,8 +70,9 @@ class SlashCommand:
         }
 
     def _list(self) -> str:
-        lines = [f"{lesson.id[-8:]}  {state:5}  {_line(lesson)}" for _, lesson, state in self._lessons()]
-        waiting = sum(state == "waits" for _, _, state in self._lessons())
+        lessons = [(lesson, is_shown(bank, lesson, own=self.own)) for bank, lesson in self._lessons()]
+        lines = [f"{one.id[-8:]}  {'shown' if shown else 'waits'}  {_line(one)}" for one, shown in lessons]
+        waiting = sum(not shown for _, shown in lessons)
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         cost = spent_since(today, [self.bank, self._cures])
         head = f"lessonbank: {counted(len(lines), 'lesson')} of {self.bank.scope}, {waiting} of them wait for you"
@@ -82,17 +82,15 @@ class SlashCommand:
 
     @property
     def _cures(self) -> ReasoningBank:
-        return self.bank.scoped(below(self.bank.scope))
+        return self.bank.scoped(cures_of(self.bank.scope))
 
-    def _lessons(self) -> Iterator[tuple[ReasoningBank, Lesson, str]]:
+    def _lessons(self) -> Iterator[tuple[ReasoningBank, Lesson]]:
         for bank in (self.bank, self._cures):
             for lesson in bank.lessons.list(limit=_MOST):
-                owned = self.own and is_own(lesson, bank.lessons.experience(lesson.id), of_process())
-                shown = lesson.state == "active" or (lesson.state == "probation" and owned)
-                yield bank, lesson, "shown" if shown else "waits"
+                yield bank, lesson
 
     def _find(self, id: str) -> tuple[ReasoningBank, Lesson] | None:
-        found = [(bank, lesson) for bank, lesson, _ in self._lessons() if id and lesson.id.endswith(id)]
+        found = [(bank, lesson) for bank, lesson in self._lessons() if id and lesson.id.endswith(id)]
         return found[0] if len(found) == 1 else None
 
     def _in_a_terminal(self, act: str, id: str) -> str:

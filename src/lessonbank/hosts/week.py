@@ -9,14 +9,13 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank._base.plural import counted
+from lessonbank.bank.again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, Usage, Verdict
 from lessonbank.errors import NotFound
-from lessonbank.guard.identity import of_process
-from lessonbank.guard.trust import is_own
 from lessonbank.importers import WENT_ON
 
-from .cures import CURES
+from .inbox import waiting
 from .repositories import COMMON
 
 _PAGE: Final = 200
@@ -94,19 +93,20 @@ def week_of(bank: ReasoningBank, since: datetime, /) -> Week:
 
 
 def _count(told: Week, bank: ReasoningBank, since: datetime) -> None:
-    is_cures = bank.scope.endswith(f"/{CURES}")
+    is_cures = is_of_cures(bank.scope)
     for entry in bank.history.list():
         if entry.at < since:
             continue
         if isinstance(entry.entry, Add) and not entry.entry.experience.imported:
             _count_tasks(told, bank, entry.entry.experience, is_cures=is_cures)
         told.retired += len(entry.entry.lesson_ids) if isinstance(entry.entry, Retire) else 0
-    for recall in _recalls(bank, since):
+    recalls = list(_recalls(bank, since))
+    for recall in recalls:
         _count_recall(told, recall, is_cures=is_cures)
-    for one in _runs_with_recalls(bank, since) if is_cures else ():
+    for one in _ends(bank, recalls) if is_cures else ():
         told.through.update(one)
-    if waiting := _waiting(bank):
-        told.waiting[bank.scope] = waiting
+    if waits := waiting(bank, own=True, most=_PAGE):
+        told.waiting[bank.scope] = waits
 
 
 def _count_tasks(told: Week, bank: ReasoningBank, experience: Experience, *, is_cures: bool) -> None:
@@ -158,18 +158,13 @@ def _recalls(bank: ReasoningBank, since: datetime) -> Iterator[Recall]:
         after = page[-1].id
 
 
-def _runs_with_recalls(bank: ReasoningBank, since: datetime) -> Iterator[list[str]]:
+def _ends(bank: ReasoningBank, recalls: Sequence[Recall]) -> Iterator[list[str]]:
     """Whether a command went through, after each recall whose end is known."""
-    known = {recall.id: recall for recall in _recalls(bank, since)}
+    known = {recall.id: recall for recall in recalls}
     for run in bank.runs.list(limit=_PAGE):
         if run.recall_id in known and run.verdict.outcome != "unknown":
             kind = "told" if known[run.recall_id].text else "kept back"
             yield [kind, f"{kind} went through"] if run.verdict.outcome == "success" else [kind]
-
-
-def _waiting(bank: ReasoningBank) -> int:
-    new = bank.lessons.list(state="probation", limit=_PAGE)
-    return sum(not is_own(lesson, bank.lessons.experience(lesson.id), of_process()) for lesson in new)
 
 
 def spent_since(since: datetime, banks: Sequence[ReasoningBank], /) -> str:
