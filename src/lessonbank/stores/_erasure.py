@@ -124,12 +124,13 @@ class Erasing:
                 return Erased(by=by) if left is None else _with(entry, {"experience": left})
             case Merge():
                 left = self.experience(entry.experience)
-                return self._flips(Retire, entry, by=by) if left is None else _with(entry, {"experience": left})
+                gone = Retire(lesson_ids=entry.marks, reason="purged")
+                return self._flips(gone, by=by) if left is None else _with(entry, {"experience": left})
             case Rejudge():
                 gone = entry.trajectory_id == self.trajectory or entry.experience_id in self.experiences
                 return Erased(by=by) if gone else entry
             case Retire() | Restore():
-                return entry if self.lessons.isdisjoint(entry.lesson_ids) else self._flips(type(entry), entry, by=by)
+                return entry if self.lessons.isdisjoint(entry.lesson_ids) else self._flips(entry, by=by)
             case Trust():
                 return self._trust(entry, by=by)
             case Edit():
@@ -139,13 +140,10 @@ class Erasing:
             case _:
                 return entry
 
-    def _flips(self, kind: type[Retire | Restore], entry: Entry, *, by: int) -> Entry:
+    def _flips(self, entry: Retire | Restore, *, by: int) -> Entry:
         # A reason may quote what it speaks of. The other sources of a merge stay retired: a purge shows nothing anew.
         left = tuple(id for id in entry.marks if id not in self.lessons)
-        if not left:
-            return Erased(by=by)
-        made = kind(lesson_ids=left, reason="purged")
-        return made.model_copy(update={"asleep": True}) if isinstance(entry, Retire) and entry.asleep else made
+        return entry.model_copy(update={"lesson_ids": left, "reason": "purged"}) if left else Erased(by=by)
 
     def _trust(self, entry: Trust, *, by: int) -> Entry:
         left = tuple(id for id in entry.lesson_ids if id not in self.lessons)
