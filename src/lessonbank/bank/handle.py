@@ -64,10 +64,13 @@ class Handle:
     state: BankState
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
-    spool: Spool | None = None
-    """What waits for the bank on this machine."""
     teller: str | None = None
     """The identity of who submitted the runs, where the bank learns in the name of another caller."""
+
+    @property
+    def spool(self) -> Spool | None:
+        """The file of runs that wait on this machine for the bank, with this key; `None` where none does."""
+        return Spool.of(self.options.place, self.key) if self.options.place else None
 
     async def identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""

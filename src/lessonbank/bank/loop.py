@@ -69,7 +69,6 @@ from .learner import Learner, noted
 from .parts import BankOptions, BankParts
 from .reflecting import reflect
 from .retrieval import Recaller
-from .spool import Spool
 from .spooling import Outbox, hand_in_soon
 from .steps import Steps
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
@@ -492,10 +491,8 @@ class AsyncReasoningBank:
             options=self.options,
             state=self._state,
             is_scoped=self._is_scoped,
-            spool=self._outbox.spool,
         )
 
     @property
     def _outbox(self) -> Outbox:
-        spool = Spool.of(self.options.place, self._key) if self.options.place else None
-        return Outbox(spool, self.parts.intake, self.writer, self._key)
+        return Outbox(self._handle.spool, self.parts.intake, self.writer, self._key)

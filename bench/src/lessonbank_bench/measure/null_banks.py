@@ -119,7 +119,6 @@ class Records:
             [Candidate(f"{topic}{n}" + "0" * 8, groups=(SOURCE, f"topic/{topic:08x}")) for n in range(3)]
             for topic in range(len(TOPICS))
         ]
-        self._made = 0
 
     def ask(self, number: int, topic: int, chance: random.Random, /) -> tuple[str, bool]:
         placed = chance.sample(self._lessons[topic], chance.choice((2, 3)))
