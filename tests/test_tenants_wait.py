@@ -107,7 +107,7 @@ def test_no_lock_is_held_while_a_model_is_asked(where: str, part: str) -> None:
     async def main() -> None:
         async with await opened(where, **slow_part(part, Meeting(2).wait)) as bank:
             told = {} if part == "judge" else {"outcome": "failure"}
-            calls = [bank.learn(run(f"find order {n}"), **told) for n in range(2)]
+            calls = [bank.learn(run(f"find {what}"), **told) for what in ("the order", "a parcel")]
             learned = await asyncio.wait_for(asyncio.gather(*calls), SECONDS)
             assert all(one.lessons for one in learned)
             assert (await bank.admin.counts()).experiences == 2

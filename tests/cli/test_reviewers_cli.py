@@ -37,7 +37,7 @@ def ids(tmp_path: Path) -> dict[str, str]:
 
 FREE = {
     *("demo", "learn", "retrieve", "explain", "lift", "trial", "reflect", "recalls", "review", "proxy", "serve"),
-    *("mcp", "worker", "install", "export", "backup", "salvage", "lessons list", "runs list", "runs audit"),
+    *("mcp", "worker", "install", "week", "export", "backup", "salvage", "lessons list", "runs list", "runs audit"),
     *("history list", "history diff", "keys list", "hook status", "hook scope"),
 }
 """Commands that ask for no key: they show nothing that was hidden, erase nothing and hand out no key."""
@@ -74,6 +74,7 @@ def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("lessons", "edit", ids["oil"], "--content", "Oil it twice.", *WHERE, *ANA),
         ("lessons", "edit", ids["oil"], "--only", "valve", *WHERE, *ANA),
         ("lessons", "add", *text, *WHERE, *ANA),
+        ("lessons", "approve", ids["oil"], *WHERE, *ANA),
         ("lessons", "retire", ids["oil"], *WHERE, *ANA, *WHY),
         ("lessons", "restore", ids["oil"], *WHERE, *ANA, *WHY),
         ("lessons", "retire", ids["oil"], "--quarantine", *WHERE, *ANA, *WHY),

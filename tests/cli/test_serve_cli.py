@@ -67,8 +67,8 @@ def test_a_server_answers_the_holder_of_a_key_until_it_is_told_to_end(tmp_path: 
     assert '"route": "/v1/runs/learn"' in rest
 
 
-WITHOUT_SERVER = {"install", "mcp", "proxy", "review", "serve", "trial", "worker"}
-"""They begin programs that stay, or run an agent; `--bank` is the same there."""
+WITHOUT_SERVER = {"install", "mcp", "proxy", "restore", "review", "salvage", "serve", "trial", "week", "worker"}
+"""They begin programs that stay, run an agent, or work on a file of this machine; `--bank` is the same there."""
 WHERE_IT_RUNS = "do this where it runs"
 
 

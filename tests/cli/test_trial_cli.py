@@ -52,9 +52,10 @@ def trial(
 def test_a_trial_prints_its_answer_its_interval_and_its_cost(folder: Path) -> None:
     done = trial(folder)
     assert done.returncode == 0, done.stderr
-    answer, pairs, cost = done.stdout.splitlines()
+    answer, pairs, promise, cost = done.stdout.splitlines()
     assert answer.startswith("Memory helps: success +")
     assert "0 worse" in pairs
+    assert promise.endswith("the promise of lift is counted apart.")
     assert cost.startswith("Cost: ")
 
 

@@ -34,7 +34,12 @@ def main(host: str, program: str, folder: Path) -> None:
         result["install"] = stage.lessonbank("install", host, *options)
         stage.log_in()
         bank = ["--bank", str(folder / "bank.db"), "--scope", "team", "--json"]
-        steps = [kind.shell(FIX), kind.shell(TEST), {"text": "The sign was wrong; the tests pass now."}]
+        steps = [
+            kind.shell(TEST),
+            kind.shell(FIX),
+            kind.shell(TEST),
+            {"text": "The sign was wrong; the tests pass now."},
+        ]
 
         def learned(_: object) -> list[Any]:
             if kind.transcripts:

@@ -23,6 +23,8 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Extraction, Lesson, Recall, Replace, Retire
 from lessonbank.errors import FormatError, LessonbankError
+from lessonbank.stores._entries import entry_of
+from lessonbank.stores._records import loaded
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.file_records import with_sum
 from lessonbank.testing.settings import grouped
@@ -71,11 +73,18 @@ def tampered(path: Path, case: Case) -> None:
     else:
         column = "entry" if case["table"] == "journal" else "record"
         (text,) = raw.execute(f"SELECT {column} FROM {case['table']} WHERE number = ?", (case["number"],)).fetchone()
-        record = json.loads(text)
+        record = whole(case["table"], text)
         put(record, case["path"], case["value"])
         change = (*with_sum(json.dumps(record)), case["number"])
         raw.execute(f"UPDATE {case['table']} SET {column} = ?, {column}_sum = ? WHERE number = ?", change)
     raw.close()
+
+
+def whole(table: str, text: str) -> dict[str, Any]:
+    """A record with what it has by default, which is not written."""
+    if table == "journal":
+        return entry_of(text.encode()).model_dump(mode="json")
+    return loaded(Recall if table == "recalls" else Trajectory, text).model_dump(mode="json")
 
 
 def put(record: Any, path: list[Any], value: Any) -> None:

@@ -54,11 +54,14 @@ UNSAID: Final = frozenset({"lessonbank_submitted"})
 ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
 COMPUTED: Final = frozenset(
-    {"series", "success_with", "success_without", "cost", "steps", "tokens", "success", "more", "measuring", "notes"}
+    {
+        *("series", "success_with", "success_without", "cost", "steps", "tokens", "success", "more", "measuring"),
+        *("notes", "evidence"),
+    }
 )
 """Of a lift: it is estimated in another way now, in the order in which recalls were made."""
-COUNTED: Final = frozenset({"lesson_id", "group", "shown", "cited", "title", "content", "retired", "proposed"})
-"""Of a group or a lesson in a lift: what is counted and not estimated."""
+COUNTED: Final = frozenset({"lesson_id", "group", "cited", "title", "content", "retired", "proposed"})
+"""Of a group or a lesson in a lift: what is neither estimated nor waits for earlier outcomes."""
 CHANGED: Final = frozenset({"keep_lessons", "sleep_after", "trust_names"})
 """Settings that a bank has no longer, or did not have yet."""
 BOTH: Final = re.compile(r"\.scopes\.acme/sheets\.(?:found\.[^.]+|proposals)(?:\[\d\])+: 'nothing' is now ")
@@ -87,7 +90,7 @@ def _unlike(then: Any, now: Any, where: str) -> Iterator[str]:
     if isinstance(then, dict) and isinstance(now, dict):
         yield from _unlike_records(cast("Json", then), cast("Json", now), where)
     elif isinstance(then, list) and isinstance(now, list):
-        one, other = cast("list[Any]", then), cast("list[Any]", now)
+        one, other = (sorted(cast("list[Any]", told), key=_of_lift) for told in (then, now))
         for place, pair in enumerate(zip_longest(one, other, fillvalue="nothing")):
             yield from _unlike(*pair, f"{where}[{place}]")
     elif then != now:
@@ -100,6 +103,11 @@ def _unlike_records(then: Json, now: Json, where: str) -> Iterator[str]:
             yield from _unlike_metadata(value, now, where)
         elif not (key in ADDED and value == [] and "candidates" in then) and not _is_computed(key, then):
             yield from _unlike(value, now.get(key, "nothing"), f"{where}.{key}")
+
+
+def _of_lift(value: Any) -> str:
+    """The name of a group or a lesson in a lift, whose order follows from estimates; other lists stay in theirs."""
+    return str(value.get("lesson_id") or value.get("group")) if isinstance(value, dict) and "expected" in value else ""
 
 
 def _is_computed(key: str, then: Json) -> bool:
