@@ -123,10 +123,11 @@ def _taught(rows: Rows) -> dict[str, Sequence[Lesson]]:
     with lessonbank.connect(
         ":memory:", scope=SCOPE, embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
     ) as bank:
-        for row in rows:
+        for number, row in enumerate(rows):
             if row["task"] not in taught:
                 outcome = "success" if row["success"] else "failure"
-                learned = bank.learn(row["messages"], task=row["task"], outcome=outcome)
+                alone = bank.scoped(f"{SCOPE}/{number}")  # where others taught a fact before, it would not come again
+                learned = alone.learn(row["messages"], task=row["task"], outcome=outcome)
                 taught.update({row["task"]: learned.lessons} if learned.lessons else {})
     return taught
 
