@@ -14,7 +14,9 @@ from typing import Any
 from programs import OPENING
 from stage import Stage, repeated
 
-FIX = r"printf 'def add(a, b):\n    return a + b\n' > calc.py"
+FIX = r"printf 'from rates import BASE\n\n\ndef add(a, b):\n    return a + b + BASE\n' > calc.py"
+GENERATE = "python3 generate.py"
+"""Without it the test fails, whatever stands in calc.py: this is what the first session can teach."""
 TEST = "python3 -m unittest -q"
 PROMPT = "Fix the failing test of add in calc.py"
 AGAIN = "Fix the failing test of add in calc.py again"
@@ -35,8 +37,9 @@ def main(host: str, program: str, folder: Path) -> None:
         stage.log_in()
         bank = ["--bank", str(folder / "bank.db"), "--scope", "team", "--json"]
         steps = [
-            kind.shell(TEST),
             kind.shell(FIX),
+            kind.shell(TEST),
+            kind.shell(GENERATE),
             kind.shell(TEST),
             {"text": "The sign was wrong; the tests pass now."},
         ]
@@ -62,6 +65,7 @@ def main(host: str, program: str, folder: Path) -> None:
 
 def _write_project(project: Path) -> None:
     (project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (project / "generate.py").write_text("open('rates.py', 'w').write('BASE = 0\\n')\n")
     test = "import unittest\nfrom calc import add\n\n\nclass Add(unittest.TestCase):\n    def test(self):\n"
     (project / "test_calc.py").write_text(f"{test}        self.assertEqual(add(2, 2), 4)\n")
 
