@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from anyio import to_thread
@@ -35,6 +38,10 @@ T = TypeVar("T")
 log: Final = logging.getLogger("lessonbank")
 _HANDED_IN: Final = 5.0
 """Seconds for one run that is handed in."""
+_LOOKS_APART: Final = 30.0
+"""Seconds between two looks for what other processes left: a look costs a third of a recall."""
+_looks: Final[dict[Path, float]] = {}
+"""When this process looked into a file last. One into which it has put a run since is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,7 @@ async def _spooled(
     try:
         if not await to_thread.run_sync(outbox.spool.put, entry):
             raise problem
+        _looks.pop(outbox.spool.path, None)
     except (OSError, sqlite3.Error) as error:
         log.warning("the run could not be spooled: %s", quoted(error))
         raise problem from None
@@ -106,8 +114,9 @@ async def _spooled(
 async def hand_in_soon(bank: Any, /) -> None:
     """The bank answers: hand in what waits for it, in the background. A file that cannot be used breaks no call."""
     outbox = _outbox(bank)
-    if outbox is None:
+    if outbox is None or monotonic() < _looks.get(outbox.spool.path, -math.inf) + _LOOKS_APART:
         return
+    _looks[outbox.spool.path] = monotonic()
     with contextlib.suppress(StoreUnavailable):
         if await _aside(outbox.spool.is_waiting):
             bank.in_background(partial(_hand_in, bank, outbox), lost="what waits on this machine was not handed in")
