@@ -20,6 +20,10 @@ _LONG: Final = 8_000
 """Characters of a reply from which on it may take milliseconds to read."""
 
 
+class TimeIsOver(StoreUnavailable):
+    """What was waited for did not come in the time that there was."""
+
+
 class PerLoop(Generic[T]):
     """One object for each event loop, such as a lock: what waits in one loop cannot be woken from another."""
 
@@ -81,12 +85,12 @@ def within(seconds: float | None, what: str, /) -> Generator[anyio.CancelScope]:
     It gives the limit, whose `deadline` can be moved.
 
     Raises:
-        StoreUnavailable: the time is over.
+        TimeIsOver: the time is over.
     """
     with anyio.move_on_after(seconds) as limit:
         yield limit
     if limit.cancelled_caught:
-        raise StoreUnavailable(f"{what} within {seconds:g} seconds: see what holds the bank, or give more patience=")
+        raise TimeIsOver(f"{what} within {seconds:g} seconds: see what holds the bank, or give more patience=")
 
 
 def seconds_left() -> float:

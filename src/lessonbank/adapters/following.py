@@ -20,6 +20,7 @@ from functools import partial, reduce, wraps
 from time import monotonic
 from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
 
+from lessonbank._base.aio import TimeIsOver
 from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
 from lessonbank.bank.again import cures_of
@@ -430,7 +431,7 @@ class RunFollower:
                 return followed
             self._runs[followed.id] = followed, None
             problem = None if finding.cancel() else finding.exception()
-            if finding.cancelled():
+            if finding.cancelled() or isinstance(problem, TimeIsOver):  # either may be first
                 log.warning("the agent works without memory: no answer within %g seconds", self.asked.patience)
             elif problem:
                 log.warning("the agent works without memory: %s", _told(problem))

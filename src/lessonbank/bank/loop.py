@@ -100,7 +100,7 @@ class AsyncReasoningBank:
         There is a recall, or an error, within `patience` seconds. Raises UsageError, StoreError.
         """
         asked = RetrieveOptions(**options)
-        with within(asked.patience, "the bank gave no answer"):
+        with within(asked.patience, "there was no recall"):
             recall = await self._retrieve(a_text(task, "the task", blank=False), asked)
         if recall.kept:  # the bank takes writes
             await hand_in_soon(self)
