@@ -30,8 +30,8 @@ def locked(address: str, statement: str) -> Generator[None]:
 
 
 def test_a_locked_table_holds_no_agent(postgres_bank: Callable[..., str]) -> None:
-    address = postgres_bank(2)
-    with lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank:
+    address, shown = postgres_bank(2), lessonbank.Evidence(holdout=None)
+    with lessonbank.connect(address, scope=SCOPE, embedder="lexical", evidence=shown) as bank:
         bank.lessons.add(title="Weigh it", content="Weigh it.", task=TASK, by="Ana")
         with locked(address, "LOCK TABLE lessonbank.experiences, lessonbank.trajectories IN ACCESS EXCLUSIVE MODE"):
             began = time.monotonic()
