@@ -376,7 +376,7 @@ def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
         low = match[0].lower()
         return "<…>" if low[0] != "<" and low in odd and low not in shown.said else match[0]
 
-    return _SEVERAL_LEFT_OUT.sub("<…> ", _SLOT_OR_WORD.sub(told, text)).strip()
+    return _SEVERAL_LEFT_OUT.sub("<…> ", _SLOT_OR_WORD.sub(told, text) if odd else text).strip()
 
 
 def uncommon_pairs(text: str, /) -> str:
@@ -384,7 +384,9 @@ def uncommon_pairs(text: str, /) -> str:
 
     def without(match: re.Match[str]) -> str:
         words = match[0].split(" ")
-        odd = unusual(words)
+        odd = unusual(words) if match[0][0] != "<" else ()
+        if not odd:
+            return match[0]
         told: list[str] = []
         for at, word in enumerate(words):
             if word in odd and not odd.isdisjoint((*words[at - 1 : at], *words[at + 1 : at + 2])):
@@ -393,4 +395,4 @@ def uncommon_pairs(text: str, /) -> str:
                 told.append(word)
         return " ".join(told)
 
-    return _SLOT_OR_UNCOMMON.sub(lambda match: match[0] if match[0][0] == "<" else without(match), text)
+    return _SLOT_OR_UNCOMMON.sub(without, text)
