@@ -6,12 +6,8 @@ import re
 import subprocess
 import sys
 
-MOST = 965
-"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here.
-
-925 until a run could wait on this machine for a bank that does not answer, and a lesson could sleep.
-1,000 until an entry was asked what it brings, and the journal was written before the rows that point at it.
-"""
+MOST = 770
+"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here."""
 
 
 def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from lessonbank.contracts.ports import Consolidator, Vectors
 from lessonbank.contracts.records import Change, Experience, Settlement, Usage
+from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
 from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
@@ -67,10 +68,10 @@ class Commit:
         with one_look():
             with self.handle.state.locks.deciding(self.experience.scope), self.handle.parts.intake.in_force():
                 decision = await decide(policy, self.experience)
-            self.costs.append(spent(decision))
+            cost = spent(decision)
             safe = await self.handle.parts.intake.changes(decision, given=self.experience)
             changes, usage, notes = await in_topics(self.handle.parts.topics, replacing(self.earlier, safe))
-        self.costs.append(usage)
+        self.costs.extend([one for one in (cost, usage) if one is not NO_USAGE])
         return changes, notes
 
     async def _apply(

@@ -122,8 +122,8 @@ class Learner:
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)
-        learned = noted(learned, await look_after(handle, [run.task for run in new]))
-        return noted(learned, await forget_old_runs(handle))
+        cared = await look_after(handle, [run.task for run in new])
+        return noted(learned, (*cared, *await forget_old_runs(handle)))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
@@ -184,10 +184,10 @@ class Learner:
             once, handle.parts.consolidator, last=self._last_resort
         )
         notes += handle.emit(event, notes=notes) if event else ()
-        learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
+        if costs:
+            learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return noted(learned, notes), settlement
 
-    @property
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""
         return OneWording(append, self.handle.store) if self.handle.options.unique_wording else append
@@ -238,12 +238,15 @@ class Learner:
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self.handle.emit(reviewed, notes=acted.notes)
-        return noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
+            learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
+        return noted(learned, notes)
 
     async def _reflect_if_due(self, learned: Learned) -> Learned:
         """`learned`, and what looking back over its topic gave, where it is time to."""
-        topic, model = next((one.topic.id for one in learned.lessons if one.topic), None), self.handle.parts.reflector
-        if not self.handle.options.reflect_every or model is None or topic is None:
+        if not self.handle.options.reflect_every or (model := self.handle.parts.reflector) is None:
+            return learned
+        topic = next((one.topic.id for one in learned.lessons if one.topic), None)
+        if topic is None:
             return learned
         records = await count_records(self.handle.store, scope=self.handle.scope)
         if records.experiences % self.handle.options.reflect_every:

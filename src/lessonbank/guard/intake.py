@@ -21,6 +21,7 @@ from lessonbank.contracts.records.runs import data_of, is_brief
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
 from .redact import Redacting, redacted, redacted_together, through, whole
+from .wording import SAME_WORDS
 
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
@@ -28,8 +29,10 @@ _QUICK = 4096
 _WEIGHED = 1_024
 """Characters of lessons that the gate weighs in less than a millisecond."""
 _SHOWN = 16_384
-_REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near")}
-"""The names under which an experience keeps what it taught again."""
+_REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near", "is_general")} | {
+    ("why", SAME_WORDS)
+}
+"""The names under which an experience keeps what it taught again, and why it mostly does."""
 _ID = re.compile("[0-9a-f]{32}")
 """An id of our own, which holds nothing to redact."""
 _NEAR = {"lessons": {"__all__": {"near"}}}

@@ -50,7 +50,7 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
         FormatError: messages in no known shape.
     """
     if is_a(source, Trajectory):
-        return [await run_from(source, task=task)]
+        return [without_submission(trajectory_from(source, task=task))]
     named = asked if task is None else task
     runs = [await run_from(one, task=task if is_a(one, Trajectory) else named) for one in _several(source)]
     tasks = {run.task for run in runs}
