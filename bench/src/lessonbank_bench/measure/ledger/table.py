@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 
 MARK = "<!-- All below is written by `python -m lessonbank_bench.measure.ledger --page` with the name of this page. -->"
 
+_HEAD = ("| claim | is | to reach | holds | beside it |", "|---|---:|---|---|---|")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -119,7 +121,7 @@ def from_data(told: Sequence[dict[str, Any]], /) -> list[Row]:
 
 
 def summary(rows: Sequence[Row], /) -> list[str]:
-    """The rows that must reach something, those of one kind and one bound in a line: the least, the most, what misses."""
+    """The rows that must reach something; those of one kind and bound share a line: least, most, how many miss."""
     kinds: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.bound != "told":
