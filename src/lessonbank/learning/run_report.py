@@ -65,8 +65,8 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
 
 def _several(source: object) -> Sequence[object]:
     """The runs of a list of runs. A list of messages is one run."""
-    entries: Sequence[object] = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else ()
     alone: Sequence[object] = [source]
+    entries = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else ()
     return entries if entries and all(issubclass(type(one), Trajectory | list | tuple) for one in entries) else alone
 
 
