@@ -58,7 +58,7 @@ class BankMemory(KeptBank):
     def text_for(self, goal: str, /) -> str:
         """What it showed for a goal, or would show now, without a trace that it was asked."""
         known = self._texts.get(goal)
-        return self.bank.recalls.preview(goal, limit=self._limit).text if known is None else known
+        return self.bank.recalls.preview(goal, limit=self.limit).text if known is None else known
 
     @property
     def shown(self) -> tuple[str, ...]:
