@@ -304,7 +304,7 @@ class AsyncReasoningBank:
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
-            runs = await keeper.clean([await run_from(source, task=task)], metadata)
+            runs = await keeper.clean([await run_from(source, task=task)], a_mapping(metadata))
             if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
                 fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
                 await self.store.save_runs([run.model_copy(update=fields) for run in runs], scope=self.scope)

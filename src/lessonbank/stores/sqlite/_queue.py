@@ -67,7 +67,7 @@ def extend(
         (
             present(connection) + wait_of(seconds),
             find_scope(connection, scope).number,
-            among_ids(map(encodable, ids)),
+            among_ids(ids),
             worker,
         ),
     )

@@ -11,7 +11,7 @@ from lessonbank.contracts.records import Counts, Experience, JournalEntry
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, moment
+from lessonbank.stores._records import moment
 from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
@@ -62,7 +62,7 @@ def experiences(
     """See `Records.experiences`."""
     rows = connection.execute(
         f"SELECT number FROM experiences WHERE number IN ({_EXPERIENCES[by]}) ORDER BY created_at, number",
-        (scope_name, among_ids(map(encodable, values))),
+        (scope_name, among_ids(values)),
     ).fetchall()
     kept = stored_at(connection, [number for (number,) in rows]) if rows else {}
     return [experience_of(*kept[number]) for (number,) in rows]
