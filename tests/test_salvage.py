@@ -18,7 +18,7 @@ import lessonbank
 from lessonbank import Extraction, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Add, Missing, Retire, Salvaged
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
-from lessonbank.stores.sqlite import _database
+from lessonbank.stores.sqlite import _database  # pyright: ignore[reportPrivateUsage]
 from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.full
