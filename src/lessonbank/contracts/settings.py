@@ -191,6 +191,9 @@ class Learning:
     consolidation: Consolidation | Unset = UNSET
     """`recognise` keeps a lesson once, however often runs teach it, also in other words. `append` keeps every lesson.
     Default: `recognise`; the paper's profile appends."""
+    additions: bool | Unset = UNSET
+    """Whether a lesson that comes again with one fact more leaves that fact beside the held lesson, as a line of its
+    own. A model is asked for it in the same call, with about 60 tokens more. Default: yes; the paper's profile: no."""
     topics: TopicsBy | Unset | None = UNSET
     """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
     not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects
@@ -226,6 +229,7 @@ class Learning:
                 "Learning(consolidation=) takes a name: a function of your own goes into Parts(consolidator=)"
             )
         _asked(one_of, self.consolidation, "Learning(consolidation=)", get_args(Consolidation))
+        _asked(a_flag, self.additions, "Learning(additions=)")
         if self.topics is not None:
             _asked(one_of, self.topics, "Learning(topics=)", get_args(TopicsBy))
         a_share(self.abstain, "Learning(abstain=)")

@@ -47,6 +47,18 @@ class BankMemory(KeptBank):
             bank.aio.parts = replace(parts, retriever=LeaveOut(parts.retriever, rule, f"same {chosen.exclude}"))
         super().__init__(bank, limit=chosen.limit or setting.limit)
         self._failures = chosen.failures
+        self._texts: dict[str, str] = {}
+        self._extracts = extractor is not None
+
+    def recall(self, goal: str, /) -> str:
+        text = super().recall(goal)
+        self._texts[goal] = text
+        return text
+
+    def text_for(self, goal: str, /) -> str:
+        """What it showed for a goal, or would show now, without a trace that it was asked."""
+        known = self._texts.get(goal)
+        return self.bank.recalls.preview(goal, limit=self._limit).text if known is None else known
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -54,6 +66,12 @@ class BankMemory(KeptBank):
         return tuple(
             lesson_code(lesson.title, lesson.content) for lesson in (self._recall.shown if self._recall else ())
         )
+
+    @property
+    def scales(self) -> bool:
+        """Whether `bank.scale` shows and learns what this memory does: nothing is done around the bank."""
+        own = type(self).recall is KeptBank.recall and type(self).learn is BankMemory.learn
+        return own and (self._failures or self._extracts)
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:
         if success is False and not self._failures:

@@ -13,7 +13,7 @@ from lessonbank.errors import UsageError
 from ._interface import Factory, Memory, Setting
 from .awm import AllWorkflowsMemory, WorkflowMemory
 from .bank import BankMemory
-from .controls import PlaceboMemory, RandomMemory, ShuffledMemory
+from .controls import MirrorMemory, PlaceboMemory, RandomMemory, ShuffledMemory
 from .options import Options
 from .plain import NoMemory, OracleMemory
 from .synapse import SynapseMemory
@@ -31,6 +31,7 @@ ArmName: TypeAlias = Literal[
     "lessonbank",
     "a/a",
     "a/a-none",
+    "mirror",
     "oracle",
 ]
 
@@ -71,6 +72,7 @@ _BASES: Mapping[str, Base] = {
 _PLAIN: Mapping[str, Factory] = {
     "none": lambda setting: NoMemory(),
     "a/a-none": lambda setting: NoMemory(),
+    "mirror": MirrorMemory,
     "oracle": OracleMemory,
 }
 _KEYS = tuple(field.name for field in fields(Options))
@@ -111,6 +113,16 @@ def name_of(table: Mapping[str, Any], /) -> str:
     settings = ",".join(f"{key}={_written(table[key])}" for key in sorted(table) if key != "base")
     base = cast("str", table.get("base", "lessonbank"))
     return f"{base}:{settings}" if settings else base
+
+
+def with_embedder(name: str, embedder: str, /) -> str:
+    """The arm of that name, whose bank searches by the vectors of `embedder`; one without a bank stays as it is.
+
+    Raises:
+        UsageError: as `arm_from`.
+    """
+    base = name.partition(":")[0]
+    return name_of({**_read(name), "embedder": embedder, "retrieval": "dense"}) if base in _BASES else name
 
 
 def read_arms(path: str | Path, /) -> dict[str, str]:
