@@ -210,8 +210,7 @@ async def connect_async(
         search, consolidator = trusting(
             safety.trust, search, bare, consolidator, store=store if unique_wording else None
         )
-        measured = not isinstance(policy, Never)
-        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
+        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, Never))
     except BaseException:
         await store.close()
         raise
