@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import Final
 
 from lessonbank._base.checks import shown
@@ -120,8 +119,7 @@ def _seconds(runs: Sequence[Trajectory]) -> float | None:
 
 def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
-    ids = [c.lesson_id for c in sorted(recall.candidates, key=attrgetter("rank")) if c.shown]
-    if not ids:
+    if not (ids := recall.shown_ids):
         return ()
     said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
     numbers = numbers_cited("\n".join((*said, *[run.answer or "" for run in runs])))
