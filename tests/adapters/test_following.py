@@ -323,7 +323,11 @@ async def test_a_call_that_failed_before_is_followed_by_what_got_past_it_in_name
 
 @pytest.mark.anyio
 async def test_one_setting_and_the_papers_profile_look_up_no_cures(bank: lessonbank.ReasoningBank) -> None:
-    steps = [("cancel", "a", DENIED, {"o": 7}), ("verify", "b", "ok", {}), ("cancel", "c", "done", {"o": 7})]
+    steps: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("cancel", "a", DENIED, {"o": 7}),
+        ("verify", "b", "ok", {}),
+        ("cancel", "c", "done", {"o": 7}),
+    ]
     for cures in (True, False):
         told, _ = await played(RunFollower(bank, "mine", cures=cures), *steps)
         assert not any(told)

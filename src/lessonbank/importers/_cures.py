@@ -185,7 +185,11 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Command |
             if not is_shell(call):
                 if _EDITOR.search(call.name) and not (result and result.is_error):
                     yield "edit"
-                elif call.id in exit_codes and result and (done := _call(at, call, exit_codes[call.id], result.text)):
+                elif (
+                    call.id in exit_codes
+                    and result
+                    and (done := _call(at, call, exit_codes[call.id or ""], result.text))
+                ):
                     yield done
                 continue
             code = exit_codes.get(call.id or "")
