@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
 from lessonbank.contracts.records import Found
 from lessonbank.contracts.records.tools import signatures
+from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.testing._obstacles import BrokenRetriever
 
@@ -335,6 +336,25 @@ async def test_one_setting_and_the_papers_profile_look_up_no_cures(bank: lessonb
         for _ in range(2):
             told, _ = await played(RunFollower(paper, "mine"), *steps)
         assert not any(told)
+
+
+@pytest.mark.parametrize("is_instruction", [True, False])
+@pytest.mark.parametrize("trust", get_args(TrustPolicy))
+def test_what_an_agent_noted_is_shown_to_no_framework_under_any_policy(
+    tmp_path: Path, trust: TrustPolicy, is_instruction: bool
+) -> None:
+    unmeasured, safety = lessonbank.Evidence(holdout=None), lessonbank.Safety(trust=trust)
+    with lessonbank.connect(
+        tmp_path / "x.db", scope="x", embedder="lexical", evidence=unmeasured, safety=safety
+    ) as bank:
+        with bank.attempt("Count the rows") as attempt:
+            attempt.note("Count the rows from page two.")
+            attempt.finish(outcome="success")
+        (noted,) = bank.lessons.list(state="quarantined")
+        assert noted.provenance.trajectory_ids == (attempt.run_id,)
+        assert "page two" not in RunFollower(bank, "mine", is_instruction).begin_waiting("Count the rows").text
+        bank.lessons.approve(noted.id, by="Ana")
+        assert "page two" in RunFollower(bank, "mine", is_instruction).begin_waiting("Count the rows").text
 
 
 class SlowForFailures(BrokenRetriever):
