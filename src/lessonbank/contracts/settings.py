@@ -145,6 +145,9 @@ class Retrieval:
     floor: float | Unset | None = UNSET
     """The lowest score, from 0 to 1, at which an experience is shown. `None`: the default for this kind of search.
     0: no floor. The paper's profile has none."""
+    relative_floor: float | None = None
+    """The lowest score at which an experience is shown, as a share of the best one's, from 0 to 1: only as many are
+    shown as stand out like the best. `None`: as many as `limit` says."""
     preface: str | Unset = UNSET
     """What the text says before the lessons: `silent` (default) asks the agent for nothing, `cite` asks it to name the
     lessons it uses by number, and any other text is used as it is."""
@@ -163,6 +166,8 @@ class Retrieval:
         _asked(a_count, self.budget, "Retrieval(budget=)", least=100)
         if self.floor is not None:
             _asked(a_share, self.floor, "Retrieval(floor=)")
+        if self.relative_floor is not None:
+            a_share(self.relative_floor, "Retrieval(relative_floor=)")
         if not is_a(self.preface, Unset) and not _is_preface(self.preface):
             raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
 

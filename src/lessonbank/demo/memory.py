@@ -45,11 +45,11 @@ class KeptBank:
 
     def __init__(self, bank: lessonbank.ReasoningBank, /, *, limit: int) -> None:
         self.bank = bank
-        self._limit = limit
+        self.limit = limit
         self._recall: Recall | None = None
 
     def recall(self, goal: str, /) -> str:
-        self._recall = self.bank.retrieve(goal, limit=self._limit)
+        self._recall = self.bank.retrieve(goal, limit=self.limit, patience=PATIENCE)
         return self._recall.text
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:

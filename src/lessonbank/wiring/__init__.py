@@ -204,10 +204,10 @@ async def connect_async(
             additions=additions,
         )
         unique_wording = profile != "paper"
+        consolidator = rationed(consolidator, store, safety.caps)  # what has the words of a held lesson takes no room
         search, consolidator = trusting(
             safety.trust, search, bare, consolidator, store=store if unique_wording else None
         )
-        consolidator = rationed(consolidator, store, safety.caps)
         measured = not isinstance(policy, Never)
         topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
     except BaseException:

@@ -125,7 +125,7 @@ class Lesson(Record):
     place: str | None = None
     """The repository, site or account that it is about. `None`: nobody said."""
     created_at: Moment = Field(default_factory=record_time)
-    provenance: Provenance = Field(default_factory=Provenance)
+    provenance: Provenance = Provenance()
 
     @property
     def is_unchecked(self) -> bool:
@@ -263,6 +263,6 @@ class Extraction(Record):
     rejected: tuple[Rejected, ...] = ()
     repeats: dict[str, tuple[Duplicate, ...]] = Field(default_factory=dict)
     """What the bank has already, as `Experience.repeats`."""
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     notes: tuple[str, ...] = ()
     """What a reader should know: a fallback taken, lessons dropped and why."""
