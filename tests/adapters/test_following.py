@@ -374,7 +374,7 @@ async def test_a_look_that_comes_too_late_is_the_last_one_of_its_run(caplog: pyt
     retriever = SlowForFailures(waits=True)
     parts = lessonbank.Parts(retriever=retriever)
     with lessonbank.connect(":memory:", scope="x", embedder="lexical", parts=parts) as bank:
-        run = await RunFollower(bank, "mine", patience=0.05).begin("Cancel the order")
+        run = await RunFollower(bank, "mine", patience=0.1).begin("Cancel the order")
         assert await run.came_back("a", "cancel", {}, DENIED, True) == ""
         assert run.came_back_waiting("b", "cancel", {}, DENIED, True) == ""
         assert retriever.asked == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ import pytest
 from running_proxy import PATIENCE, Running, running
 from scripted_upstream import Call, Reply, Upstream, chat
 
+import lessonbank
+from lessonbank import Evidence, Experience
+from lessonbank.adapters.following import RunFollower
+from lessonbank.importers import failure_of
+from lessonbank.proxy import memory
 from lessonbank.proxy.dialects import failed_at, read_request, with_texts
 
 pytestmark = pytest.mark.full
@@ -96,6 +102,27 @@ def test_a_failure_is_found_in_every_dialect_and_a_text_can_follow_it(dialect: A
     assert "ONE" in json.dumps(changed[key][0])
     assert "TWO" in json.dumps(changed[key][2])
     assert changed[key][1] == BODIES[dialect][key][1]
+
+
+@pytest.mark.parametrize("dialect", BODIES)
+def test_memory_reads_the_failure_in_every_dialect(dialect: Any) -> None:
+    failure = failure_of("publish", FAILED)
+    assert failure
+    with lessonbank.connect(":memory:", scope="x", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
+        cures = bank.scoped("x/@cures")
+        lesson = replace(failure, cure="add_changelog").lesson("run-1")
+        cures.consolidate(Experience(scope="x/@cures", task=failure.key, lessons=(lesson,)))
+        run = RunFollower(bank, "proxy").begin_waiting("Publish release 1.4")
+        (messages,) = BODIES[dialect].values()
+        assert "`add_changelog` went through" in memory._cure(run, messages)
+        assert memory._cure(run, [{"role": "tool"}]) == ""
+        assert memory._cure(None, messages) == ""
+
+
+def test_results_without_a_call_before_them_are_left_alone() -> None:
+    request = read_request("chat", json.dumps({"messages": [result("c1", FAILED)]}).encode())
+    assert request
+    assert failed_at(request) == (0, [result("c1", FAILED)])
 
 
 def test_what_went_well_is_not_looked_up() -> None:

@@ -96,7 +96,7 @@ def failed_at(request: Request, /) -> tuple[int, list[Any]] | None:
         return None
     begin = next((at for at in reversed(range(last)) if (each := said[at]) and each.speaker == "user"), 0)
     results = next((at for at in reversed(range(last)) if (each := said[at]) and each.speaker == "agent"), 0) + 1
-    told = request.body[request.messages[results].start : request.messages[last].end]
+    told = request.body[request.messages[min(results, last)].start : request.messages[last].end]
     return (last, [span.value for span in request.messages[begin : last + 1]]) if _FAILURE.search(told) else None
 
 
