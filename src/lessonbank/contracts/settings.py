@@ -193,7 +193,7 @@ class Learning:
     Default: `recognise`; the paper's profile appends."""
     additions: bool | Unset = UNSET
     """Whether a lesson that comes again with one fact more leaves that fact beside the held lesson, as a line of its
-    own. A model is asked for it in the same call, with about 60 tokens more. Default: yes; the paper's profile: no."""
+    own. A model is asked for it in the same call, with about 50 tokens more. Default: yes; the paper's profile: no."""
     topics: TopicsBy | Unset | None = UNSET
     """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
     not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects

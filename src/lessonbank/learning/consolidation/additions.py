@@ -113,6 +113,7 @@ def joined(base: Lesson, addition: Lesson, /) -> Lesson:
         rests_on=base.rests_on,
         only=base.only,
         place=base.place,
+        against=base.against,
         provenance=descent((base, addition)).model_copy(update={"package_version": VERSION}),
     )
 
