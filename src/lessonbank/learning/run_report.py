@@ -67,7 +67,7 @@ def _several(source: object) -> Sequence[object]:
     """The runs of a list of runs. A list of messages is one run."""
     entries = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else ()
     is_list = bool(entries) and all(issubclass(type(entry), Trajectory | list | tuple) for entry in entries)
-    return entries if is_list else [source]
+    return entries if is_list else (cast("object", source),)
 
 
 def truths_of(
