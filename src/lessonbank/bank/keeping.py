@@ -18,6 +18,7 @@ from lessonbank._base.ids import short
 from lessonbank.contracts.records import Forgotten, Json, Outcome, Purge, Recall, Submission, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.retrieve_options import LEAST_PATIENCE, PATIENT
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, teller_of
 from lessonbank.learning.judging import truth_verdict
@@ -42,7 +43,7 @@ def until_kept(patience: float | None, /) -> Generator[anyio.CancelScope]:
     Raises UsageError, StoreUnavailable.
     """
     if patience is not None:
-        a_number(patience, "patience=", "is a number of seconds above 0, or None", above=0.0)
+        a_number(patience, "patience=", f"{PATIENT}, or None", above=LEAST_PATIENCE)
     with within(patience, "the run was not kept") as limit:
         yield limit
 

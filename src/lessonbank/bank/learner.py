@@ -38,6 +38,7 @@ from lessonbank.learning.run_report import RunReport
 from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task
 
 from .again import AFTER, cures_of
+from .beside import stand_beside
 from .commit import Commit
 from .handle import Handle, log
 from .keeping import RunKeeper, stays_as_told
@@ -119,6 +120,7 @@ class Learner:
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         result = LearnOutcome(prior, report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
+        notes += await stand_beside(handle, learned.lessons)
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)

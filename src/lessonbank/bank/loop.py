@@ -140,13 +140,14 @@ class AsyncReasoningBank:
             reason=a_text(reason, "reason="),
             step=a_count(step, "step=", least=0),
         )
-        first, _ = await self._state.receipts.returned(recall, scope=self.scope)
-        why = OFF
-        if not self.options.off:
-            if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
-                return await self._kept(*found, begun=begun)
-            why = "nothing more is known of where this run stands"
-        task = await self.parts.intake.task(state.text or reason)
+        with within(asked.patience, "there was no second recall"):
+            first, _ = await self._state.receipts.returned(recall, scope=self.scope)
+            why = OFF
+            if not self.options.off:
+                if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
+                    return await self._kept(*found, begun=begun)
+                why = "nothing more is known of where this run stands"
+            task = await self.parts.intake.task(state.text or reason)
         return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
 
     async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:

@@ -18,6 +18,7 @@ from lessonbank.contracts.records import (
     Kind,
     Learned,
     Lesson,
+    Merge,
     Outcome,
     Replace,
     Run,
@@ -102,6 +103,7 @@ class LearnOutcome:
                 *self.prior.contradictions(self.report.truths),
                 *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
+                *joined(changes),
                 *notes,
             ),
             errors=tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code)))),
@@ -131,6 +133,16 @@ def recognised(experience: Experience, /) -> tuple[str, ...]:
         why = f"nobody could tell whether it came again: {held.why}"
         notes.append(f"{shown(short(id))} is kept as a new lesson, because {why}")
     return tuple(notes)
+
+
+def joined(changes: Sequence[Change], /) -> tuple[str, ...]:
+    """Notes that say which lessons became one, because the evidence of each ends there."""
+    made = [change for change in changes if isinstance(change, Merge)]
+    return tuple(
+        f"joined: {', '.join(shown(short(id)) for id in one.source_lesson_ids)} are one lesson now, and its evidence "
+        "starts again from nothing (lessons.unmerge undoes it)"
+        for one in made
+    )
 
 
 def _tried_again(earlier: Experience, new: Experience, /) -> Experience:

@@ -18,9 +18,9 @@ LessonState = Literal["probation", "active", "quarantined", "retired"]
 Reach = Literal["record", "place", "organisation", "kind"]
 """How far a fact goes: one record; a repository, site or account; the organisation it belongs to; every task of the
 kind."""
-Stand = Literal["sharper", "general", "contradicts"]
-"""How a lesson stands to those it is shown in the place of: it says the same more exactly, it says what several of them
-have in common, or it denies them."""
+Stand = Literal["sharper", "general", "contradicts", "adds"]
+"""How a lesson stands to others: it says the same more exactly, it says what several of them have in common, it denies
+them, or it adds a fact to them."""
 UNCHECKED: Final = "unchecked"
 """The `risk` of a lesson that no model checked for harm."""
 EXTRACTIVE: Final = "extractive"
@@ -82,7 +82,7 @@ class Choice(Record):
 
 
 class Against(Record):
-    """How a lesson stands to others: it says more exactly what they say, contradicts them, or covers them all."""
+    """How a lesson stands to others, and which these are."""
 
     lesson_ids: tuple[str, ...]
     stand: Stand
