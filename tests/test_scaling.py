@@ -260,7 +260,7 @@ async def test_an_agent_that_gives_no_run_is_a_failed_attempt_that_says_so() -> 
 
     scaled = await (await bank_of()).scale(TASK, nothing, k=2)
     assert scaled.choice is None
-    assert (scaled.best_of_n, scaled.pass_at_1) == (None, 0.0)
+    assert (scaled.best_of_n, scaled.pass_at_1) == (0.0, 0.0)
     assert any("the agent gave no run" in note for note in scaled.notes)
 
 

@@ -19,6 +19,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import UsageError
 from lessonbank_bench.experiment import comparison as comparing
 from lessonbank_bench.experiment.comparison import Compared, compare, compare_two
+from lessonbank_bench.experiment.curves import course
 from lessonbank_bench.experiment.distributions import binomial, holm, mcnemar, student, student_below
 from lessonbank_bench.experiment.intervals import clustered, clustered_many
 from lessonbank_bench.experiment.plan import discordant, in_words, mcnemar_power, plan, power, seeds_needed
@@ -98,6 +99,21 @@ def test_an_interval_holds_its_estimate_and_turns_with_its_sign(sums: list[int])
     assert other is not None
     assert one.low - 1e-9 <= one.estimate <= one.high + 1e-9
     assert (other.low, other.high) == pytest.approx((-one.high, -one.low), abs=1e-9)
+
+
+def test_intervals_of_rates_end_at_what_is_possible_where_two_seeds_disagree() -> None:
+    experiment = asked(seeds=[1, 2], tasks=4, arms=[{"name": "none"}, {"name": "new"}])
+    rows = [row("none", seed, place, success=seed == 1) for seed in (1, 2) for place in range(4)]
+    rows += [row("new", seed, place, success=seed == 2) for seed in (1, 2) for place in range(4)]
+    (one,) = compare(experiment, rows)
+    assert one.by_seed is not None
+    assert one.by_family is not None
+    assert (one.by_seed.low, one.by_seed.high) == (-1.0, 1.0)
+    assert -1.0 <= one.by_family.low <= one.by_family.high <= 1.0
+    assert "[-100.0, +100.0]" in comparing.in_words([one])
+    told = course(rows, lambda row: float(bool(row.success)), level=0.95, within=(0.0, 1.0))
+    assert told is not None
+    assert 0.0 <= told.low.min() <= told.high.max() <= 1.0
 
 
 def test_of_experiments_without_an_effect_at_most_one_in_twenty_shows_one() -> None:

@@ -44,6 +44,12 @@ def test_a_run_of_unknown_end_counts_on_neither_side() -> None:
     assert of_group([], None) == of_group(["unknown"], None)
 
 
+@pytest.mark.parametrize("figures", [of_group, of_rounds])
+def test_where_every_run_crashed_the_best_of_them_is_no_success_and_not_unknown(figures: Any) -> None:
+    told = figures(["failure", "failure", "failure"], None)
+    assert (told.pass_at_1, told.best_of_n, told.pass_at_k) == (0.0, 0.0, (0.0, 0.0, 0.0))
+
+
 def test_rounds_are_told_in_their_order_and_not_averaged() -> None:
     told = of_rounds(["failure", "success", "failure"], 2)
     assert (told.pass_at_1, told.best_of_n, told.pass_at_k) == (0.0, 0.0, (0.0, 1.0, 1.0))

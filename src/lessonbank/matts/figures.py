@@ -53,6 +53,6 @@ def of_rounds(outcomes: Sequence[Outcome], choice: int | None, /) -> Figures:
 
 
 def _chosen(outcomes: Sequence[Outcome], choice: int | None) -> float | None:
-    if choice is None or outcomes[choice] == "unknown":
-        return None
-    return float(outcomes[choice] == "success")
+    """Where no run came to its end there is none to choose, and that is no success."""
+    told = outcomes[choice] if choice is not None else "failure" if set(outcomes) - {"unknown"} else "unknown"
+    return None if told == "unknown" else float(told == "success")

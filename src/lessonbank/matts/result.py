@@ -34,7 +34,7 @@ class Scaled(Record):
     pass_at_1: float | None = None
     """The share of runs that succeeded, of those with a known outcome; of sequential rounds, whether the first did."""
     best_of_n: float | None = None
-    """Whether the chosen run succeeded: 1 or 0. `None` where that is not known."""
+    """Whether the chosen run succeeded: 1 or 0; 0 where no run came to its end. `None` where that is not known."""
     pass_at_k: tuple[float, ...] = ()
     """Pass@1, Pass@2, … up to the number of known outcomes: the chance that one of k runs succeeds (estimated without
     bias; of sequential rounds, whether one of the first k did)."""

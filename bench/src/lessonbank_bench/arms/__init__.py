@@ -21,3 +21,4 @@ from .tables import ArmName as ArmName
 from .tables import arm_from as arm_from
 from .tables import name_of as name_of
 from .tables import read_arms as read_arms
+from .tables import with_embedder as with_embedder

@@ -47,6 +47,7 @@ class BankMemory(KeptBank):
             bank.aio.parts = replace(parts, retriever=LeaveOut(parts.retriever, rule, f"same {chosen.exclude}"))
         super().__init__(bank, limit=chosen.limit or setting.limit)
         self._failures = chosen.failures
+        self._extracts = extractor is not None
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -54,6 +55,12 @@ class BankMemory(KeptBank):
         return tuple(
             lesson_code(lesson.title, lesson.content) for lesson in (self._recall.shown if self._recall else ())
         )
+
+    @property
+    def scales(self) -> bool:
+        """Whether `bank.scale` shows and learns what this memory does: nothing is done around the bank."""
+        own = type(self).recall is KeptBank.recall and type(self).learn is BankMemory.learn
+        return own and (self._failures or self._extracts)
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:
         if success is False and not self._failures:

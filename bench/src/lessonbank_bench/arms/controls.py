@@ -53,7 +53,7 @@ class RandomMemory(BankMemory):
         self._drawn: tuple[Lesson, ...] = ()
 
     def recall(self, goal: str, /) -> str:
-        drawn = self._draw.sample(self._tasks, min(self._limit, len(self._tasks)))
+        drawn = self._draw.sample(self._tasks, min(self.limit, len(self._tasks)))
         found = [self.bank.retrieve(task, limit=1) for task in drawn]
         self._drawn = tuple(lesson for recall in found for lesson in recall.shown)
         return "\n\n".join(recall.text for recall in found)

@@ -113,6 +113,16 @@ def name_of(table: Mapping[str, Any], /) -> str:
     return f"{base}:{settings}" if settings else base
 
 
+def with_embedder(name: str, embedder: str, /) -> str:
+    """The arm of that name, whose bank searches by the vectors of `embedder`; one without a bank stays as it is.
+
+    Raises:
+        UsageError: as `arm_from`.
+    """
+    base = name.partition(":")[0]
+    return name_of({**_read(name), "embedder": embedder, "retrieval": "dense"}) if base in _BASES else name
+
+
 def read_arms(path: str | Path, /) -> dict[str, str]:
     """The arms of a TOML file, `[arm.NAME]` each: by NAME, what `arm_from` and `play` take.
 

@@ -15,14 +15,15 @@ class Spent:
 
     def __init__(self, experiment: Experiment, /) -> None:
         self._budget, self._price = experiment.budget, experiment.price.attempt
-        self.attempts, self.tokens, self.errors, self.cost = 0, 0, 0, 0.0
+        self.rows, self.attempts, self.tokens, self.errors, self.cost = 0, 0, 0, 0, 0.0
         self._in_a_row = 0
         self._of_arm: Counter[str] = Counter()
         self._last = ""
 
     def add(self, row: AttemptRow, /) -> None:
         """One more row; an attempt that was shared is paid for where it was made."""
-        self.attempts += 1
+        self.rows += 1
+        self.attempts += len(row.runs) or 1
         again = row.run.usage if row.shared and row.run else Usage()
         self.tokens += row.tokens - again.input_tokens - again.output_tokens
         self.cost += self._paid(row, again)
@@ -33,7 +34,7 @@ class Spent:
 
     def _paid(self, row: AttemptRow, again: Usage) -> float:
         if row.cost is None:
-            return 0.0 if row.shared else self._price
+            return 0.0 if row.shared else self._price * (len(row.runs) or 1)
         return row.cost - (again.cost or 0.0)
 
     def forgive(self) -> None:

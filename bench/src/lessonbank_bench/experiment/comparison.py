@@ -209,8 +209,8 @@ def compared(
         base=_mean([bool(pair.control.success) for pair in kept]),
         better=better,
         worse=worse,
-        by_seed=spread(differences, seeds, level=level),
-        by_family=spread(differences, families, level=level),
+        by_seed=spread(differences, seeds, level=level, within=(-1.0, 1.0)),
+        by_family=spread(differences, families, level=level, within=(-1.0, 1.0)),
         always=always(_whole(kept, keys), level=early or level),
         p=p,
         p_seeds=over,
@@ -235,9 +235,16 @@ def _scores(pairs: Sequence[Pair], level: float) -> dict[str, Scored]:
     return found
 
 
-def spread(values: Sequence[float], clusters: Sequence[object], /, *, level: float = 0.95) -> Interval | None:
-    """The mean with its interval over clusters; `None` with fewer than two of them."""
-    return clustered(*_sums(values, clusters), level=level)
+def spread(
+    values: Sequence[float],
+    clusters: Sequence[object],
+    /,
+    *,
+    level: float = 0.95,
+    within: tuple[float, float] | None = None,
+) -> Interval | None:
+    """The mean with its interval over clusters, cut to what is possible; `None` with fewer than two of them."""
+    return clustered(*_sums(values, clusters), level=level, within=within)
 
 
 def _sums(values: Sequence[float], clusters: Sequence[object]) -> tuple[Floats, Floats]:

@@ -48,6 +48,11 @@ class Kind:
     summed: bool = False
     """Drawn as a sum so far, not as a mean so far."""
 
+    @property
+    def within(self) -> tuple[float, float]:
+        """What a mean of it can be."""
+        return 0.0, 1.0 if self.share else np.inf
+
 
 def made(row: AttemptRow, /) -> bool:
     """Whether the attempt itself came to an end, with an outcome or with one that is told later."""
@@ -95,10 +100,12 @@ def course(
     *,
     level: float,
     summed: bool = False,
+    within: tuple[float, float] | None = None,
 ) -> Course | None:
     """The mean of `value` up to each place (its sum, if `summed`), over seeds; the band is Student's, over seeds.
 
-    `None` where there is no value. With one seed the band is the line.
+    The band ends at what a mean can be, which `within` says. `None` where there is no value. With one seed the band is
+    the line.
     """
     full = _so_far(rows, value, summed=summed)
     known: Ints = np.flatnonzero((~np.isnan(full)).any(axis=0))
@@ -112,7 +119,9 @@ def course(
     left = np.where(np.isnan(full), 0.0, full - mean)
     error = np.sqrt((left**2).sum(axis=0) / np.maximum(count - 1, 1) / count)
     half = error * np.array([student(0.5 + level / 2, int(n) - 1) if n > 1 else 0.0 for n in count])
-    return Course(at.astype(np.float64) + 1.0, mean, mean - half, mean + half)
+    least, most = within or (-np.inf, np.inf)
+    low, high = np.maximum(mean - half, least), np.minimum(mean + half, most)
+    return Course(at.astype(np.float64) + 1.0, mean, low, high)
 
 
 def _so_far(rows: Sequence[AttemptRow], value: Callable[[AttemptRow], float | None], *, summed: bool) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Final
 
@@ -18,7 +19,9 @@ MANY: Final = 1000
 """Above this many, the two agree, and a bootstrap would only take memory."""
 
 
-def clustered(sums: Floats, counts: Floats, /, *, level: float = 0.95) -> Interval | None:
+def clustered(
+    sums: Floats, counts: Floats, /, *, level: float = 0.95, within: tuple[float, float] | None = None
+) -> Interval | None:
     """The mean difference with an interval over clusters; `None` where there are fewer than two.
 
     Whole clusters are drawn (Davison and Hinkley 1997, section 3.8). The percentiles are moved outwards by what
@@ -29,19 +32,25 @@ def clustered(sums: Floats, counts: Floats, /, *, level: float = 0.95) -> Interv
         sums: (k,): the sum of the differences of each cluster.
         counts: (k,): how many these are.
         level: of the interval.
+        within: the least and the most that a mean can be; the interval ends there. It covers as often as before.
     """
-    k = len(sums)
-    if k < 2:
+    if len(sums) < 2:
         return None
-    estimate = float(sums.sum() / counts.sum())
+    least, most = within or (-math.inf, math.inf)
+    low, high = _ends(sums, counts, level)
+    return Interval(float(sums.sum() / counts.sum()), max(least, low), min(most, high))
+
+
+def _ends(sums: Floats, counts: Floats, level: float) -> tuple[float, float]:
+    k = len(sums)
     if not FEW <= k <= MANY:
-        half = _half(sums, counts, level)
-        return Interval(estimate, estimate - half, estimate + half)
+        estimate, half = float(sums.sum() / counts.sum()), _half(sums, counts, level)
+        return estimate - half, estimate + half
     weights = _weights(k)
     drawn = (weights @ sums) / (weights @ counts)
     tail = _tail(k, level)
     low, high = np.quantile(drawn, [tail, 1 - tail])
-    return Interval(estimate, float(low), float(high))
+    return float(low), float(high)
 
 
 def clustered_many(sums: Floats, /, *, level: float = 0.95) -> tuple[Floats, Floats]:

@@ -287,10 +287,11 @@ def _read_row(line: bytes) -> AttemptRow:
 
 def _read_without_run(line: bytes) -> AttemptRow:
     """Quotes within text are escaped, so that the marks are fields; none before holds objects, none after the last."""
-    start, end = line.find(b',"run":{'), line.rfind(b',"lessons":[')
+    marks = (line.find(mark) for mark in (b',"run":{', b',"run":null,"runs":['))
+    start, end = min((mark for mark in marks if mark >= 0), default=-1), line.rfind(b',"lessons":[')
     if 0 <= start < end:
         return AttemptRow.model_validate_json(line[:start] + line[end:])
-    return _read_row(line).model_copy(update={"run": None})
+    return _read_row(line).model_copy(update={"run": None, "runs": (), "choice": None})
 
 
 def versions_now(environment: str, /) -> dict[str, str]:

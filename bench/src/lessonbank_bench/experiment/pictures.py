@@ -72,7 +72,7 @@ def _figures(experiment: Experiment, rows: Sequence[AttemptRow], kind: Kind) -> 
         arm: one
         for arm in experiment.arms
         if told_of(kind, own[arm.name])
-        and (one := course(own[arm.name], kind.value, level=level, summed=kind.summed)) is not None
+        and (one := course(own[arm.name], kind.value, level=level, summed=kind.summed, within=kind.within)) is not None
     }
     under = found.get(base)
     alone = not any(arm != base for arm in found)

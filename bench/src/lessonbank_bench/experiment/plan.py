@@ -15,7 +15,7 @@ from lessonbank.errors import UsageError
 from .comparison import many
 from .distributions import NORMAL, binomial, student
 from .records import Experiment, Question
-from .schedule import total
+from .schedule import attempts as attempts_of
 from .stopping_rule import always_power
 
 MOST: Final = 1_000_000
@@ -67,7 +67,7 @@ def plan(experiment: Experiment, /) -> Plan:
     seeds, tasks = len(experiment.seeds), experiment.tasks
     stop = bool(experiment.stop)
     needed = seeds_needed(question, tasks, comparisons=comparisons, stop=stop)
-    per_seed = total(experiment) // seeds
+    per_seed = attempts_of(experiment) // seeds
     attempts = None if needed is None else needed * per_seed
     price = experiment.price
     return Plan(

@@ -73,7 +73,8 @@ def _along(experiment: Experiment, rows: Sequence[AttemptRow], kind: Kind, folde
     courses: list[tuple[Arm, Course]] = []
     for arm in experiment.arms:
         own = [row for row in rows if row.arm == arm.name]
-        if told_of(kind, own) and (one := course(own, kind.value, level=level, summed=kind.summed)) is not None:
+        one = course(own, kind.value, level=level, summed=kind.summed, within=kind.within)
+        if told_of(kind, own) and one is not None:
             courses.append((arm, one))
     if not courses:
         return None

@@ -19,6 +19,7 @@ from lessonbank_bench.arms import lesson_code
 Mode = Literal["online", "frozen", "transfer"]
 Phase = Literal["train", "test"]
 Stage = Literal["recall", "attempt", "learn"]
+RunMode = Literal["parallel", "sequential", "vanilla", "retry"]
 Share: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 Chance: TypeAlias = Annotated[float, Field(gt=0.0, lt=1.0)]
 Amount: TypeAlias = Annotated[float, Field(gt=0.0)]
@@ -39,6 +40,30 @@ _WHY = {
 """In place of what pydantic says."""
 
 
+class Runs(Record):
+    """Several runs of each task in the place of one."""
+
+    k: Annotated[int, Field(ge=1, le=100)]
+    """How many; in `retry` mode, how many at most."""
+    mode: RunMode = "parallel"
+    """`parallel`, `sequential`, `vanilla`: as `bank.scale` does them. `retry`: one after the other, until one counts as
+    a success; what each taught is there for the next."""
+    labels: bool | None = None
+    """Whether the contrast of several runs is told how each ended; `None`: as the arm's profile does."""
+    reflect: bool = False
+    """In `retry` mode, whether the next attempt reads what the agent itself makes of those that failed."""
+    bank: Literal["shared", "instance"] = "shared"
+    """One bank for all tasks of a seed, or an empty one for each task."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Runs:
+        if self.labels is not None and self.mode not in ("parallel", "sequential"):
+            raise ValueError(f"labels are for a contrast of several runs, and mode {self.mode!r} makes none")
+        if self.reflect and self.mode != "retry":
+            raise ValueError(f"reflect is for mode 'retry', not for {self.mode!r}")
+        return self
+
+
 class Arm(Record):
     """One way to remember, under a name of its own."""
 
@@ -53,6 +78,8 @@ class Arm(Record):
     """The baseline once more, with the agent's chance drawn anew: what differs then is noise (an A/A arm)."""
     of: str = ""
     """The arm this one was added for: the same, but for lessons of a task's own like; see `Experiment.leave_out`."""
+    runs: Annotated[Runs | None, Field(exclude_if=lambda told: told is None)] = None
+    """Several runs of each task; one where nothing is said."""
 
 
 class Question(Record):
@@ -211,8 +238,20 @@ class Lesson(Record):
         return lesson_code(self.title, self.content)
 
 
+class OneRun(Record):
+    """One of several runs of a task."""
+
+    trajectory: Trajectory
+    """With an `error` where it crashed."""
+    success: bool | None
+    """The verifier's word; a run that crashed is no success."""
+    verdict: Outcome | None = None
+    """What a judge took it for; `None` where none was asked."""
+
+
 class AttemptRow(Record):
-    """One attempt at one task: everything that a comparison rests on, and what it takes to rebuild the memory."""
+    """One attempt at one task, or the several runs that an arm makes of it: everything that a comparison rests on, and
+    what it takes to rebuild the memory."""
 
     config: str
     """The experiment's hash."""
@@ -254,6 +293,11 @@ class AttemptRow(Record):
     shared: str = ""
     """The arm whose attempt this is, where it was shown the same: made once, and paid for once."""
     run: Trajectory | None = None
+    """`None` where there are several."""
+    runs: Annotated[tuple[OneRun, ...], Field(exclude_if=lambda told: not told)] = ()
+    """In the order in which they were made. The row's `success` is that of the chosen one, and its steps are of all."""
+    choice: Annotated[int | None, Field(exclude_if=lambda told: told is None)] = None
+    """The place of the chosen one in `runs`."""
     lessons: tuple[Lesson, ...] = ()
     notes: tuple[str, ...] = ()
     error: Failure | None = None
@@ -268,6 +312,11 @@ class AttemptRow(Record):
         kept = self.model_dump(mode="json", exclude={"at", "seconds", "memory_seconds", "memory_digest"})
         notes = [_ID.sub("an id", note) for note in self.notes]
         return {**kept, "memory": without_codes(self.memory), "notes": notes}
+
+
+def acted(run: Trajectory, /) -> int:
+    """How many actions a run took."""
+    return sum(bool(step.action.text or step.action.calls) for step in run.steps)
 
 
 def without_codes(text: str, /) -> str:
@@ -286,9 +335,9 @@ def file_name(arm: str, seed: int, /) -> str:
     return f"{_slug(arm)}-{seed}.jsonl"
 
 
-def answers_name(arm: str, seed: int, /) -> str:
-    """Under which name the answers of its model are."""
-    return f"{_slug(arm)}-{seed}.answers.jsonl"
+def answers_name(arm: str, seed: int, place: int | None = None, /) -> str:
+    """Under which name the answers of its model are; of one task, where each has a bank of its own."""
+    return f"{_slug(arm)}-{seed}{'' if place is None else f'-{place}'}.answers.jsonl"
 
 
 def read_experiment(path: Path, /) -> Experiment:

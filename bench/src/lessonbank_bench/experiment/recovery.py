@@ -11,7 +11,9 @@ from lessonbank_bench.arms import Memory
 from .checks import recalled
 from .guards import guarded
 from .records import AttemptRow, Experiment, without_codes
+from .remembering import MemoryPerTask
 from .schedule import Slot, learns
+from .several_runs import Task, recorded
 
 
 def rebuild(
@@ -25,7 +27,12 @@ def rebuild(
     fit(slots, rows)
     for slot, row in zip(slots, rows, strict=False):
         memory = memories[slot.arm.name]
-        text, failure = guarded("recall", lambda m=memory, s=slot: recalled(m, s.job.goal))
+        if isinstance(memory, MemoryPerTask):  # nothing of a task before is in it
+            continue
+        if row.runs:
+            text, failure = guarded("recall", lambda m=memory, s=slot, r=row: _again(experiment, s, r, m))
+        else:
+            text, failure = guarded("recall", lambda m=memory, s=slot: recalled(m, s.job.goal))
         told = row.error is None or row.error.stage != "recall"
         if told and (failure is not None or digest(without_codes(text or "")) != row.same_digest):
             raise Conflict(
@@ -34,6 +41,20 @@ def rebuild(
             )
         if row.run is not None and learns(experiment, row.phase):
             guarded("learn", lambda m=memory, r=row.run, t=row.told: m.learn(r, success=t))
+
+
+def _again(experiment: Experiment, slot: Slot, row: AttemptRow, memory: Memory) -> str:
+    """What an agent would be shown in the several runs of a row, learned from again."""
+    task = Task(
+        slot,
+        memory,
+        recorded(row.runs),
+        judged=experiment.judged,
+        learns=learns(experiment, row.phase),
+        model=bool(experiment.model),
+        live=False,
+    )
+    return task.play().text
 
 
 def fit(slots: Sequence[Slot], rows: Sequence[AttemptRow]) -> None:

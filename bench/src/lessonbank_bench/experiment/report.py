@@ -171,12 +171,12 @@ def _arms(experiment: Experiment, rows: Sequence[AttemptRow]) -> str:
 def _arm(arm: Arm, rows: Sequence[AttemptRow]) -> tuple[str, ...]:
     known, done = [row for row in rows if row.success is not None], [row for row in rows if made(row)]
     early, late = _halves(known)
-    span = spread([float(bool(row.success)) for row in known], [row.seed for row in known])
+    span = spread([float(bool(row.success)) for row in known], [row.seed for row in known], within=(0.0, 1.0))
     costs = [row.cost for row in done if row.cost is not None]
     return (
         arm.name,
         _share(known),
-        "(too few)" if span is None else f"{max(span.low, 0.0):.1%} to {min(span.high, 1.0):.1%}",
+        "(too few)" if span is None else f"{span.low:.1%} to {span.high:.1%}",
         _share(early),
         _share(late),
         _mean(done, lambda row: row.steps, ".2f"),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
+from lessonbank_bench.arms import with_embedder
 
 from .records import Experiment, made, read_values
+from .spreading import Spread, several
 
 _PRESETS = "lessonbank_bench.presets"
 
@@ -42,6 +44,10 @@ def asked(
     base_url: str | None = None,
     tasks: int | None = None,
     settings: Sequence[str] = (),
+    embedder: str | None = None,
+    seeds: str | None = None,
+    budget: Mapping[str, float | None] | None = None,
+    spread: Spread | None = None,
 ) -> Experiment:
     """The experiment of a file or of a preset, with what is said besides in place of what it says.
 
@@ -52,6 +58,10 @@ def asked(
         base_url: an OpenAI-compatible server that offers it.
         tasks: how many for each seed.
         settings: `KEY=VALUE` each, for the environment.
+        embedder: banks search by its vectors, in the place of what each arm says.
+        seeds: as a file has them, such as `1-4`.
+        budget: what a file's budget says otherwise.
+        spread: each arm does its tasks several times, in each of these ways.
 
     Raises:
         UsageError: neither or both are given, or what they say together is no experiment.
@@ -59,7 +69,7 @@ def asked(
     if (file is None) == (preset is None):
         raise UsageError(f"give a file or a preset, one of the two; presets are {', '.join(presets())}")
     values = preset_values(preset) if preset is not None else read_values(file or Path())
-    told = {"model": model, "base_url": base_url, "tasks": tasks}
+    told = {"model": model, "base_url": base_url, "tasks": tasks, "seeds": seeds}
     values |= {key: value for key, value in told.items() if value is not None}
     source = f"preset {preset}" if preset else str(file)
     before = values.get("settings", {})
@@ -67,7 +77,17 @@ def asked(
         raise UsageError(f"{source}: settings are a table; got {one_line(str(before), limit=60)!r}")
     if settings:
         values["settings"] = {**before, **dict(map(_setting, settings))}
+    if limits := {key: value for key, value in (budget or {}).items() if value is not None}:
+        values["budget"] = {**values.get("budget", {}), **limits}
+    if spread is not None:
+        values |= several(values.get("arms", []), spread)
+    if embedder is not None:
+        values["arms"] = [_searching(arm, embedder) for arm in values.get("arms", [])]
     return made(values, source=source)
+
+
+def _searching(arm: dict[str, Any], embedder: str) -> dict[str, Any]:
+    return {**arm, "memory": with_embedder(str(arm.get("memory") or arm.get("name")), embedder)}
 
 
 def _setting(text: str) -> tuple[str, object]:

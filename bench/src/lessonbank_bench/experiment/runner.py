@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lessonbank
 from lessonbank.contracts.records import Learned, Trajectory, Usage
+from lessonbank.contracts.records import Lesson as BankLesson
 from lessonbank.contracts.records.ids import digest, now
 from lessonbank_bench.arms import Memory
 from lessonbank_bench.environments import Environment, Finished
@@ -24,9 +25,11 @@ from .budget import Spent
 from .checks import checked, recalled, writable
 from .guards import failed, guarded
 from .journal import BANKS, Journal, begin, versions_now
-from .records import AttemptRow, Experiment, Failure, Lesson, answers_name, file_name, memory_of, without_codes
+from .records import AttemptRow, Experiment, Failure, Lesson, Runs, acted, file_name, without_codes
 from .recovery import fit, rebuild
+from .remembering import memory_for
 from .schedule import Slot, check_tasks, learns, run_id, schedule, told_wrongly, total
+from .several_runs import Group, Live, Task
 from .shared_attempts import Sharing
 from .stopping_rule import Stopping
 
@@ -97,7 +100,7 @@ def run(
 def _check_arms(experiment: Experiment, place: Environment) -> None:
     """Unknown memories are told before the first attempt, not after the last of the arm before."""
     for arm in map(experiment.played, experiment.arms):
-        place.memories.make(memory_of(arm), experiment.seeds[0], limit=arm.limit).close()
+        memory_for(experiment, arm, place.memories, experiment.seeds[0], None).close()
 
 
 class _Runner:
@@ -125,7 +128,7 @@ class _Runner:
         seed = rows[-2].seed
         if all(path.is_file() for path in self._banks(seed).values()):
             for at in takewhile(lambda at: rows[at].seed == seed, range(len(rows) - 2, -1, -1)):
-                rows[at] = rows[at].model_copy(update={"run": None})
+                rows[at] = rows[at].model_copy(update={"run": None, "runs": ()})
 
     def go(self, journal: Journal, /) -> Ran:
         self._journal, rows, self._began = journal, journal.rows, time.monotonic()
@@ -143,7 +146,7 @@ class _Runner:
     def _ran(self, stopped: str) -> Ran:
         spent = self._spent
         enough = bool(stopped) and stopped == self._stopping.reason
-        return Ran(spent.attempts, self._of, self._made, stopped, enough, spent.errors, spent.cost, spent.tokens)
+        return Ran(spent.rows, self._of, self._made, stopped, enough, spent.errors, spent.cost, spent.tokens)
 
     def _seed(self, slots: Sequence[Slot], before: Sequence[AttemptRow]) -> str:
         seed = slots[0].seed
@@ -183,12 +186,7 @@ class _Runner:
     def _memories(self, seed: int) -> dict[str, Memory]:
         arms = map(self._experiment.played, self._experiment.arms)
         banks = self._folder / BANKS
-        return {
-            arm.name: self._place.memories.make(
-                memory_of(arm), seed, limit=arm.limit, answers=banks / answers_name(arm.name, seed)
-            )
-            for arm in arms
-        }
+        return {arm.name: memory_for(self._experiment, arm, self._place.memories, seed, banks) for arm in arms}
 
     @property
     def _reason(self) -> str:
@@ -200,15 +198,15 @@ class _Runner:
         self._stopping.add(row)
 
     def _do(self, slot: Slot, memory: Memory) -> None:
-        row = writable(self._attempted(slot, memory))
+        row = writable((self._several if slot.arm.runs else self._attempted)(slot, memory))
         self._journal.add(row)
         self._take(row)
         self._made += 1
         if self._tell is not None:
             spent = self._spent
             pace = (time.monotonic() - self._began) / self._made
-            left = pace * (self._of - spent.attempts)
-            self._tell(Progress(spent.attempts, self._of, spent.cost, spent.tokens, spent.errors, left))
+            left = pace * (self._of - spent.rows)
+            self._tell(Progress(spent.rows, self._of, spent.cost, spent.tokens, spent.errors, left))
 
     def _attempted(self, slot: Slot, memory: Memory) -> AttemptRow:
         started = time.perf_counter()
@@ -224,6 +222,28 @@ class _Runner:
         failure = failure or row.error
         elapsed = time.perf_counter() - acted + asked - started
         return row.model_copy(update={"error": failure, "memory_seconds": round(elapsed, 6), "at": now()})
+
+    def _several(self, slot: Slot, memory: Memory) -> AttemptRow:
+        """All runs of a task by an arm that makes several, in one row."""
+        started, experiment, memories = time.perf_counter(), self._experiment, self._place.memories
+        source = Live(self._place, slot, self._config)
+        task = Task(
+            slot,
+            memory,
+            source,
+            judged=experiment.judged,
+            learns=learns(experiment, slot.phase),
+            model=bool(experiment.model),
+        )
+        memories.failure = None
+        group, failure = guarded("recall", task.play)
+        failure = failure or (failed("learn", memories.failure) if memories.failure else None)
+        if group is not None:
+            crashed = source.failures[-1] if len(source.failures) == len(group.runs) else None
+            failure = group.error or crashed or failure
+        row = self._row(slot, group.text if group else "", ())
+        told = {"at": now(), "seconds": round(time.perf_counter() - started, 6), "error": failure}
+        return row.model_copy(update=told | (_of_group(group, slot) if group else {}))
 
     def _done(self, slot: Slot, row: AttemptRow) -> tuple[Finished | None, AttemptRow, Failure | None]:
         place, made = self._place, self._sharing.find(slot, row.same_digest)
@@ -283,17 +303,31 @@ class _Runner:
                 "scores": dict(done.scores),
                 "told": told,
                 "verdict": learned.verdicts[0].outcome if learned and learned.verdicts else None,
-                "steps": sum(bool(step.action.text or step.action.calls) for step in named.steps),
+                "steps": acted(named),
                 **_paid(usage),
                 "run": named,
-                "lessons": tuple(
-                    Lesson(kind=lesson.kind, title=lesson.title, content=lesson.content)
-                    for lesson in (learned.lessons if learned else ())
-                ),
+                "lessons": _kept(learned.lessons if learned else ()),
                 "notes": learned.notes if learned else (),
                 "error": failure,
             }
         )
+
+
+def _of_group(group: Group, slot: Slot) -> dict[str, Any]:
+    return {
+        "success": group.success,
+        "scores": group.figures(cast("Runs", slot.arm.runs)),
+        "steps": sum(acted(one.trajectory) for one in group.runs),
+        **_paid(group.usage),
+        "runs": group.runs,
+        "choice": group.choice,
+        "lessons": _kept(group.lessons),
+        "notes": group.notes,
+    }
+
+
+def _kept(lessons: Sequence[BankLesson]) -> tuple[Lesson, ...]:
+    return tuple(Lesson(kind=lesson.kind, title=lesson.title, content=lesson.content) for lesson in lessons)
 
 
 def _paid(usage: Usage) -> dict[str, Any]:

@@ -35,9 +35,15 @@ class Slot:
 
 
 def total(experiment: Experiment, /) -> int:
-    """How many attempts an experiment is."""
+    """How many rows an experiment is: one for each arm and task."""
     train = 0 if experiment.mode == "online" else experiment.train
     return len(experiment.seeds) * (experiment.tasks + train) * len(experiment.arms)
+
+
+def attempts(experiment: Experiment, /) -> int:
+    """How many attempts an experiment is at most, each of several runs of a task counted."""
+    runs = sum(arm.runs.k if arm.runs else 1 for arm in map(experiment.played, experiment.arms))
+    return total(experiment) // len(experiment.arms) * runs
 
 
 def schedule(experiment: Experiment, place: Environment, seed: int, /) -> Iterator[Slot]:
@@ -112,6 +118,7 @@ def told_wrongly(slot: Slot, /) -> bool:
     return random.Random(f"verdict {slot.seed} {slot.place}").random() < slot.arm.wrong_verdicts
 
 
-def run_id(slot: Slot, config: str, /) -> str:
-    """The id of an attempt's run: the same whenever it is made."""
-    return digest(f"{config} {slot.seed} {slot.place} {slot.arm.name}")[:32]
+def run_id(slot: Slot, config: str, number: int = 0, /) -> str:
+    """The id of an attempt's run, or of one of several: the same whenever it is made."""
+    which = f" {number}" if number else ""
+    return digest(f"{config} {slot.seed} {slot.place} {slot.arm.name}{which}")[:32]
