@@ -13,7 +13,7 @@ from lessonbank.guard import one_line
 from lessonbank.matts import Mode, Scaled
 from lessonbank.matts.best_of_n import candidates
 from lessonbank.matts.figures import of_group, of_rounds
-from lessonbank_bench.arms import PATIENCE, Memory
+from lessonbank_bench.arms import PATIENCE, BankMemory, Memory
 from lessonbank_bench.environments import Environment, Finished
 
 from .checks import checked, recalled
@@ -86,6 +86,8 @@ class Group:
     notes: tuple[str, ...]
     overhead: Usage
     """Of judging, choosing, reflecting and distilling."""
+    judging: int
+    """Tokens of judging alone."""
     error: Failure | None
 
     @property
@@ -179,7 +181,7 @@ class Task:
             confirm=asked.k,
             concurrency=1,
             verify=verify,
-            limit=self.slot.arm.limit,
+            limit=self.memory.limit if isinstance(self.memory, BankMemory) else None,
             patience=PATIENCE,
         )
         runs = tuple(
@@ -190,8 +192,9 @@ class Task:
         error = None
         if remembers and scaled.recall_id is None:
             error = Failure(stage="recall", code="recall", message=one_line("; ".join(scaled.notes), limit=500))
+        judged = judging([one.verdict for one in scaled.attempts])
         choice = _blind(scaled) if verify else scaled.choice
-        return Group(self._shown[0], runs, choice, learned.lessons, scaled.notes, scaled.overhead, error)
+        return Group(self._shown[0], runs, choice, learned.lessons, scaled.notes, scaled.overhead, judged, error)
 
     def _rolled_out(self, task: str, memory: str, *, check: str = "", previous: Trajectory | None = None) -> Trajectory:
         notes = "" if self.model or previous is None else looked_at_again(previous)
@@ -204,7 +207,7 @@ class Task:
     def _retried(self) -> Group:
         """One attempt after the other, until one counts as a success."""
         runs, reflections = list[OneRun](), list[str]()
-        lessons, notes, spent, error = list[Lesson](), list[str](), Usage(), None
+        lessons, notes, verdicts, spent, error = list[Lesson](), list[str](), list[Verdict](), Usage(), None
         for number in range(1, self._asked.k + 1):
             text, failure = guarded("recall", lambda: recalled(self.memory, self.slot.job.goal))
             done = self._run(text or "", *reflections)
@@ -212,6 +215,7 @@ class Task:
             verdict = learned.verdicts[0] if learned.verdicts else None
             runs.append(OneRun(trajectory=done.run, success=done.success, verdict=verdict and _judged(verdict)))
             lessons += learned.lessons
+            verdicts += learned.verdicts
             notes += map(str, learned.notes)
             spent, error = spent + learned.usage, error or failure or broken
             if (verdict.outcome if verdict else outcome_of(self._told(done.success))) == "success":
@@ -222,7 +226,16 @@ class Task:
                 spent, error = spent + (said[1] if said else Usage()), error or broken
         sound = [place for place, one in enumerate(runs) if not one.trajectory.error]
         shown = "\n\n".join(filter(None, self._shown))
-        return Group(shown, tuple(runs), sound[-1] if sound else None, tuple(lessons), tuple(notes), spent, error)
+        return Group(
+            shown,
+            tuple(runs),
+            sound[-1] if sound else None,
+            tuple(lessons),
+            tuple(notes),
+            spent,
+            judging(verdicts),
+            error,
+        )
 
     def _learned(self, done: Finished) -> tuple[Learned, Failure | None]:
         told = None if self.judged else self._told(done.success)
@@ -244,6 +257,11 @@ def _blind(scaled: Scaled) -> int | None:
     if scaled.mode == "sequential" or not scaled.why.startswith("by verdict"):
         return scaled.choice
     return next(iter(candidates([one.trajectory for one in scaled.attempts])), None)
+
+
+def judging(verdicts: Sequence[Verdict], /) -> int:
+    """The tokens that a judge took."""
+    return sum(verdict.usage.input_tokens + verdict.usage.output_tokens for verdict in verdicts)
 
 
 def _judged(verdict: Verdict) -> Outcome | None:
