@@ -172,7 +172,11 @@ async def test_the_wait_for_what_a_kept_run_teaches_has_no_limit() -> None:
 
 async def test_a_patience_that_cannot_be_is_refused_outside_a_block_and_harmless_inside() -> None:
     async with await connected("lexical") as bank:
-        for call in (bank.retrieve(TASK, patience=0), bank.submit("Done.", task=TASK, patience=-1)):
+        for call in (
+            bank.retrieve(TASK, patience=0),
+            bank.retrieve(TASK, patience=1e-9),
+            bank.submit("Done.", task=TASK, patience=-1),
+        ):
             with pytest.raises(UsageError, match="patience="):
                 await call
         async with bank.attempt(TASK, patience="long") as attempt:  # type: ignore[arg-type]

@@ -6,12 +6,8 @@ import re
 import subprocess
 import sys
 
-MOST = 965
-"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here.
-
-925 until a run could wait on this machine for a bank that does not answer, and a lesson could sleep.
-1,000 until an entry was asked what it brings, and the journal was written before the rows that point at it.
-"""
+MOST = 770
+"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here."""
 
 
 def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:
@@ -20,7 +16,7 @@ def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     totals = {name: int(count.replace(",", "")) for name, count in re.findall(r"(?m)^(\w+): ([\d,]+) calls", said)}
     assert list(totals) == ["retrieve", "learn"]
-    assert 50 < totals["retrieve"] < totals["learn"] < 1.6 * MOST
+    assert 50 < totals["retrieve"] < totals["learn"] < 1.7 * MOST
     begun = [int(count.replace(",", "")) for count in re.findall(r"(?m)^ +([\d,]+) functions begun", said)]
     assert 50 < begun[0] < begun[1] < MOST
     assert len(re.findall(r"(?m)^ +[\d,]+  \S+\.py:\d+ ", said)) == 6

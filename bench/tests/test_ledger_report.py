@@ -77,7 +77,7 @@ def test_a_row_says_whether_it_holds(part: Part) -> None:
     assert [r.holds for r in (row, low, told, nothing)] == [True, False, True, False]
     lines = "\n".join(table.as_lines([row, low, told]))
     assert lines.count("**misses**") == 1
-    assert "| 95.0 ± 5.00 % | 93–97 % | holds | others 50.0 % | 2 runs, seeds 0–1 |" in lines
+    assert "| a | 95.0 ± 5.00 % | 93–97 % | holds | others 50.0 % |" in lines
     assert table.as_data([row])[0]["beside"] == {"others": 50.0}
 
 
@@ -90,7 +90,37 @@ def test_rows_are_read_again_and_written_into_a_page(part: Part, tmp_path: Path)
     told = table.on_page(page.read_text(encoding="utf-8"), [row])
     assert told.startswith(f"# Before\n\n{table.MARK}\n\n| claim |")
     assert "| old |" not in told
-    assert told.endswith("| 9 runs, seeds 0–8 |\n")
+    assert "| a | 1 | 100.0 % | ≥ 5 % |  |" in told
+
+
+def test_a_summary_has_a_line_for_the_rows_of_one_kind_and_all_of_what_misses(part: Part) -> None:
+    table = part("table")
+    first = table.Row(claim="a world: one thing", value=1.0, least=0.5, on="here")
+    rows = [first, replace(first, claim="elsewhere: one thing", value=0.25), replace(first, least=None, claim="c: d")]
+    page = table.on_page(table.MARK, rows)
+    assert "| one thing | 2 | 0.250 to 1.00 % | ≥ 0.5 % | **1** |" in page
+    assert "| elsewhere: one thing | 0.250 % | ≥ 0.5 % | **misses** |  |" in page.partition("Measured on here:")[2]
+    assert "c: d" not in page
+
+
+def test_the_published_page_is_what_the_published_rows_give(part: Part) -> None:
+    table, folder = part("table"), Path(__file__).parents[2] / "docs" / "research"
+    page = (folder / "ledger-report.md").read_text(encoding="utf-8")
+    rows = table.from_data(json.loads((folder / "ledger-rows.json").read_text(encoding="utf-8")))
+    assert table.on_page(page, rows) == page
+
+
+def test_rows_of_one_kind_share_a_table_and_say_their_world_once(part: Part) -> None:
+    table = part("table")
+    first = table.Row(claim="a world: one thing", value=1.0, on="here")
+    rows = [first, replace(first, claim="a world: another"), replace(first, claim="elsewhere: one thing", on="there")]
+    lines = table.as_lines(rows)
+    assert [line for line in lines if line.startswith("Measured")] == ["Measured on here:", "Measured on there:"]
+    assert [line.split(" | ")[0] for line in lines if "1.00" in line] == [
+        "| a world: one thing",
+        "| … another",
+        "| elsewhere: one thing",
+    ]
 
 
 def test_a_share_that_was_never_seen_has_an_error_all_the_same(part: Part) -> None:

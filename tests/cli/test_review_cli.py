@@ -7,6 +7,8 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -30,9 +32,9 @@ def test_the_command_prints_a_link_serves_the_fullest_scope_and_ends_with_ctrl_c
         found = re.search(r"http://(127\.0\.0\.1:\d+)(/open\?token=\S+)", said)
         assert found, said
         host, at = found.groups()
-        entered = _get(host, at)
-        cookie = (entered.getheader("set-cookie") or "").partition(";")[0]
-        assert "Read it first" in _get(host, "/lessons", Cookie=cookie).read().decode()
+        headers, _ = _get(host, at)
+        cookie = headers.get("set-cookie", "").partition(";")[0]
+        assert "Read it first" in _get(host, "/lessons", Cookie=cookie)[1]
         serving.send_signal(signal.SIGINT)
         rest = serving.stderr.read()
         assert serving.wait(timeout=30) in (0, 130)
@@ -47,7 +49,9 @@ def test_a_bank_that_is_not_there_and_a_taken_port_are_one_sentence(tmp_path: Pa
     assert "Traceback" not in told.stderr
 
 
-def _get(host: str, at: str, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(host, timeout=30)
-    connection.request("GET", at, headers={**headers, "Connection": "close"})
-    return connection.getresponse()
+def _get(host: str, at: str, **headers: str) -> tuple[Message, str]:
+    """The headers and the page."""
+    with closing(http.client.HTTPConnection(host, timeout=30)) as connection:
+        connection.request("GET", at, headers={**headers, "Connection": "close"})
+        with connection.getresponse() as answer:
+            return answer.headers, answer.read().decode()

@@ -286,7 +286,7 @@ async def test_other_failures_are_not_tried_again() -> None:
         return await decide(by, Experience(scope="t", task="x"))
 
     with pytest.raises(ModelError):
-        await retry_on_conflict(kept, broken)
+        await retry_on_conflict(kept, broken, last=lambda: append)
     assert len(asked) == 1
 
 
@@ -295,4 +295,4 @@ async def test_what_is_refused_even_by_itself_is_raised() -> None:
         raise NotFound("no recall 'r' in this scope")
 
     with pytest.raises(NotFound, match="no recall"):
-        await retry_on_conflict(kept, append)
+        await retry_on_conflict(kept, append, last=lambda: append)

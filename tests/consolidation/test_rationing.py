@@ -55,6 +55,14 @@ async def test_an_hour_brings_no_more_lessons_than_it_may() -> None:
         assert last and [r.rule for r in last.rejected] == ["cap"] * 3
 
 
+async def test_what_the_scope_holds_in_the_same_words_takes_no_room() -> None:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=Caps(hour=3)))) as bank:
+        first = await bank.learn(run(0), outcome="success")
+        again = (await bank.learn(run(0).model_copy(update={"id": "again"}), outcome="success")).experience
+        assert again and not again.rejected
+        assert set(again.repeats) == {lesson.id for lesson in first.lessons}
+
+
 async def test_an_hour_later_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=Caps(hour=3)))) as bank:
         assert len((await bank.learn(run(0), outcome="success")).lessons) == 3

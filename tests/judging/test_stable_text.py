@@ -37,7 +37,7 @@ async def test_what_a_judge_is_sent_begins_with_the_same_text_for_every_run_of_a
         await judge(run(number))
     begins = os.path.commonprefix(texts(model))  # noqa: RUF071 - texts, not paths
     assert begins.count("is kept by every clerk") == 40
-    assert begins.rstrip().endswith("<<<run")
+    assert re.search(r"<<<run [0-9a-f]{0,2}$", begins), "but for digits that two drawn codes happen to share"
     assert "check" in texts(model)[0][len(begins) :]
 
 

@@ -47,7 +47,8 @@ def table() -> str:
 
 
 def _row(claim: Claim) -> str:
-    cells = (f"`{claim.id}`", claim.section, claim.sentence, claim.paper, claim.default, claim.why)
+    default = "the same" if claim.default == claim.paper else claim.default
+    cells = (f"`{claim.id}`", claim.section, claim.sentence, claim.paper, default, claim.why)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

@@ -58,7 +58,7 @@ SETTING: tuple[Claim, ...] = (
         "Synapse (past trajectories) and AWM (workflows) are compared under the same retrieval.",
         "test_the_baselines_are_arms_under_the_same_retrieval",
         ours="the arms `synapse`, `awm` and `awm-multi` of `lessonbank_bench`, which retrieve as the bank does",
-        why="baselines of an experiment, not parts of a memory; what ours leave out is in `docs/arms.md`",
+        why="baselines of an experiment, not parts of a memory; what ours leave out is in `docs/research/arms.md`",
     ),
     both(
         "benchmarks",

@@ -196,3 +196,30 @@ def test_a_retriever_of_ones_own_takes_a_preface_and_no_other_setting_of_retriev
         assert bank.retrieve("Cancel the order").retriever == "experience/listed"
     with pytest.raises(lessonbank.errors.UsageError, match="takes limit, budget and preface only"):
         bank_of(retriever=listed(), retrieval=Retrieval(floor=0.5, preface="cite"))
+
+
+def test_vectors_of_hashing_show_no_task_that_shares_no_word_with_this_one() -> None:
+    near = "Rebooking a reservation"  # parts of words look alike
+    with bank_of(near, embedder="hashing", retrieval=Retrieval(floor=0.12)) as bank:
+        assert bank.retrieve("Unbooked reservations").shown
+    with bank_of(near, embedder="hashing") as bank:
+        recall = bank.retrieve("Unbooked reservations")
+        assert recall.text == ""
+        assert recall.notes[0].startswith("nothing reached the floor of 0.05: the closest past task has 0.000")
+
+
+def test_only_as_many_are_shown_as_stand_out_like_the_best() -> None:
+    tasks = ("Cancel the pending order #W1", "Cancel the pending invoice", "Find the pending agenda for the meeting with the board")
+    asked = "Cancel the pending order #W2"
+    for by in ("lexical", "hashing"):
+        with bank_of(*tasks, embedder=by) as bank:
+            every = bank.retrieve(asked).scores.values()
+        with bank_of(*tasks, embedder=by, retrieval=Retrieval(relative_floor=0.8)) as bank:
+            left = bank.retrieve(asked).scores.values()
+        assert min(every) < 0.8 * max(every)
+        assert sorted(left) == [score for score in sorted(every) if score >= 0.8 * max(every)]
+
+
+def test_nothing_stands_out_less_than_itself() -> None:
+    with bank_of("Cancel the pending order #W1", retrieval=Retrieval(relative_floor=1.0)) as bank:
+        assert bank.retrieve("Cancel the order").shown

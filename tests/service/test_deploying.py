@@ -110,12 +110,12 @@ def test_what_the_files_say_is_what_their_schemas_and_the_linter_know(name: str,
     assert checked(tool, *options, broken(name, tmp_path, old, new)).returncode != 0
 
 
-GUIDE = DEPLOY.parent / "docs" / "guides" / "docker.md"
+GUIDE = (DEPLOY.parent / "docs/guides/server.md").read_text(encoding="utf-8").partition("\n## In Docker\n")[2]
 
 
 def of_guide(language: str) -> str:
     """The block of the guide in a language; of Python the program that stands in the container."""
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.M | re.S)[:1]
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", GUIDE, re.M | re.S)[:1]
     return block
 
 
@@ -136,7 +136,7 @@ def test_the_containers_of_the_guide_do_what_it_says(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(of_guide("python"), encoding="utf-8")
     environment = {**os.environ, "LESSONBANK_BANK": place.replace("/data", str(data))}
     subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, capture_output=True)
-    backup = re.findall(r"run --rm look (backup .*)$", GUIDE.read_text(encoding="utf-8"), re.M)[0].split()
+    backup = re.findall(r"run --rm look (backup .*)$", GUIDE, re.M)[0].split()
     for words in (services["look"]["command"], backup):
         command = [sys.executable, "-m", "lessonbank.cli", *(word.replace("/data", str(data)) for word in words)]
         assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == 0, words

@@ -18,9 +18,9 @@ from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import ENVIRONMENTS, Environment, Finished, Job, Settings, environment
 from lessonbank_bench.environments.settings import told
 
-SCRIPTED = ("desk", "null", "repo-desk", "desk-browser", "miniwob")
+SCRIPTED = ("desk", "null", "repo-desk", "house-rules", "desk-browser", "miniwob")
 """Those with an agent of fixed skill: they run without a model."""
-ASKING = ("desk", "repo-desk", "desk-browser", "miniwob")
+ASKING = ("desk", "repo-desk", "house-rules", "desk-browser", "miniwob")
 """Those that show a model what it acts on."""
 SLOW = frozenset({"desk-browser", "miniwob"})
 """Seconds an attempt, in a browser."""

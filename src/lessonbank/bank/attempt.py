@@ -9,6 +9,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, Unpack, cast
 
+from lessonbank._base.aio import within
 from lessonbank._base.checks import a_flag, is_a, kind, shown
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
@@ -27,7 +28,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names
-from lessonbank.errors import FormatError, UsageError
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
@@ -37,6 +38,8 @@ from .spooling import keep_or_spool
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
 _MOST_NOTES = 3
+_LEAST = 1 / 8
+"""The part of its patience that each further wait has, however long the bank was silent before."""
 
 
 class Loop(Protocol):
@@ -73,7 +76,7 @@ class AsyncAttempt:
         self._bank, self._metadata = bank, options.get("metadata")
         self._retrieve, patience = partial(bank.retrieve, **options), options.get("patience")
         self._patience = float(patience) if is_a(patience, (int, float)) and patience > 0 else PATIENCE
-        self._options = options
+        self._left, self._options = self._patience, options
         self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
@@ -125,9 +128,11 @@ class AsyncAttempt:
         first, last = self.recall, self.steps[-1] if self.steps else Step()
         observation = observation or "\n".join(seen.text for seen in last.observations)
         told: dict[str, Any] = {"recall": self._receipt, "reason": reason, "step": len(self.steps), "cured": cured}
+        options, began = {**self._options, "patience": self._left}, monotonic()
         try:
-            again = await self._bank.recall_again(observation, doing=doing_of(last), **told, **self._options)
+            again = await self._bank.recall_again(observation, doing=doing_of(last), **told, **options)
         except Exception as problem:  # noqa: BLE001 - as in `finish`
+            self._spend(began, problem)
             note = self._failed("the agent goes on without a second look", problem)
             return Recall(scope=self._bank.scope, task=first.task, notes=notes_of(note), kept=False)
         self._again += [again.id] if again.kept else []
@@ -191,6 +196,7 @@ class AsyncAttempt:
         try:
             self._recall = await self._retrieve(self.task)
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
+            self._spend(self._began, problem)
             note = _warned("the agent works without memory", problem)
             self._recall = Recall(
                 scope=self._bank.scope, task=self._named_task or shown(self.task), notes=notes_of(note), kept=False
@@ -216,8 +222,13 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
+    def _spend(self, began: float, problem: Exception) -> None:
+        """Take what a silent bank cost off the patience of this block."""
+        if isinstance(problem, StoreUnavailable):
+            self._left = max(self._left - (monotonic() - began), _LEAST * self._patience)
+
     async def _keep_unfinished(self, run: Trajectory) -> None:
-        told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._patience}
+        told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
         kept = await keep_or_spool(self._bank, "keep_unfinished", run, **told)
         self._problems += kept.notes if isinstance(kept, Learned) else ()
 
@@ -232,11 +243,14 @@ class AsyncAttempt:
     async def _propose(self) -> None:
         """Hand in the notes for the inbox."""
         for text in self._noted:
+            began = monotonic()
             try:
-                await self._bank.lessons.propose(
-                    text, task=self._named_task or _NO_TASK, run=self.run_id, metadata=self._metadata
-                )
+                with within(self._left, "it was not kept"):
+                    await self._bank.lessons.propose(
+                        text, task=self._named_task or _NO_TASK, run=self.run_id, metadata=self._metadata
+                    )
             except Exception as problem:  # noqa: BLE001 - as in `finish`
+                self._spend(began, problem)
                 self._failed("a note is not in the inbox", problem)
 
     def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
@@ -246,7 +260,7 @@ class AsyncAttempt:
             "outcome": outcome,
             "reward": reward,
             "metadata": self._metadata,
-            "patience": self._patience,
+            "patience": self._left,
         }
 
     def _done(self, result: Learned | tuple[str, ...]) -> Learned:

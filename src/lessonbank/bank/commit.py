@@ -8,12 +8,13 @@ from typing import Final, TypeAlias
 
 from lessonbank.contracts.ports import Consolidator, Vectors
 from lessonbank.contracts.records import Change, Experience, Settlement, Usage
+from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
 from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
 from lessonbank.learning.outcome import LearnOutcome, changed, replacing
 from lessonbank.learning.prior_runs import earlier_settlement
-from lessonbank.learning.settlement import settled_otherwise, told_by
+from lessonbank.learning.settlement import settled_otherwise, settlement_of
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.one_look import one_look
 
@@ -67,10 +68,10 @@ class Commit:
         with one_look():
             with self.handle.state.locks.deciding(self.experience.scope), self.handle.parts.intake.in_force():
                 decision = await decide(policy, self.experience)
-            self.costs.append(spent(decision))
+            cost = spent(decision)
             safe = await self.handle.parts.intake.changes(decision, given=self.experience)
             changes, usage, notes = await in_topics(self.handle.parts.topics, replacing(self.earlier, safe))
-        self.costs.append(usage)
+        self.costs.extend([one for one in (cost, usage) if one is not NO_USAGE])
         return changes, notes
 
     async def _apply(
@@ -92,11 +93,11 @@ class Commit:
 
     async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:
         """How the receipt is settled: another run under it may have been counted meanwhile."""
-        result = self.result
-        if result is None:
+        if (result := self.result) is None or (receipt := result.report.receipt) is None:
             return None, ()
         before, others = await earlier_settlement(
             self.handle.store, result.report, result.prior, besides=result.attempts
         )
-        settlement = told_by(result.settlement(self.experience.id, others), self.identity)
+        counted = [*others, *result.attempts]
+        settlement = settlement_of(receipt, self.experience.id, counted, identity=self.identity)
         return settlement, settled_otherwise(before, result.attempts) if before else ()

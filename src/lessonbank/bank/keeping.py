@@ -18,19 +18,19 @@ from lessonbank._base.ids import short
 from lessonbank.contracts.records import Forgotten, Json, Outcome, Purge, Recall, Submission, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
+from lessonbank.contracts.retrieve_options import LEAST_PATIENCE, PATIENT
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
 from lessonbank.guard.identity import seal, teller_of
-from lessonbank.learning.prior_runs import PriorRuns, own_receipt, settled_by_another
+from lessonbank.learning.judging import truth_verdict
+from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
 from lessonbank.learning.run_report import (
     RunReport,
     request_of,
     runs_from,
-    stays_as_told,
     submission_of,
+    submitted_outcome,
     truths_of,
-    truths_with_submitted,
     with_metadata,
-    with_submission,
 )
 
 from .handle import Handle
@@ -43,7 +43,7 @@ def until_kept(patience: float | None, /) -> Generator[anyio.CancelScope]:
     Raises UsageError, StoreUnavailable.
     """
     if patience is not None:
-        a_number(patience, "patience=", "is a number of seconds above 0, or None", above=0.0)
+        a_number(patience, "patience=", f"{PATIENT}, or None", above=LEAST_PATIENCE)
     with within(patience, "the run was not kept") as limit:
         yield limit
 
@@ -80,15 +80,12 @@ class RunKeeper:
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=success_at)
         return RunReport(runs, receipt, truths, (*unmeasured, *graded))
 
-    async def with_own_receipt(self, report: RunReport, prior: PriorRuns, /) -> RunReport:
-        """`report` with the receipt that its runs settle, and without a word on what another writer told."""
-        store = self.handle.store
-        receipt, refused = await own_receipt(store, report.receipt, prior)
-        foreign = await settled_by_another(store, receipt, self.identity)
-        notes = (*refused, *foreign, *self._swapped(report), *report.notes)
-        if not foreign:
-            return replace(report, receipt=receipt, notes=notes)
-        return replace(report, receipt=None, truths={} if prior.is_learned else report.truths, notes=notes)
+    async def prior_runs(self, report: RunReport, /) -> tuple[PriorRuns, RunReport]:
+        """What the bank holds of these runs, and what of the report counts beside that."""
+        scope, identity = self.handle.scope, self.identity
+        prior = await find_prior_runs(self.handle.store, report.runs, report.receipt, scope=scope, identity=identity)
+        swapped = replace(report, notes=(*self._swapped(report), *report.notes))
+        return prior, prior.allows(swapped, identity=identity)
 
     def _swapped(self, report: RunReport) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
@@ -104,7 +101,7 @@ class RunKeeper:
             if (id := mistaken_for(request))
         )
 
-    async def clean(self, runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
+    async def clean(self, runs: Sequence[Trajectory], metadata: Mapping[str, Json], /) -> list[Trajectory]:
         """`runs` without secrets, with the caller's metadata beside their own."""
         return with_metadata(await self.handle.parts.intake.runs(runs), metadata)
 
@@ -113,14 +110,19 @@ class RunKeeper:
     ) -> list[Trajectory]:
         """Keep clean runs with what is reported. Gives those that the bank had already, with what is known of them."""
         handle, ids = self.handle, [run.id for run in runs]
-        proof = seal(await handle.state.receipts.secret(), self.identity, handle.writer, runs=ids, scope=handle.scope)
-        stamp = partial(
-            with_submission,
+        said = Submission(
             recall_id=report.receipt.id if report.receipt else None,
-            group=ids,
-            teller=Submission(identity=self.identity, writer=handle.writer, seal=proof),
+            run_ids=tuple(sorted(ids)) if len(ids) > 1 else (),
+            identity=self.identity,
+            writer=handle.writer,
+            seal=seal(await handle.state.receipts.secret(), self.identity, handle.writer, runs=ids, scope=handle.scope),
         )
-        stamped = [stamp(run, report.truths[run.id]) if run.id in report.truths else run for run in runs]
+
+        def stamp(run: Trajectory) -> Trajectory:
+            told = said.model_copy(update={"verdict": report.truths[run.id]})
+            return run.model_copy(update={"submission": told, "unfinished": False})  # it is to be learned
+
+        stamped = [stamp(run) if run.id in report.truths else run for run in runs]
         new = await handle.store.save_runs(stamped, scope=handle.scope, wait=wait)
         if self.limit:
             self.limit.deadline = math.inf
@@ -155,11 +157,23 @@ class RunKeeper:
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
-        handle, receipt = self.handle, report.receipt
+        handle, receipt, truths = self.handle, report.receipt, dict(report.truths)
         recall = next(filter(None, [submission_of(run).recall_id or run.recall_id for run in waiting]), None)
         receipt = receipt or (await if_there(get_recall(handle.store, recall, scope=handle.scope)) if recall else None)
         others = [run for run in waiting if await self._other_teller(run)]
-        truths = {**report.truths, **dict.fromkeys([run.id for run in others])}
-        truths = truths_with_submitted(truths, waiting, success_at=handle.options.success_at)
-        notes = (*report.notes, *stays_as_told(others, report.truths))
+        truths |= dict.fromkeys([run.id for run in others])
+        for run in waiting:  # where the caller says nothing of it now
+            if run.id in truths and truths[run.id] is None:
+                outcome, reward = submitted_outcome(run)
+                truths[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=handle.options.success_at)
+        notes = (*report.notes, *stays_as_told(others, report))
         return replace(report, receipt=receipt, truths=truths, notes=notes)
+
+
+def stays_as_told(waiting: Sequence[Trajectory], report: RunReport, /) -> tuple[str, ...]:
+    """A note for each run that waits with the outcome of another writer, where the caller says one, too."""
+    return tuple(
+        f"told by another writer: run {shown(run.id)} waits with an outcome, and it stays"
+        for run in waiting
+        if report.truths.get(run.id)
+    )

@@ -34,13 +34,14 @@ from lessonbank.learning.consolidation import OneWording, append
 from lessonbank.learning.consolidation.retry import retry_on_conflict
 from lessonbank.learning.outcome import LearnOutcome
 from lessonbank.learning.prior_runs import PriorRuns, earlier_settlement, find_prior_runs
-from lessonbank.learning.run_report import RunReport, stays_as_told
-from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task, told_by
+from lessonbank.learning.run_report import RunReport
+from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task
 
 from .again import AFTER, cures_of
+from .beside import stand_beside
 from .commit import Commit
 from .handle import Handle, log
-from .keeping import RunKeeper
+from .keeping import RunKeeper, stays_as_told
 from .reflecting import reflect
 from .retention import forget_old_runs
 from .steps import Steps
@@ -74,24 +75,23 @@ class Learner:
         metadata = a_mapping(metadata)
         keeper = await RunKeeper.of(self.handle, self.limit)  # a wrong key costs no model
         report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
-        prior = await find_prior_runs(self.handle.store, report.runs, scope=self.handle.scope)
-        report = await keeper.with_own_receipt(report, prior)
+        prior, report = await keeper.prior_runs(report)
         if prior.is_learned:
-            return await self._settle_late(prior, report)
-        changes = corrected(prior.experiences, {id: report.truths.get(id) for id in prior.known})
+            return await self._settle_late(prior, report, identity=keeper.identity)
+        changes = corrected(prior.experiences, {id: report.truths.get(id) for id in prior.known}) if prior.known else ()
         if changes:
             await self.handle.store.apply(changes, scope=self.handle.scope, writer=self.handle.writer)
         learned = await self._learn_new(prior, report, metadata, keeper)
         return learned.model_copy(update={"changes": (*changes, *learned.changes)}) if changes else learned
 
     async def _learn_new(
-        self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json] | None, keeper: RunKeeper
+        self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         new = await keeper.clean(prior.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
-                return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report.truths))
+                return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report))
             report = await keeper.with_earlier_word(waiting, report)
         try:
             return await self._learn_kept(new, prior, report, keeper)
@@ -120,11 +120,12 @@ class Learner:
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         result = LearnOutcome(prior, report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
+        notes += await stand_beside(handle, learned.lessons)
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(noted(learned, notes), settlement)
         learned = await self._reflect_if_due(learned)
-        learned = noted(learned, await look_after(handle, [run.task for run in new]))
-        return noted(learned, await forget_old_runs(handle))
+        cared = await look_after(handle, [run.task for run in new])
+        return noted(learned, (*cared, *await forget_old_runs(handle)))
 
     async def learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **options: Any) -> Learned:
         """Learn from submitted runs as whoever submitted them, in whose name everything then happens.
@@ -142,10 +143,10 @@ class Learner:
         truths = {run.id: await self.handle.parts.intake.reply(verdict)}
         report = RunReport([run], prior.recall, truths)
         if not prior.is_learned:
-            return await self._learn_new(prior, report, None, await RunKeeper.of(self.handle))
+            return await self._learn_new(prior, report, {}, await RunKeeper.of(self.handle))
         why = await self.handle.parts.intake.sentence(reason)
         changes = corrected(prior.experiences, truths, reason=why)
-        return await self._settle_late(prior, report, changes, writer=by)
+        return await self._settle_late(prior, report, changes, identity=await self.handle.identity(), writer=by)
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only."""
@@ -161,11 +162,17 @@ class Learner:
     async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
         handle, costs, ids = self.handle, list[Usage](), result.ids
+        # A moment ago nobody held these runs. Where a model was asked since, or the store refuses them, they are looked
+        # up again.
+        is_known = not (result.prior.experiences or handle.parts.asks_model)
 
         async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
-            held = await handle.store.experiences("run", ids, scope=handle.scope)
+            nonlocal is_known
+            held = () if is_known else await handle.store.experiences("run", ids, scope=handle.scope)
+            is_known = False
             if held and (known := settled_in(held, ids)):
-                return result.already_learned(known), None, None
+                notes = notes_of("learned by another call or process meanwhile", *result.report.notes)
+                return Learned(known=tuple(known), usage=result.usage, notes=notes), None, None
             earlier = held[-1] if held else None
             experience = result.experience(earlier, writer=handle.writer, identity=identity)
             commit = Commit(
@@ -179,10 +186,10 @@ class Learner:
             once, handle.parts.consolidator, last=self._last_resort
         )
         notes += handle.emit(event, notes=notes) if event else ()
-        learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
+        if costs:
+            learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return noted(learned, notes), settlement
 
-    @property
     def _last_resort(self) -> Consolidator:
         """What decides where the bank changes faster than its consolidator."""
         return OneWording(append, self.handle.store) if self.handle.options.unique_wording else append
@@ -194,6 +201,7 @@ class Learner:
         changes: Sequence[Change] | None = None,
         /,
         *,
+        identity: str,
         writer: str | None = None,
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
@@ -201,8 +209,7 @@ class Learner:
         changes = corrected(prior.experiences, truths) if changes is None else changes
         async with handle.state.locks.of(handle.scope):
             earlier, counted = await earlier_settlement(handle.store, report, prior)
-            settlement = changed_settlement(earlier, report.receipt, prior.experience, counted)
-            settlement = told_by(settlement, await handle.identity())
+            settlement = changed_settlement(earlier, report.receipt, prior.experience, counted, identity=identity)
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
         await self._settle_again([run.trajectory for run in counted], settlement)
         wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
@@ -233,12 +240,15 @@ class Learner:
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self.handle.emit(reviewed, notes=acted.notes)
-        return noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
+            learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
+        return noted(learned, notes)
 
     async def _reflect_if_due(self, learned: Learned) -> Learned:
         """`learned`, and what looking back over its topic gave, where it is time to."""
-        topic, model = next((one.topic.id for one in learned.lessons if one.topic), None), self.handle.parts.reflector
-        if not self.handle.options.reflect_every or model is None or topic is None:
+        if not self.handle.options.reflect_every or (model := self.handle.parts.reflector) is None:
+            return learned
+        topic = next((one.topic.id for one in learned.lessons if one.topic), None)
+        if topic is None:
             return learned
         records = await count_records(self.handle.store, scope=self.handle.scope)
         if records.experiences % self.handle.options.reflect_every:

@@ -140,13 +140,14 @@ class AsyncReasoningBank:
             reason=a_text(reason, "reason="),
             step=a_count(step, "step=", least=0),
         )
-        first, _ = await self._state.receipts.returned(recall, scope=self.scope)
-        why = OFF
-        if not self.options.off:
-            if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
-                return await self._kept(*found, begun=begun)
-            why = "nothing more is known of where this run stands"
-        task = await self.parts.intake.task(state.text or reason)
+        with within(asked.patience, "there was no second recall"):
+            first, _ = await self._state.receipts.returned(recall, scope=self.scope)
+            why = OFF
+            if not self.options.off:
+                if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
+                    return await self._kept(*found, begun=begun)
+                why = "nothing more is known of where this run stands"
+            task = await self.parts.intake.task(state.text or reason)
         return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
 
     async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
@@ -303,7 +304,7 @@ class AsyncReasoningBank:
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
-            runs = await keeper.clean([await run_from(source, task=task)], metadata)
+            runs = await keeper.clean([await run_from(source, task=task)], a_mapping(metadata))
             if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
                 fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
                 await self.store.save_runs([run.model_copy(update=fields) for run in runs], scope=self.scope)

@@ -51,8 +51,9 @@ class Steps:
         verdict = truth or error_verdict(run)
         if mismatch and not verdict:
             verdict = unknown(quoted(mismatch), error=mismatch.code)
-        with self.handle.parts.intake.in_force():
-            verdict = verdict or await judged(self.handle.parts.judge, run)
+        if not verdict:
+            with self.handle.parts.intake.in_force():
+                verdict = await judged(self.handle.parts.judge, run)
         return Run(trajectory=run, verdict=await self.handle.parts.intake.reply(verdict))
 
     async def extract(self, attempts: Sequence[Run], receipt: Recall | None = None, /) -> Extraction:

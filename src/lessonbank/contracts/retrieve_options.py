@@ -27,6 +27,9 @@ class RetrieveKeywords(TypedDict, total=False):
 
 PATIENCE: Final = 2.0
 """Seconds that an agent waits for its memory."""
+LEAST_PATIENCE: Final = 0.05
+"""Seconds: in less, a disk has written nothing, and no server has answered."""
+PATIENT: Final = f"is a number of seconds above {LEAST_PATIENCE:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class RetrieveOptions:
         a_flag(self.trusted, "trusted=")
         a_flag(self.own, "own=")
         told = None if self.metadata is None else a_mapping(self.metadata)
-        seconds = a_number(self.patience, "patience=", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
+        seconds = a_number(self.patience, "patience=", PATIENT, above=LEAST_PATIENCE, most=MOST_SECONDS)
         settle(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)
 
     @property

@@ -145,6 +145,9 @@ class Retrieval:
     floor: float | Unset | None = UNSET
     """The lowest score, from 0 to 1, at which an experience is shown. `None`: the default for this kind of search.
     0: no floor. The paper's profile has none."""
+    relative_floor: float | None = None
+    """The lowest score at which an experience is shown, as a share of the best one's, from 0 to 1: only as many are
+    shown as stand out like the best. `None`: as many as `limit` says."""
     preface: str | Unset = UNSET
     """What the text says before the lessons: `silent` (default) asks the agent for nothing, `cite` asks it to name the
     lessons it uses by number, and any other text is used as it is."""
@@ -163,6 +166,8 @@ class Retrieval:
         _asked(a_count, self.budget, "Retrieval(budget=)", least=100)
         if self.floor is not None:
             _asked(a_share, self.floor, "Retrieval(floor=)")
+        if self.relative_floor is not None:
+            a_share(self.relative_floor, "Retrieval(relative_floor=)")
         if not is_a(self.preface, Unset) and not _is_preface(self.preface):
             raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
 
@@ -180,6 +185,9 @@ class Learning:
     consolidation: Consolidation | Unset = UNSET
     """`recognise` keeps a lesson once, however often runs teach it, also in other words. `append` keeps every lesson.
     Default: `recognise`; the paper's profile appends."""
+    additions: bool | Unset = UNSET
+    """Whether a lesson that comes again with one fact more leaves that fact beside the held lesson, as a line of its
+    own. A model is asked for it in the same call, with about 60 tokens more. Default: yes; the paper's profile: no."""
     topics: TopicsBy | Unset | None = UNSET
     """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
     not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects
@@ -215,6 +223,7 @@ class Learning:
                 "Learning(consolidation=) takes a name: a function of your own goes into Parts(consolidator=)"
             )
         _asked(one_of, self.consolidation, "Learning(consolidation=)", get_args(Consolidation))
+        _asked(a_flag, self.additions, "Learning(additions=)")
         if self.topics is not None:
             _asked(one_of, self.topics, "Learning(topics=)", get_args(TopicsBy))
         a_share(self.abstain, "Learning(abstain=)")

@@ -7,7 +7,7 @@ from typing import Protocol
 import lessonbank
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Learned, Recall, Trajectory
-from lessonbank.contracts.settings import Evidence, Model, Retrieval
+from lessonbank.contracts.settings import Evidence, Learning, Model, Retrieval
 
 PATIENCE = 600.0
 """Seconds allowed for one answer: a model in an experiment may be slow, or a person."""
@@ -68,6 +68,7 @@ def new_bank(scope: str, /, *, limit: int = 3, model: LanguageModel | None = Non
         model=Model(model, timeout=PATIENCE) if model else None,
         embedder="lexical",
         retrieval=Retrieval(preface=preface),
+        learning=Learning(additions=False),  # the recorded answers were given to the prompt without them
         evidence=Evidence(holdout=None),
     )
     return KeptBank(bank, limit=limit)

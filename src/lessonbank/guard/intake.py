@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from lessonbank.contracts.records.runs import data_of, is_brief
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
 from .redact import Redacting, redacted, redacted_together, through, whole
+from .wording import SAME_WORDS
 
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
@@ -27,8 +29,12 @@ _QUICK = 4096
 _WEIGHED = 1_024
 """Characters of lessons that the gate weighs in less than a millisecond."""
 _SHOWN = 16_384
-_REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near")}
-"""The names under which an experience keeps what it taught again."""
+_REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near", "is_general")} | {
+    ("why", SAME_WORDS)
+}
+"""The names under which an experience keeps what it taught again, and why it mostly does."""
+_ID = re.compile("[0-9a-f]{32}")
+"""An id of our own, which holds nothing to redact."""
 _NEAR = {"lessons": {"__all__": {"near"}}}
 """What may differ of a lesson: an id."""
 
@@ -100,7 +106,9 @@ class IntakeFilter:
             return False
         if not {name for name, _ in new} <= {"", "why"}:
             return False
-        texts = [text for _, text in sorted(new)]
+        texts = [text for _, text in sorted(new) if not _ID.fullmatch(text)]
+        if not texts:
+            return True
         if isinstance(self.redactor, Redacting) and sum(map(len, texts)) <= _QUICK:
             fields = [("", text.strip()) for text in texts]  # read as one: an id and a reason of our own hold nothing
             if [text for _, text in fields] == texts and self.redactor.for_run().finds_nothing(fields):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import cast
 
-from lessonbank._base.checks import is_a, shown
+from lessonbank._base.checks import shown
 from lessonbank.errors import UsageError
 
 _SCOPE = re.compile(r"(?!\.{1,2}(/|$))[\w.@+-]+(/(?!\.{1,2}(/|$))[\w.@+-]+)*")
@@ -16,7 +17,10 @@ def check_scope(scope: object, /) -> str:
     Raises:
         UsageError: not a path of letters, digits and `._@+-`, with a `.` or `..` part, or over 200 characters.
     """
-    name = str.__str__(scope) if is_a(scope, str) else ""
+    try:
+        name = str.__str__(cast("str", scope))  # a plain one, whatever a subclass does
+    except TypeError:
+        name = ""
     if len(name) > 200 or not _SCOPE.fullmatch(name):
         raise UsageError(f"{shown(scope)} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
     return name

@@ -22,6 +22,8 @@ _LOOKED_UP: Final = re.compile(
     r"`(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe)(?![a-z])\w*\("
 )
 _WORKED: Final = "This order worked"
+SAME_WORDS: Final = "the same words"
+"""Why a lesson that comes again in its own words is left out."""
 
 
 def wording_of(lesson: Lesson, /) -> str:
@@ -30,7 +32,7 @@ def wording_of(lesson: Lesson, /) -> str:
     Only title and content count. Case, blanks, line breaks, signs that nobody sees, forms of one letter (Unicode's
     NFKC) and punctuation at both ends do not.
     """
-    return digest(f"{_canonical(lesson.title)}\n{_canonical(lesson.content)}")[:32]
+    return _name_of(lesson.title, lesson.content)
 
 
 def without_sources(text: str, /) -> str:
@@ -65,12 +67,16 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
         if (known := held.setdefault(wording_of(lesson), lesson.id)) == lesson.id:
             kept.append(lesson)
             continue
-        again[known] = (*again.get(known, ()), taught_again(lesson, "the same words", words=False))
+        again[known] = (*again.get(known, ()), taught_again(lesson, SAME_WORDS, words=False))
     if not again:
         return experience
     return experience.model_copy(update={"lessons": tuple(kept), "repeats": experience.repeats | again})
 
 
 @lru_cache(maxsize=64)  # of one lesson it is asked at each step of a commit
+def _name_of(title: str, content: str) -> str:
+    return digest(f"{_canonical(title)}\n{_canonical(content)}")[:32]
+
+
 def _canonical(text: str) -> str:
     return " ".join(plain(unicodedata.normalize("NFKC", plain(text))).casefold().split()).strip(_ENDS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Final
 
 from lessonbank._base.checks import shown
 from lessonbank._base.ids import short
@@ -18,13 +18,11 @@ from lessonbank.contracts.records import (
     Kind,
     Learned,
     Lesson,
+    Merge,
     Outcome,
-    Recall,
     Replace,
     Run,
     RunRef,
-    Settlement,
-    Trajectory,
     Usage,
     notes_of,
 )
@@ -35,9 +33,11 @@ from lessonbank.guard.quote import quoted
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport
-from .settlement import of_another_task, settlement_of
+from .settlement import of_another_task
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
+_STAYS: Final = ("repeats", "imported", "template", "recall_id")
+"""Fields of an experience that another try leaves as they are, where it says nothing of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,46 +60,40 @@ class LearnOutcome:
         """The runs it was drawn from."""
         return [attempt.trajectory.id for attempt in self.attempts]
 
-    def already_learned(self, known: Iterable[str], /) -> Learned:
-        """The answer when somebody else has learned these runs: they add nothing."""
-        note = "learned by another call or process meanwhile"
-        return Learned(known=tuple(known), usage=self.usage, notes=notes_of(note, *self.report.notes))
-
     def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
-        """What is to be consolidated."""
-        return experience_of(
-            self.attempts,
-            self.extraction,
+        """What is to be consolidated, with its new lessons; under its earlier id when its runs were tried before."""
+        attempts, drawn, first = self.attempts, self.extraction, self.attempts[0].trajectory
+        template = first.metadata.get(TEMPLATE)
+        new = Experience(
             scope=self.scope,
-            writer=writer,
-            identity=identity,
+            task=first.task,
+            lessons=tuple([signed(lesson, attempts, writer=writer, identity=identity) for lesson in drawn.lessons]),
+            attempts=tuple(
+                [
+                    RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps))
+                    for a in attempts
+                ]
+            ),
+            rejected=drawn.rejected,
+            repeats=drawn.repeats,
             pending=self.failed is not None,
-            earlier=earlier,
-            recall=self.report.receipt,
+            imported=any(attempt.trajectory.imported for attempt in attempts),
+            template=template if isinstance(template, str) else None,
+            recall_id=self.report.receipt.id if self.report.receipt else None,
         )
-
-    @property
-    def _errors(self) -> tuple[str, ...]:
-        """The codes of what went wrong, each once."""
-        codes = [attempt.verdict.error for attempt in self.attempts]
-        return tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code))))
-
-    def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
-        """How its receipt is closed, where there is one; `others` are the runs that count besides."""
-        return (
-            settlement_of(self.report.receipt, experience_id, [*others, *self.attempts])
-            if self.report.receipt
-            else None
-        )
+        return new if earlier is None else _tried_again(earlier, new)
 
     def learned(self, experience: Experience, changes: Sequence[Change], /, *, notes: Sequence[str]) -> Learned:
         """The answer when `changes` were made, without what deciding on them cost."""
         brought = changed(changes)
         kept = ([one for one in brought if one.id == experience.id] or [experience])[0]
+        earlier = {lesson.id for c in changes if isinstance(c, Replace) for lesson in c.experience.lessons}
+        earlier -= {lesson.id for lesson in self.extraction.lessons}
+        codes = [attempt.verdict.error for attempt in self.attempts]
         return Learned(
             experience=kept,
             verdicts=tuple([a.verdict for a in self.attempts if a.trajectory.id in self.report.truths]),
-            lessons=self._new_lessons(changes, brought),
+            lessons=tuple([lesson for one in brought for lesson in one.lessons if lesson.id not in earlier]),
             changes=tuple(changes),
             usage=self.usage,
             known=self.prior.known,
@@ -109,16 +103,11 @@ class LearnOutcome:
                 *self.prior.contradictions(self.report.truths),
                 *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
+                *joined(changes),
                 *notes,
             ),
-            errors=self._errors,
+            errors=tuple(dict.fromkeys(filter(None, (*codes, self.failed and self.failed.code)))),
         )
-
-    def _new_lessons(self, changes: Sequence[Change], brought: Sequence[Experience], /) -> tuple[Lesson, ...]:
-        """What was drawn and the consolidator let in, and what it wrote itself."""
-        earlier = {lesson.id for c in changes if isinstance(c, Replace) for lesson in c.experience.lessons}
-        earlier -= {lesson.id for lesson in self.extraction.lessons}
-        return tuple([lesson for one in brought for lesson in one.lessons if lesson.id not in earlier])
 
 
 def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Extraction:
@@ -146,57 +135,23 @@ def recognised(experience: Experience, /) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def experience_of(
-    attempts: Sequence[Run],
-    extraction: Extraction,
-    /,
-    *,
-    scope: str,
-    writer: str,
-    identity: str,
-    pending: bool,
-    earlier: Experience | None,
-    recall: Recall | None,
-) -> Experience:
-    """The experience these attempts make, with its new lessons; under its earlier id when they were tried before."""
-    refs = tuple(
-        [RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts]
-    )
-    new = Experience(
-        scope=scope,
-        task=attempts[0].trajectory.task,
-        lessons=tuple([signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons]),
-        attempts=refs,
-        rejected=extraction.rejected,
-        repeats=extraction.repeats,
-        pending=pending,
-        imported=any(attempt.trajectory.imported for attempt in attempts),
-        template=_template(attempts[0].trajectory),
-        recall_id=recall.id if recall else None,
-    )
-    if earlier is None:
-        return new
-    again = {ref.trajectory_id for ref in refs}
-    others = tuple(ref for ref in earlier.attempts if ref.trajectory_id not in again)
-    return earlier.model_copy(
-        update={
-            "task": new.task,
-            "lessons": new.lessons,
-            "attempts": (*others, *refs),
-            "rejected": (*earlier.rejected, *new.rejected)[-MOST_REJECTED:],
-            "repeats": new.repeats or earlier.repeats,
-            "imported": new.imported or earlier.imported,
-            "template": new.template or earlier.template,
-            "recall_id": new.recall_id or earlier.recall_id,
-            "pending": new.pending,
-        }
+def joined(changes: Sequence[Change], /) -> tuple[str, ...]:
+    """Notes that say which lessons became one, because the evidence of each ends there."""
+    made = [change for change in changes if isinstance(change, Merge)]
+    return tuple(
+        f"joined: {', '.join(shown(short(id)) for id in one.source_lesson_ids)} are one lesson now, and its evidence "
+        "starts again from nothing (lessons.unmerge undoes it)"
+        for one in made
     )
 
 
-def _template(run: Trajectory, /) -> str | None:
-    """The template of its task, where the run names it."""
-    told = run.metadata.get(TEMPLATE)
-    return told if isinstance(told, str) else None
+def _tried_again(earlier: Experience, new: Experience, /) -> Experience:
+    again = {ref.trajectory_id for ref in new.attempts}
+    others = [ref for ref in earlier.attempts if ref.trajectory_id not in again]
+    told = {name: getattr(new, name) or getattr(earlier, name) for name in _STAYS}
+    told |= {"task": new.task, "lessons": new.lessons, "pending": new.pending, "attempts": (*others, *new.attempts)}
+    told["rejected"] = (*earlier.rejected, *new.rejected)[-MOST_REJECTED:]
+    return earlier.model_copy(update=told)
 
 
 def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str, identity: str) -> Lesson:

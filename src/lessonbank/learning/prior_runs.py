@@ -1,23 +1,16 @@
-"""What the bank holds already of runs that are handed in: which are known, which wait, and what was said of them."""
+"""What the bank holds already of runs that are handed in: it is read once, and decides what a report may still say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
-from lessonbank.contracts.ports import Store
+from lessonbank.contracts.ports import RunFilter, Store
 from lessonbank.contracts.records import Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
-from lessonbank.contracts.store_calls import (
-    experience_of_runs,
-    get_recall,
-    get_trajectories,
-    get_trajectory,
-    settled_runs,
-    settlement_of,
-)
+from lessonbank.contracts.store_calls import get_recall, get_trajectories, settled_runs, settlement_of
 from lessonbank.guard.identity import one_of_many
 
 from .run_report import RunReport, Verdicts
@@ -28,12 +21,16 @@ class PriorRuns:
     """Runs that are handed in, together with the others of the experience that they belong to already."""
 
     reported: Sequence[Trajectory]
-    others: Sequence[Trajectory]
-    experiences: Sequence[Experience]
+    experiences: Sequence[Experience] = ()
     """Those that hold a run that is reported, oldest first."""
-    recall: Recall | None
-    """The receipt these runs were made under, if that was said when they were first handed in."""
-    learned: frozenset[str]
+    others: Sequence[Trajectory] = ()
+    learned: frozenset[str] = frozenset()
+    settles: str | None = None
+    """The id of the receipt that these runs settle."""
+    recall: Recall | None = None
+    """This receipt, where the bank still has it."""
+    settlement: Settlement | None = None
+    """How the receipt that they settle is settled, where another writer may have told it."""
 
     @property
     def experience(self) -> Experience | None:
@@ -41,94 +38,91 @@ class PriorRuns:
         return self.experiences[-1] if self.experiences else None
 
     @cached_property
-    def new(self) -> list[Trajectory]:
-        """What is to be learned: runs that were not, and with them those that wait in the same experience."""
-        return [run for run in (*self.reported, *self.others) if run.id not in self.learned]
-
-    @property
-    def strangers(self) -> bool:
-        """Whether a run is handed in that the bank does not know."""
-        told = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
-        return not told.issuperset(run.id for run in self.reported)
-
-    @property
-    def is_learned(self) -> bool:
-        """Whether nothing that is reported is new. Others of the experience may wait all the same."""
-        return self.learned.issuperset(run.id for run in self.reported)
-
-    @cached_property
     def known(self) -> tuple[str, ...]:
         """The ids handed in that were learned before."""
         return tuple([run.id for run in self.reported if run.id in self.learned])
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether nothing that is reported is new. Others of the experience may wait all the same."""
+        return len(self.known) == len(self.reported)
+
+    @cached_property
+    def new(self) -> list[Trajectory]:
+        """What is to be learned: runs that were not, and with them those that wait in the same experience."""
+        return [run for run in (*self.reported, *self.others) if run.id not in self.learned]
+
     def verdict(self, id: str, /) -> Verdict | None:
         """What was decided about a run before. It stands until the caller knows better: no judge is asked twice."""
-        return _decided(self.experience, id)
+        kept = [ref.verdict for ref in (self.experience.attempts if self.experience else ()) if ref.trajectory_id == id]
+        return next((verdict for verdict in kept if verdict.outcome != "unknown"), None)
 
     def contradictions(self, truths: Verdicts, /) -> tuple[str, ...]:
         """One sentence for each known run that is now said to have ended otherwise than it was learned."""
         pairs = [(id, truths.get(id), self.verdict(id)) for id in self.known]
         return tuple(
-            [
-                f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
-                "its verdict is corrected, its lessons stay until they are retired"
-                for id, truth, kept in pairs
-                if truth and kept and truth.outcome != kept.outcome
-            ]
+            f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
+            "its verdict is corrected, its lessons stay until they are retired"
+            for id, truth, kept in pairs
+            if truth and kept and truth.outcome != kept.outcome
         )
 
+    def own_receipt(self, receipt: Recall | None, /) -> tuple[Recall | None, tuple[str, ...]]:
+        """The receipt that these runs settle, and a note where another one was handed in.
 
-async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> PriorRuns:
-    """How `runs` stand with `scope`."""
-    ids = [run.id for run in runs]
-    held = await store.experiences("run", ids, scope=scope)
-    experience = held[-1] if held else None
-    apart = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in ids] if experience else []
-    others = await get_trajectories(store, apart, scope=scope)
-    named = experience.recall_id if experience else None
-    recall = await if_there(get_recall(store, named, scope=scope)) if named else None
-    # What is learned is an experience's: where none holds the runs, nothing of them is.
-    learned = await settled_runs(store, [*ids, *apart], scope=scope) if experience else ()
-    return PriorRuns(runs, others, held, recall, frozenset(learned))
+        A run settles one receipt: its outcome, counted twice, would be taken for two. Runs that were handed in beside
+        one of another receipt settle none.
+        """
+        if receipt is None or self.settles in (None, receipt.id):
+            return receipt or self.recall, ()
+        note = (
+            f"settled before: the run has settled the recall {shown(self.settles)}, so {shown(receipt.id)} stays "
+            "without an outcome: a run counts for one recall"
+        )
+        held = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
+        return (self.recall if held.issuperset(run.id for run in self.reported) else None), (note,)
 
+    def allows(self, report: RunReport, /, *, identity: str) -> RunReport:
+        """`report` with the receipt that its runs settle, and without a word on what another writer told.
 
-async def own_receipt(
-    store: Store, receipt: Recall | None, prior: PriorRuns, /
-) -> tuple[Recall | None, tuple[str, ...]]:
-    """The receipt that these runs settle, and a note where another one was handed in.
-
-    A run settles one receipt: its outcome, counted twice, would be taken for two. Runs that were handed in beside one
-    of another receipt settle none.
-    """
-    if receipt is None:
-        return prior.recall, ()
-    first = prior.recall.id if prior.recall else await _settled_by(store, prior.learned, scope=receipt.scope)
-    if first in (None, receipt.id):
-        return receipt, ()
-    note = (
-        f"settled before: the run has settled the recall {shown(first)}, so {shown(receipt.id)} stays without an "
-        "outcome: a run counts for one recall"
-    )
-    if prior.strangers:
-        return None, (note,)
-    return prior.recall or await if_there(get_recall(store, str(first), scope=receipt.scope)), (note,)
+        Only that writer, or the process, may correct it. What a judge said is nobody's word.
+        """
+        receipt, notes = self.own_receipt(report.receipt)
+        told = self.settlement
+        if told is None or told.source == "judge" or told.identity == identity:
+            return replace(report, receipt=receipt, notes=(*notes, *report.notes))
+        note = f"told by another writer: the recall {shown(told.recall_id)} is settled, and its outcome stays"
+        truths: Verdicts = {} if self.is_learned else report.truths
+        return replace(report, receipt=None, truths=truths, notes=(*notes, note, *report.notes))
 
 
-async def settled_by_another(store: Store, receipt: Recall | None, identity: str, /) -> tuple[str, ...]:
-    """A note where another writer told the outcome of `receipt`: only that writer, or the process, may correct it.
+async def find_prior_runs(
+    store: Store, runs: Sequence[Trajectory], receipt: Recall | None = None, /, *, scope: str, identity: str = ""
+) -> PriorRuns:
+    """How `runs`, which settle `receipt` as `identity` says, stand with `scope`."""
+    held = await store.experiences("run", [run.id for run in runs], scope=scope)
+    prior = await _of_experiences(store, runs, held, receipt, scope=scope) if held else PriorRuns(runs)
+    if not (one_of_many(identity) and (own := prior.own_receipt(receipt)[0])):
+        return prior
+    return replace(prior, settlement=await settlement_of(store, own.id, scope=own.scope))
 
-    What a judge said is nobody's word: every writer may tell the truth later.
-    """
-    earlier = await settlement_of(store, receipt.id, scope=receipt.scope) if receipt and one_of_many(identity) else None
-    if earlier is None or earlier.source == "judge" or earlier.identity == identity:
-        return ()
-    return (f"told by another writer: the recall {shown(earlier.recall_id)} is settled, and its outcome stays",)
+
+async def _of_experiences(
+    store: Store, runs: Sequence[Trajectory], held: Sequence[Experience], receipt: Recall | None, /, *, scope: str
+) -> PriorRuns:
+    ids, newest = [run.id for run in runs], held[-1]
+    apart = [ref.trajectory_id for ref in newest.attempts if ref.trajectory_id not in ids]
+    learned = frozenset(await settled_runs(store, [*ids, *apart], scope=scope))
+    recall = await if_there(get_recall(store, newest.recall_id, scope=scope)) if newest.recall_id else None
+    settles = recall.id if recall else None
+    if receipt and learned and not recall:
+        settles = await _settled_by(store, learned, scope=scope)
+        recall = await if_there(get_recall(store, settles, scope=scope)) if settles else None
+    return PriorRuns(runs, held, await get_trajectories(store, apart, scope=scope), learned, settles, recall)
 
 
 async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:
     """The receipt that one of these runs settled although it was learned without one."""
-    if not runs:
-        return None
     journal = store.journal(scope=scope, kinds=("settle",))
     settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)]
     return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)
@@ -142,22 +136,15 @@ async def earlier_settlement(
     Those are the known ones, and all it was settled with. What the caller says now of a run goes before what was
     decided then.
     """
-    receipt = report.receipt
-    if receipt is None:
+    if (receipt := report.receipt) is None:
         return None, []
     earlier = await settlement_of(store, receipt.id, scope=receipt.scope)
-    fresh = {attempt.trajectory.id for attempt in besides}
     ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known))
-    found = [await _attempt(store, id, report.truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
-    return earlier, [attempt for attempt in found if attempt]
-
-
-async def _attempt(store: Store, id: str, truth: Verdict | None, /, *, scope: str) -> Run | None:
-    run = await if_there(get_trajectory(store, id, scope=scope))
-    verdict = truth or _decided(await experience_of_runs(store, [id], scope=scope), id)
-    return Run(trajectory=run, verdict=verdict) if run and verdict else None
-
-
-def _decided(experience: Experience | None, id: str, /) -> Verdict | None:
-    kept = (ref.verdict for ref in (experience.attempts if experience else ()) if ref.trajectory_id == id)
-    return next((verdict for verdict in kept if verdict.outcome != "unknown"), None)
+    left = tuple(id for id in ids if id not in {one.trajectory.id for one in besides})
+    known = await store.runs(RunFilter(ids=left), scope=receipt.scope) if left else ()
+    runs = {run.trajectory.id: run for run in known}
+    pairs = [(runs[id].trajectory, report.truths.get(id) or runs[id].verdict) for id in left if id in runs]
+    said = {id for id, truth in report.truths.items() if truth}
+    return earlier, [
+        Run(trajectory=run, verdict=verdict) for run, verdict in pairs if run.id in said or verdict.outcome != "unknown"
+    ]

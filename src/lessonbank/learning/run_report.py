@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from anyio import to_thread
 
-from lessonbank._base.checks import a_mapping, is_a, kind, shown
+from lessonbank._base.checks import is_a, kind, shown
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory, Verdict
 from lessonbank.errors import UsageError
@@ -37,8 +37,7 @@ async def run_from(source: object, /, *, task: str | None) -> Trajectory:
     """One run: a trajectory, or its messages. Messages are read in a thread. Raises FormatError, UsageError."""
     if not is_a(source, Trajectory):
         return await to_thread.run_sync(partial(trajectory_from, source, task=task))
-    run = trajectory_from(source, task=task)
-    return without_submission(run)
+    return without_submission(trajectory_from(source, task=task))
 
 
 async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
@@ -50,11 +49,10 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
         UsageError: an empty list, or runs of different tasks.
         FormatError: messages in no known shape.
     """
-    several = _several(source)
-    runs = [
-        await run_from(one, task=task if task is not None or is_a(one, Trajectory) else asked)
-        for one in (several if several is not None else [source])
-    ]
+    if is_a(source, Trajectory):
+        return [without_submission(trajectory_from(source, task=task))]
+    named = asked if task is None else task
+    runs = [await run_from(one, task=task if is_a(one, Trajectory) else named) for one in _several(source)]
     tasks = {run.task for run in runs}
     if len(tasks) != 1:
         raise UsageError(
@@ -65,13 +63,11 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     return runs
 
 
-def _several(source: object) -> list[object] | None:
-    if not is_a(source, (list, tuple)) or not source:
-        return None
-    entries = cast("Sequence[object]", source)
-    if all(issubclass(type(entry), Trajectory | list | tuple) for entry in entries):
-        return list(entries)
-    return None
+def _several(source: object) -> Sequence[object]:
+    """The runs of a list of runs. A list of messages is one run."""
+    entries = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else ()
+    is_list = bool(entries) and all(issubclass(type(entry), Trajectory | list | tuple) for entry in entries)
+    return entries if is_list else [source]
 
 
 def truths_of(
@@ -87,20 +83,18 @@ def truths_of(
     Raises:
         UsageError: not as many values as runs, no outcome of this package, or a reward that contradicts it.
     """
-    outcomes, rewards = _each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward")
-    truths = [truth_verdict(outcome=o, reward=r, success_at=success_at) for o, r in zip(outcomes, rewards, strict=True)]
-    alone = [t.reward for t, o in zip(truths, outcomes, strict=True) if t and t.reward is not None and _unstated(o)]
-    told = {run.id: truth for run, truth in zip(runs, truths, strict=True)}
-    return told, graded_notes(alone, success_at=success_at)
-
-
-def _unstated(outcome: object) -> bool:
-    return outcome is None or (is_a(outcome, str) and str.__str__(outcome) == "unknown")
+    told, alone = dict[str, Verdict | None](), list[float]()
+    each = zip(runs, _each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward"), strict=True)
+    for run, ended, earned in each:
+        told[run.id] = truth = truth_verdict(outcome=ended, reward=earned, success_at=success_at)
+        if truth and truth.reward is not None and (ended is None or (is_a(ended, str) and ended == "unknown")):
+            alone.append(truth.reward)
+    return told, graded_notes(alone, success_at=success_at) if alone else ()
 
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
-    if is_a(value, (str, Verdict)) or not is_a(value, Iterable):
+    if value is None or is_a(value, (str, Verdict)) or not is_a(value, Iterable):
         return [value] * count
     try:
         several = list(cast("Iterable[Any]", value))
@@ -120,15 +114,6 @@ def request_of(run: Trajectory, /) -> str:
     return said[0] if len(said) == 1 else first_request(said) or ""
 
 
-def with_submission(
-    run: Trajectory, truth: Verdict | None, /, *, recall_id: str | None, group: Sequence[str], teller: Submission
-) -> Trajectory:
-    """`run` with what a later call of `learn` needs to know of it: how it ended, its recall, its group, who said so."""
-    run_ids = tuple(sorted(group)) if len(group) > 1 else ()
-    said = teller.model_copy(update={"verdict": truth, "recall_id": recall_id, "run_ids": run_ids})
-    return run.model_copy(update={"submission": said, "unfinished": False})  # it is to be learned
-
-
 def without_submission(run: Trajectory, /) -> Trajectory:
     """`run` as its caller made it. What the bank notes of a run that waits is nobody else's to say, or to read."""
     return run.model_copy(update={"submission": None}) if run.submission else run
@@ -145,30 +130,6 @@ def submitted_outcome(run: Trajectory, /) -> tuple[Any, Any]:
     return (said.verdict, None) if said.verdict else (said.outcome, said.reward)
 
 
-def truths_with_submitted(
-    truths: Verdicts, waited: Iterable[Trajectory], /, *, success_at: float
-) -> dict[str, Verdict | None]:
-    """`truths`, and how runs that `waited` ended as it was said before, where the caller says nothing of it now."""
-    found = dict(truths)
-    for run in waited:
-        if run.id in found and found[run.id] is None:
-            outcome, reward = submitted_outcome(run)
-            found[run.id] = truth_verdict(outcome=outcome, reward=reward, success_at=success_at)
-    return found
-
-
-def stays_as_told(waited: Iterable[Trajectory], truths: Verdicts, /) -> tuple[str, ...]:
-    """A note for each run that waits with the outcome of another writer, where the caller says one, too."""
-    return tuple(
-        f"told by another writer: run {shown(run.id)} waits with an outcome, and it stays"
-        for run in waited
-        if truths.get(run.id)
-    )
-
-
-def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
+def with_metadata(runs: Sequence[Trajectory], told: Mapping[str, Json], /) -> list[Trajectory]:
     """`runs` with the caller's metadata beside their own."""
-    told = a_mapping(metadata)
-    if not told:
-        return list(runs)
-    return [run.model_copy(update={"metadata": {**run.metadata, **told}}) for run in runs]
+    return [run.model_copy(update={"metadata": {**run.metadata, **told}}) if told else run for run in runs]

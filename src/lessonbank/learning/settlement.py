@@ -22,7 +22,6 @@ from lessonbank.contracts.records import (
     RunRef,
     Settlement,
     Trajectory,
-    Usage,
     Verdict,
     VerdictSource,
 )
@@ -34,15 +33,14 @@ _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "hum
 """Whose word counts more, the weakest first."""
 
 
-def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /) -> Settlement:
-    """How the task of `recall` ended. Several runs under one recall: by majority, with the mean of their rewards. A run
-    without a reward counts 1 or 0."""
-    runs = [a.trajectory for a in attempts]
-    verdicts = [a.verdict for a in attempts]
+def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /, *, identity: str = "") -> Settlement:
+    """How the task of `recall` ended, as `identity` tells it. Several runs under one recall: by majority, with the mean
+    of their rewards. A run without a reward counts 1 or 0."""
+    runs, verdicts = [a.trajectory for a in attempts], [a.verdict for a in attempts]
     decided = [verdict for verdict in verdicts if verdict.outcome != "unknown"]
-    share = sum(map(_worth, decided)) / len(decided) if decided else None
-    most = [verdict.outcome for verdict in decided].count("success") / len(decided) if decided else None
-    outcome: Outcome = "unknown" if most is None else "success" if most > 0.5 else "failure"
+    outcome: Outcome = "unknown"
+    if decided:
+        outcome = "success" if 2 * [one.outcome for one in decided].count("success") > len(decided) else "failure"
     told = decided or verdicts
     first = ([verdict for verdict in told if verdict.source == "judge"] or told)[0]
     return Settlement(
@@ -52,17 +50,18 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         trajectory_ids=tuple([run.id for run in runs]),
         runs=len(runs),
         outcome=outcome,
-        reward=first.reward if len(runs) == 1 else share,
+        reward=first.reward if len(runs) == 1 else sum(map(_worth, decided)) / len(decided) if decided else None,
         confidence=min([verdict.confidence for verdict in decided], default=0.0),
         source=first.source,
         judge=_judge(first),
         steps=sum([len(run.steps) for run in runs]),
-        usage=sum([run.usage for run in runs], Usage()),
+        usage=sum([run.usage for run in runs[1:]], runs[0].usage),
         seconds=_seconds(runs),
         cited=cited(recall, runs),
         template=_named(runs, TEMPLATE),
         agent=_named(runs, MODEL) or "",
         another_task=bool(of_another_task(recall, runs)),
+        identity=identity,
     )
 
 
@@ -93,8 +92,7 @@ def settled_otherwise(earlier: Settlement | None, attempts: Iterable[Run], /) ->
     others = [one for one in new if one.verdict.outcome not in ("unknown", earlier.outcome)]
     return tuple(
         f"settled again: another run settled the recall {shown(short(earlier.recall_id))} as a {earlier.outcome}, and "
-        "run "
-        f"{shown(short(one.trajectory.id))} as a {one.verdict.outcome}: both count as tries at one task; "
+        f"run {shown(short(one.trajectory.id))} as a {one.verdict.outcome}: both count as tries at one task; "
         "hand each run to learn with the recall that it used"
         for one in others
     )
@@ -110,10 +108,8 @@ def _judge(verdict: Verdict) -> str:
 
 def _named(runs: Sequence[Trajectory], key: str) -> str | None:
     """What the first of the runs that say it have under a key of their metadata."""
-    for run in runs:
-        if isinstance(told := run.metadata.get(key), str):
-            return told
-    return None
+    said = [told for run in runs if isinstance(told := run.metadata.get(key), str)]
+    return said[0] if said else None
 
 
 def _seconds(runs: Sequence[Trajectory]) -> float | None:
@@ -133,19 +129,20 @@ def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
 
 
 def changed_settlement(
-    earlier: Settlement | None, recall: Recall | None, experience: Experience | None, attempts: Sequence[Run], /
+    earlier: Settlement | None,
+    recall: Recall | None,
+    experience: Experience | None,
+    attempts: Sequence[Run],
+    /,
+    *,
+    identity: str,
 ) -> Settlement | None:
-    """The settlement of a receipt, if it says anything that the earlier one does not."""
+    """The settlement of a receipt, if it says anything that the earlier one does not, whoever says it."""
     if recall is None or experience is None or not attempts:
         return None
-    later = settlement_of(recall, experience.id, attempts)
-    same = {"at": later.at, "identity": later.identity}
+    later = settlement_of(recall, experience.id, attempts, identity=identity)
+    same = {"at": later.at, "identity": identity}
     return None if earlier and later == earlier.model_copy(update=same) else later
-
-
-def told_by(settlement: Settlement | None, identity: str, /) -> Settlement | None:
-    """`settlement` with who told it."""
-    return settlement and settlement.model_copy(update={"identity": identity})
 
 
 def corrected(

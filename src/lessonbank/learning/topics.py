@@ -15,6 +15,7 @@ from lessonbank._base.aio import aside, read_reply
 from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
 from lessonbank.contracts.records import EXTRACTIVE, Change, Experience, Lesson, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import ModelError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.guard import canonical_line, fence, nonce
@@ -61,7 +62,7 @@ class Chosen(NamedTuple):
     """A topic, and what choosing it took."""
 
     topic: Topic
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     note: str = ""
     """Why it was chosen in another way than it should have been; mostly empty."""
 
@@ -209,8 +210,8 @@ async def in_topics(
 ) -> tuple[tuple[Change, ...], Usage, tuple[str, ...]]:
     """`changes` with a topic for every new lesson that has none; what choosing took, and what a reader should know."""
     if choose is None:
-        return tuple(changes), Usage(), ()
-    told, usage, notes = list[Change](), Usage(), list[str]()
+        return tuple(changes), NO_USAGE, ()
+    told, usage, notes = list[Change](), NO_USAGE, list[str]()
     for change in changes:
         if (brought := change.brings) is not None and any(one.topic is None for one in brought.lessons):
             own = next((one.topic for one in brought.lessons if one.topic), None)

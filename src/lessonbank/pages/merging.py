@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from lessonbank.errors import UsageError
+from lessonbank.learning.consolidation.additions import adds_to, joined
 
 from .decisions import UNDO, as_seen, back_to, first, remember
 from .visit import Visit
@@ -22,6 +23,8 @@ async def page(visit: Visit) -> Response:
         raise UsageError("say which two lessons: the inbox names those near a lesson")
     lessons = visit.bank.lessons
     told: dict[str, Any] = {"keep": await lessons.get(keep), "other": await lessons.get(other)}
+    adds = adds_to(told["other"], told["keep"])
+    told["words"] = joined(told["keep"], told["other"]) if adds else told["keep"]
     return visit.page("merge.html", {**told, "back": visit.query("back") or visit.link("inbox")})
 
 

@@ -5,8 +5,10 @@ from .dense import CATCH_UP as CATCH_UP
 from .dense import DenseRetriever as DenseRetriever
 from .emptiness import with_reason as with_reason
 from .floor import Floor as Floor
+from .floor import RelativeFloor as RelativeFloor
 from .floor import WordFloor as WordFloor
 from .floor import default_floor as default_floor
+from .floor import default_words as default_words
 from .floor import overlap as overlap
 from .fusion import DEPTH as DEPTH
 from .fusion import RRF as RRF

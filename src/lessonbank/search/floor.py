@@ -16,6 +16,9 @@ from ._wrapper import Around
 WORDS_FLOOR: Final = 0.07
 HASHING_FLOOR: Final = 0.12
 """The default floors. `docs/decisions/0021-relevance-floor.md` has the rule and the table behind them."""
+HASHING_WORDS: Final = 0.05
+"""The share of words that a match of `hashing` has in common with the task, by default: its vectors also find tasks
+that share no word. `docs/decisions/0074-less-that-is-foreign.md` has the table."""
 _HASHING: Final = "hashing-v1-"
 _DIGIT: Final = re.compile(r"\d")
 _COMPARED: Final = 20_000
@@ -54,9 +57,39 @@ class WordFloor(Floor):
     than in a bank of a thousand, because BM25 weighs a word by how many experiences hold it.
     """
 
+    label: str = "floor"
+    """What `name` calls it."""
+
+    @property
+    def name(self) -> str:
+        """The inner name and the floor."""
+        return f"{self.inner.name}+{self.label}({self.least:g})"
+
     def _similarities(self, task: str, matches: Sequence[Match]) -> Sequence[float]:
         asked = _words(task)
         return [_overlap(asked, _words(match.experience.task)) for match in matches]
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeFloor(Around):
+    """Leaves out matches that score less than a share of what the best one scores.
+
+    It takes scores that say how near a match is: cosines, or those of a search by words, which weigh a word by how rare
+    it is in the scope. A hybrid score does not: put it around each of the two retrievers.
+    """
+
+    share: float
+
+    @property
+    def name(self) -> str:
+        """The inner name and the share."""
+        return f"{self.inner.name}+relative({self.share:g})"
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """What `inner` finds, as far as it stands out like the best."""
+        found = await self.inner(task, scope=scope, limit=limit)
+        least = self.share * max((match.score for match in found.matches), default=0.0)
+        return found.model_copy(update={"matches": tuple(m for m in found.matches if m.score >= least)})
 
 
 def overlap(one: str, other: str, /) -> float:
@@ -77,6 +110,11 @@ def default_floor(space: str | None, /) -> float | None:
     if space is None:
         return WORDS_FLOOR
     return HASHING_FLOOR if space.startswith(_HASHING) else None
+
+
+def default_words(space: str, /) -> float | None:
+    """The share of words that a match of a search by vectors in `space` has in common with the task, by default."""
+    return HASHING_WORDS if space.startswith(_HASHING) else None
 
 
 def above(found: Found, similarities: Sequence[float], least: float, /) -> Found:

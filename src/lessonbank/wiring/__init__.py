@@ -177,6 +177,7 @@ async def connect_async(
     safety = grouped(safety, Safety, "safety", short=Safety)
     parts = grouped(parts, Parts, "parts")
     consolidation: Consolidation = chosen(learning.consolidation, "append" if profile == "paper" else "recognise")
+    additions = chosen(learning.additions, profile != "paper")
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
@@ -200,12 +201,13 @@ async def connect_async(
             given=parts.consolidator,
             store=store,
             trust=safety.trust,
+            additions=additions,
         )
         unique_wording = profile != "paper"
+        consolidator = rationed(consolidator, store, safety.caps)  # what has the words of a held lesson takes no room
         search, consolidator = trusting(
             safety.trust, search, bare, consolidator, store=store if unique_wording else None
         )
-        consolidator = rationed(consolidator, store, safety.caps)
         measured = not isinstance(policy, Never)
         topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
     except BaseException:
@@ -225,6 +227,7 @@ async def connect_async(
         "limit": _limit(retrieval, profile),
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
+        "additions": additions,
         "topics": "off" if topics is None else "model" if topics.asks_model else "words",
         "abstain": learning.abstain,
         "success_at": learning.success_at,

@@ -9,7 +9,7 @@ from lessonbank._base.checks import refusal, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import Eliminating, Recognise, append
+from lessonbank.learning.consolidation import Adding, Eliminating, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.search import LexicalRetriever
 
@@ -35,6 +35,7 @@ def choose(
     given: object,
     store: Store,
     trust: TrustPolicy,
+    additions: bool,
 ) -> Consolidator:
     """The consolidator that the caller gave, or that of a name. Raises UsageError: what was given makes none."""
     if given is not None:
@@ -43,7 +44,8 @@ def choose(
         return append
     # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
     search = retriever if model else LexicalRetriever(store)
-    return Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
+    known = Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
+    return Adding(known, search) if additions else known
 
 
 def choose_topics(

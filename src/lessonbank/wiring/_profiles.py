@@ -50,7 +50,7 @@ def equip(
     """
     paper, domain = profile == "paper", learning.domain
     judge = _judge(roles, learning, paper=paper)
-    extractor = _extractor(roles, domain, paper=paper)
+    extractor = _extractor(roles, domain, paper=paper, additions=chosen(learning.additions, not paper))
     words = injector(preface, domain, budget, paper=paper)
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
     published: View = "recorded" if domain == "code" else "thoughts"
@@ -93,7 +93,7 @@ def _judge(roles: Roles, learning: Learning, *, paper: bool) -> Judge:
     )
 
 
-def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:
+def _extractor(roles: Roles, domain: str, *, paper: bool, additions: bool) -> Extractor:
     if roles.extractor is None:
         return ExtractiveExtractor()
     if not paper:
@@ -103,6 +103,7 @@ def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:
             failure=for_domain(domain, "extract_failure"),
             contrast=for_domain(domain, "contrast"),
             contrast_model=roles.contrast,
+            additions=additions,
         )
     kind = "code" if domain == "code" else "web"
     return LLMExtractor(

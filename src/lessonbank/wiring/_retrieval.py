@@ -13,8 +13,10 @@ from lessonbank.search import (
     HybridRetriever,
     LessonRetriever,
     LexicalRetriever,
+    RelativeFloor,
     WordFloor,
     default_floor,
+    default_words,
 )
 
 
@@ -36,7 +38,9 @@ def choose(
         floor = chosen(asked.floor, None)
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
         found = LessonRetriever(store, _needed(embedder, "Retrieval(level='lesson')"))
-        return Floor(found, floor) if floor else found, LexicalRetriever(store)
+        found = Floor(found, floor) if floor else found
+        share = asked.relative_floor
+        return RelativeFloor(found, share) if share else found, LexicalRetriever(store)
     bare = _searching(asked, store, embedder, _Floors())
     return _searching(asked, store, embedder, _floors(asked, embedder, profile)), bare
 
@@ -47,25 +51,32 @@ class _Floors:
 
     words: float | None = None
     vectors: float | None = None
+    words_of_vectors: float | None = None
+    """The share of words that what vectors find has in common with the task."""
+    relative: float | None = None
 
 
 def _floors(asked: Retrieval, embedder: Embedder | None, profile: str) -> _Floors:
-    floor = chosen(asked.floor, None)
+    floor, share = chosen(asked.floor, None), asked.relative_floor or None
     if floor is not None:
-        return _Floors(floor or None, floor or None)
+        return _Floors(floor or None, floor or None, relative=share)
     if profile == "paper":
-        return _Floors()
+        return _Floors(relative=share)
     vectors = default_floor(embedder.space) if embedder else None
     if _by(asked) == "hybrid" and vectors is None:
-        return _Floors()  # what vectors of an unknown scale bring in, words cannot judge
-    return _Floors(default_floor(None), vectors)
+        return _Floors(relative=share)  # what vectors of an unknown scale bring in, words cannot judge
+    return _Floors(default_floor(None), vectors, default_words(embedder.space) if embedder else None, share)
 
 
 def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, floors: _Floors) -> Retriever:
-    lexical = WordFloor(LexicalRetriever(store), floors.words) if floors.words else LexicalRetriever(store)
+    lexical: Retriever = LexicalRetriever(store)
+    lexical = WordFloor(lexical, floors.words) if floors.words else lexical
+    lexical = RelativeFloor(lexical, floors.relative) if floors.relative else lexical
     if _by(asked) == "lexical" or (_by(asked) is None and embedder is None):
         return lexical
-    dense = DenseRetriever(store, _needed(embedder, f"retrieval={_by(asked)!r}"), floors.vectors, lexical)
+    dense: Retriever = DenseRetriever(store, _needed(embedder, f"retrieval={_by(asked)!r}"), floors.vectors, lexical)
+    dense = WordFloor(dense, floors.words_of_vectors, "words") if floors.words_of_vectors else dense
+    dense = RelativeFloor(dense, floors.relative) if floors.relative else dense
     return HybridRetriever(dense, lexical) if _by(asked) == "hybrid" else dense
 
 

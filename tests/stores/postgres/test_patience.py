@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
+from _silence import SilentLine
+from psycopg.conninfo import conninfo_to_dict
 
 import lessonbank
 from lessonbank.errors import StoreUnavailable
@@ -99,3 +103,27 @@ def test_a_frozen_server_holds_neither_an_agent_nor_the_end_of_its_program(
         finally:
             for pid in backends:
                 os.kill(pid, signal.SIGCONT)
+
+
+def test_a_silent_network_holds_an_agent_for_one_patience_and_no_more(
+    postgres_bank: Callable[..., str], postgres_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_database, "_SILENT", 0.2)
+    server = Path(str(conninfo_to_dict(postgres_server)["host"])) / ".s.PGSQL.5432"
+    with closing(SilentLine(str(server))) as line:
+        address = f"{postgres_bank(2).partition('?')[0]}?host={line.folder}"
+        with lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank:
+            bank.retrieve(TASK, patience=LONG)
+            line.silent.set()
+            began = time.monotonic()
+            with bank.attempt(TASK, patience=0.8) as attempt:
+                attempt.step("weigh the parcel", "2 kg")
+                attempt.recall_again(observation="error: no customs form")
+                attempt.note("Parcels to Rome need a customs form.")
+                attempt.finish(answer="shipped", outcome="success")
+            bank.close()
+            assert time.monotonic() - began < LONG
+    said = " ".join(attempt.notes)
+    assert "there was no recall within 0.8 seconds" in said
+    assert re.search(r"waits on this machine until the bank answers: .* 0\.10? sec", said)
+    assert re.search(r"a note is not in the inbox: .* 0\.10? sec", said)

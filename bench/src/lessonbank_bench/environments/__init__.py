@@ -21,6 +21,7 @@ from .memories import ArmMemories as ArmMemories
 ENVIRONMENTS: Mapping[str, str] = {
     "desk": "desk:DeskEnvironment",
     "desk-browser": "desk_browser:DeskBrowserEnvironment",
+    "house-rules": "house_rules:HouseRulesEnvironment",
     "mind2web": "mind2web:Mind2WebEnvironment",
     "miniwob": "miniwob:MiniwobEnvironment",
     "null": "null:NullEnvironment",

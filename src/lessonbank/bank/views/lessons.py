@@ -44,12 +44,13 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.repeats import repeats_in, split_off
 from lessonbank.contracts.store_calls import experience_of_lesson, get_experience
-from lessonbank.errors import UsageError
+from lessonbank.errors import Conflict, UsageError
 from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical, canonical_line
 from lessonbank.guard.gate import CONTENT
 from lessonbank.guard.identity import holders
 from lessonbank.guard.reviewed import asks
+from lessonbank.learning.consolidation.additions import adds_to, joined
 from lessonbank.learning.consolidation.lineage import descent, in_common, merging, unmerge
 from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.topics import in_topics
@@ -170,19 +171,23 @@ class AsyncLessons:
         await self._handle.apply(change, by=by, vectors=vectors, unchanged=[experience])
         return checked.lessons
 
-    async def merge(self, *ids: str, title: str, content: str, by: str, when: str = "", reason: str = "") -> Lesson:
+    async def merge(
+        self, *ids: str, title: str = "", content: str = "", by: str, when: str = "", reason: str = ""
+    ) -> Lesson:
         """Keep one lesson, in a person's words, for several that say nearly the same. These are retired.
 
         It is a new lesson, approved and shown at once, which the tasks of all of them find. Its evidence starts from
-        nothing. `unmerge` undoes it. `when`: when to use it, and when not. `by`: the person's name. Raises UsageError
-        (fewer than two lessons, or a strategy and a guardrail), NotFound, Conflict (one is retired, or another lesson
-        has these words).
+        nothing. `unmerge` undoes it. `when`: when to use it, and when not. `by`: the person's name. Of a lesson and
+        what adds to it, the words of both are joined where none are given. Raises UsageError (fewer than two lessons,
+        no words, or a strategy and a guardrail), NotFound, Conflict (one is retired, another lesson has these words, or
+        one of the two that are joined is approved and the other is not).
         """
         writer, named = person(by), tuple(dict.fromkeys(a_list_of_ids(ids, "merge")))
         if len(named) < 2:
             raise UsageError("merge takes at least two lessons, as in merge(lesson.id, other.id, title=…, …)")
         sources = [(lesson_of(owner, id), owner) for id in named for owner in [await self.experience(id)]]
-        lesson = Lesson(
+        lesson = None if title or content or when else _joined([lesson for lesson, _ in sources], by=writer)
+        lesson = lesson or Lesson(
             title=a_text(title, "title=", blank=False),
             description=a_text(when, "when="),
             content=a_text(content, "content=", blank=False),
@@ -412,6 +417,19 @@ def _tasks(to: str | Sequence[str]) -> list[str]:
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Trust:
     return Trust(lesson_ids=ids, state="active", by="person", reason=reason or f"approved by {by}")
+
+
+def _joined(sources: Sequence[Lesson], /, *, by: str) -> Lesson | None:
+    """A lesson with what adds to it; `None` where that is not what they are. Raises Conflict."""
+    one, other = sources[0], sources[-1]
+    base, addition = (one, other) if adds_to(other, one) else (other, one)
+    if len(sources) > 2 or not adds_to(addition, base):
+        return None
+    if base.approved != addition.approved or base.state != addition.state:
+        waits = addition if base.approved else base
+        raise Conflict(f"the lesson {waits.id!r} is trusted less than the other: approve it first, or give both words")
+    told = joined(base, addition)
+    return told.model_copy(update={"risk": None, "provenance": _written_by(by, told.provenance)})
 
 
 def _written_by(writer: str, earlier: Provenance) -> Provenance:

@@ -39,9 +39,9 @@ async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
 
 
 async def compared(of: Handle, /) -> tuple[Proposal, ...]:
-    """What the newest lessons contradict, say more exactly or nearly repeat, until a person decides."""
+    """What the newest lessons contradict, say more exactly, nearly repeat or add, until a person decides."""
     page = await of.store.lessons(LessonFilter(limit=_LATEST), scope=of.scope)
-    return (*await _beside(of, page), *await _near(of, page))
+    return (*await _beside(of, page), *await _near(of, page), *await _adding(of, page))
 
 
 async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
@@ -54,6 +54,19 @@ async def _near(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
         if older and not older.hidden:
             why = f"it says nearly the same as “{_titled(older)}”: merge the two, or keep both"
             found.append(Proposal(lesson=lesson, reason=why, change="merge", of=older.id))
+    return found
+
+
+async def _adding(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
+    """What adds to a lesson, where a person approved both: only a person joins what a person vouched for."""
+    found: list[Proposal] = []
+    for one in page:
+        if one.against is None or one.against.stand != "adds" or one.hidden or not one.approved:
+            continue
+        base = await of.lesson(one.against.lesson_ids[0])
+        if base and base.approved and not base.hidden:
+            why = f"it adds to “{_titled(base)}”: merge the two into one text, whose evidence starts again"
+            found.append(Proposal(lesson=one, reason=why, change="merge", of=base.id))
     return found
 
 

@@ -18,6 +18,7 @@ from lessonbank.contracts.records import (
     Usage,
     Verdict,
 )
+from lessonbank.contracts.records.usage import NO_USAGE
 
 from .vectors import Vectors
 
@@ -170,7 +171,7 @@ class Decision(tuple[Change, ...]):
     def __new__(cls, changes: Iterable[Change] = (), /, *, usage: Usage | None = None) -> Self:
         """`usage`: of every call to a model, of those too that came to nothing."""
         made = super().__new__(cls, changes)
-        made.usage = usage or Usage()
+        made.usage = usage or NO_USAGE
         return made
 
 

@@ -432,7 +432,7 @@ class Reflected(Record):
     topics: tuple[str, ...] = ()
     """The names of the topics that were looked at."""
     changes: tuple[Change, ...] = ()
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     notes: tuple[str, ...] = ()
 
 
@@ -444,7 +444,7 @@ class Learned(Record):
     verdicts: tuple[Verdict, ...] = ()
     lessons: tuple[Lesson, ...] = ()
     changes: tuple[Change, ...] = ()
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     known: tuple[str, ...] = ()
     """Ids of runs that this scope had already learned; they added nothing."""
     notes: tuple[Note, ...] = ()

@@ -18,9 +18,9 @@ LessonState = Literal["probation", "active", "quarantined", "retired"]
 Reach = Literal["record", "place", "organisation", "kind"]
 """How far a fact goes: one record; a repository, site or account; the organisation it belongs to; every task of the
 kind."""
-Stand = Literal["sharper", "general", "contradicts"]
-"""How a lesson stands to those it is shown in the place of: it says the same more exactly, it says what several of them
-have in common, or it denies them."""
+Stand = Literal["sharper", "general", "contradicts", "adds"]
+"""How a lesson stands to others: it says the same more exactly, it says what several of them have in common, it denies
+them, or it adds a fact to them."""
 UNCHECKED: Final = "unchecked"
 """The `risk` of a lesson that no model checked for harm."""
 EXTRACTIVE: Final = "extractive"
@@ -82,7 +82,7 @@ class Choice(Record):
 
 
 class Against(Record):
-    """How a lesson stands to others: it says more exactly what they say, contradicts them, or covers them all."""
+    """How a lesson stands to others, and which these are."""
 
     lesson_ids: tuple[str, ...]
     stand: Stand
@@ -125,7 +125,7 @@ class Lesson(Record):
     place: str | None = None
     """The repository, site or account that it is about. `None`: nobody said."""
     created_at: Moment = Field(default_factory=record_time)
-    provenance: Provenance = Field(default_factory=Provenance)
+    provenance: Provenance = Provenance()
 
     @property
     def is_unchecked(self) -> bool:
@@ -263,6 +263,6 @@ class Extraction(Record):
     rejected: tuple[Rejected, ...] = ()
     repeats: dict[str, tuple[Duplicate, ...]] = Field(default_factory=dict)
     """What the bank has already, as `Experience.repeats`."""
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     notes: tuple[str, ...] = ()
     """What a reader should know: a fallback taken, lessons dropped and why."""

@@ -16,6 +16,7 @@ _OTHER: Final = ("other", "warning")
 _KINDS: Final[tuple[tuple[str, NoteLevel, str], ...]] = (
     ("off", "info", "memory is switched off"),
     ("taught_again", "info", "taught again, and kept once"),
+    ("joined", "info", "joined: "),
     ("no_lesson", "info", "the model says that there is no lesson|nothing was extracted|nothing general was drawn"),
     ("withheld", "info", "all memory was withheld"),
     (

@@ -144,7 +144,7 @@ class Settlement(Record):
     judge: str = ""
     """Which judge decided: its model, and its prompt with version."""
     steps: int = 0
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     seconds: float | None = None
     """Wall time, where the run says it (`metadata["seconds"]`); an attempt measures its own."""
     cited: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ class Step(Record):
     """
 
     thought: str = ""
-    action: Action = Field(default_factory=Action)
+    action: Action = Action()
     observations: tuple[Observation, ...] = ()
 
     if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Verdict(Record):
     reward: float | None = None
     model: str | None = None
     prompt: PromptRef | None = None
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     error: str | None = None
     """The code of the error that kept the judge's model from a verdict, such as `model_unavailable`."""
 
@@ -158,7 +158,7 @@ class Trajectory(Record):
     answer: str | None = None
     error: str | None = None
     """What stopped the run, if something did: an exception, a crash, a limit."""
-    usage: Usage = Field(default_factory=Usage)
+    usage: Usage = Usage()
     tools: tuple[Json, ...] = ()
     """The tools that the agent could call: a line each, such as `refund(order: string)`, or a definition."""
     parent_run: str | None = None

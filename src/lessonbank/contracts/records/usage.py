@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from lessonbank.errors import OutputError
 
 from .record import Record
@@ -27,6 +29,10 @@ class Usage(Record):
             output_tokens=self.output_tokens + other.output_tokens,
             cost=sum(costs) if costs else None,
         )
+
+
+NO_USAGE: Final = Usage()
+"""What takes no call to a model."""
 
 
 def usage_of(error: BaseException, /) -> Usage | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import repeat
 from operator import is_
 from typing import TypeAlias, TypeVar, cast
@@ -123,9 +124,10 @@ def _fields_of(records: Sequence[Record]) -> tuple[set[tuple[str, str]], bool]:
         if isinstance(value, str):
             fields.add(("" if name in _NEUTRAL else name, value))
         elif isinstance(value, Record):
-            for field, text in _held(value).items():
-                waiting.append(("", text))
-                trimmed = trimmed and (field not in _NEVER_EMPTY or str(text).strip() == text)
+            for field in _texts_of(type(value)):
+                if text := getattr(value, field):
+                    waiting.append(("", text))
+                    trimmed = trimmed and (field not in _NEVER_EMPTY or str(text).strip() == text)
         elif isinstance(value, tuple | list):
             waiting += zip(repeat(name), cast("list[object]", value), strict=False)
         elif isinstance(value, dict):
@@ -138,13 +140,10 @@ def _fields_of(records: Sequence[Record]) -> tuple[set[tuple[str, str]], bool]:
     return fields, trimmed
 
 
-def _held(record: Record) -> dict[str, object]:
-    """The fields of a record that hold texts, without the empty ones."""
-    held = dict[str, object]()
-    for name in TEXTS[next(filter(TEXTS.__contains__, type(record).__mro__))]:
-        if value := getattr(record, name):
-            held[name] = value
-    return held
+@cache
+def _texts_of(kind: type[Record]) -> tuple[str, ...]:
+    """The fields of a kind of record that hold texts."""
+    return TEXTS[next(filter(TEXTS.__contains__, kind.__mro__))]
 
 
 def _field(redactor: Redactor) -> Field:
@@ -172,7 +171,9 @@ def through(redactor: Redactor, text: str, /) -> str:
 
 def _through(record: R, field: Field) -> R:
     new = dict[str, object]()
-    for name, value in _held(record).items():
+    for name in _texts_of(type(record)):
+        if not (value := getattr(record, name)):
+            continue
         told = _told(value, field)
         if name in _NEVER_EMPTY:
             told = str(told).strip() or (_GONE if str(value).strip() else "")

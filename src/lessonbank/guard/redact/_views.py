@@ -213,7 +213,8 @@ def _joints(text: str) -> Iterator[tuple[int, int, str]]:
 
 def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
     """What can be read in base64 and hexadecimal digits: (start, end, what it says)."""
-    text, likely = page.text, set(filter(_may_say, set(RUN.findall(page.keys))))
+    tokens = [token for token in set(RUN.findall(page.keys)) if may_be_text(token)]
+    text, likely = page.text, {token for token in tokens if is_line(token) or any(readings(token))}
     holders = {word for word in page.keys.split() if not likely.isdisjoint(RUN.findall(word))} if likely else set[str]()
     at = done = 0
     for word in [word for word in page.every if word in holders] if holders else ():
@@ -228,11 +229,6 @@ def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
                 end = done = more.end()
             yield from ((start, end, said) for said in readings(text[start:end]))
         at += len(word)
-
-
-def _may_say(token: str) -> bool:
-    """Whether something can be read in a token, or from it on."""
-    return may_be_text(token) and (is_line(token) or any(readings(token)))
 
 
 def is_line(token: str) -> bool:

@@ -47,7 +47,7 @@ from .operations import OPERATIONS, VIEWS, Operation, arguments_of, call_of, is_
 
 _RESULT: Final = "Lessonbank-Result"
 _BLOCK: Final = 65_536
-_BOUNDED: Final = ("retrieve", "submit", "keep_unfinished")
+_BOUNDED: Final = ("retrieve", "recall_again", "submit", "keep_unfinished")
 """Calls that end, or fail, within `patience`. `learn` keeps the run in that time, and goes on."""
 
 

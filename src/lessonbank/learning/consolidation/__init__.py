@@ -1,5 +1,6 @@
 """Decide how a new experience changes the bank."""
 
+from .additions import Adding as Adding
 from .append import append as append
 from .caps import DEFAULT_CAPS as DEFAULT_CAPS
 from .caps import CappedConsolidator as CappedConsolidator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -32,11 +32,11 @@ class CappedConsolidator:
     inner: Consolidator
     store: Store
     caps: Caps
+    asks_model: bool = field(init=False)
+    """Whether it may ask a model, be it an embedder."""
 
-    @property
-    def asks_model(self) -> bool:
-        """Whether it may ask a model, be it an embedder."""
-        return asks_model(self.inner)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "asks_model", asks_model(self.inner))
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what there is room for."""

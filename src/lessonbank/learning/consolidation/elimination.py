@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lessonbank._version import VERSION
@@ -40,11 +40,11 @@ class Eliminating:
     retriever: Retriever
     among: int = 10
     """How many of the nearest experiences are looked through."""
+    asks_model: bool = field(init=False)
+    """Whether it may ask a model, be it an embedder."""
 
-    @property
-    def asks_model(self) -> bool:
-        """Whether it may ask a model, be it an embedder."""
-        return self.retriever.space is not None or asks_model(self.inner)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "asks_model", self.retriever.space is not None or asks_model(self.inner))
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is about no known choice, and a `Merge` for each joined lesson."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -65,11 +65,11 @@ class Recognise:
     imported: bool = True
     """Whether an imported lesson may stand for a new one. Where runs must vouch for a lesson it may not: no run ever
     vouches for an imported one, so it would keep what runs teach from being trusted."""
+    asks_model: bool = field(init=False)
+    """Whether it may ask a model, be it an embedder."""
 
-    @property
-    def asks_model(self) -> bool:
-        """Whether it may ask a model, be it an embedder."""
-        return self.model is not None or self.retriever.space is not None
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "asks_model", self.model is not None or self.retriever.space is not None)
 
     async def __call__(self, new: Experience, /) -> Decision:
         """One `Add`, with the lessons that say something new."""

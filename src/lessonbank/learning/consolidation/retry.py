@@ -7,10 +7,9 @@ from typing import Final, TypeVar
 
 from lessonbank.contracts.ports import Consolidator, Decision
 from lessonbank.contracts.records import Change, Edit, Experience, Trust, Usage
+from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
-
-from .append import append
 
 TRIES: Final = 3
 """How often a policy decides about one experience."""
@@ -19,13 +18,13 @@ T = TypeVar("T")
 
 
 async def retry_on_conflict(
-    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /, *, last: Consolidator = append
+    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /, *, last: Callable[[], Consolidator]
 ) -> tuple[T, tuple[str, ...]]:
     """Call `commit` with the policy until the store accepts what it decided, and say what came in its way.
 
     Between a decision and its commit another process may retire, change or remove what the decision refers to. The
-    store then refuses it, and the policy decides again about the bank as it is now. After `TRIES` refusals `last`
-    decides, as often: it appends the experience, which refers to nothing but what it taught again.
+    store then refuses it, and the policy decides again about the bank as it is now. After `TRIES` refusals what
+    `last` gives decides, as often: it appends the experience, which refers to nothing but what it taught again.
 
     Raises:
         NotFound, Conflict: the store refused even the appended experience.
@@ -38,8 +37,8 @@ async def retry_on_conflict(
             if number == TRIES:
                 why = quoted(error, limit=200)
                 told = f"the bank changed during each of {TRIES} decisions: {why}"
-                policy, notes = last, (f"appended without consolidation, because {told}",)
-    return await commit(last), notes
+                policy, notes = last(), (f"appended without consolidation, because {told}",)
+    return await commit(policy), notes
 
 
 async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:
@@ -56,4 +55,4 @@ async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:
 
 def spent(decided: Sequence[Change], /) -> Usage:
     """What the model that decided took, where the consolidator says so."""
-    return decided.usage if isinstance(decided, Decision) else Usage()
+    return decided.usage if isinstance(decided, Decision) else NO_USAGE

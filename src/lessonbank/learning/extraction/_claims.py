@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast, get_args
 from lessonbank.contracts.records import AppliesTo, Choice, Reach
 from lessonbank.guard.quote import in_one_line
 
-Beside = Literal["same", "sharper", "contradicts"]
+Beside = Literal["same", "sharper", "contradicts", "adds"]
 _REACHES: Final[dict[str, Reach]] = {"organization": "organisation", **{reach: reach for reach in get_args(Reach)}}
 _LONGEST: Final = 80
 _MOST: Final = 12
@@ -39,7 +39,7 @@ def choice_of(fields: Mapping[str, Any], /) -> Choice | None:
 def stand_of(fields: Mapping[str, Any], /) -> tuple[Beside, str] | None:
     """How it stands to a known lesson, and to which; `None` for a new one."""
     word, to = _word(fields.get("stands")), _line(fields.get("to")).upper()
-    stand = next((one for one in get_args(Beside) if one == word), None)
+    stand = next((one for one in get_args(Beside) if one == word and one != "adds"), None)
     return (cast("Beside", stand), to) if stand and to else None
 
 

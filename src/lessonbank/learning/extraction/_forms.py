@@ -31,6 +31,12 @@ class _Beside(BaseModel):
     to: str = Field(description='Of which lesson of the memory, such as "K1"; empty if new')
 
 
+class _Adding(_Beside):
+    """The same, and what it adds to one of them."""
+
+    adds: str = Field(description="What it shows beyond that lesson, in one sentence; empty if nothing")
+
+
 class Choice(BaseModel):
     """What the record shows about one choice."""
 
@@ -67,6 +73,14 @@ class LessonBeside(_Said, _Beside, _Shown):
 
 class ContrastLessonBeside(_Said, _Beside, _ShownBetween):
     """One lesson from several runs, where memory has some already."""
+
+
+class LessonAdding(_Said, _Adding, _Shown):
+    """One lesson, which may add to one that memory has."""
+
+
+class ContrastLessonAdding(_Said, _Adding, _ShownBetween):
+    """One lesson from several runs, which may add to one that memory has."""
 
 
 class GeneralLesson(BaseModel):
@@ -110,3 +124,15 @@ class ContrastLessonsBeside(BaseModel):
     """The lessons of several runs, where memory has some already; may be empty."""
 
     items: list[ContrastLessonBeside]
+
+
+class LessonsAdding(BaseModel):
+    """The lessons of one run, which may add to those that memory has; may be empty."""
+
+    items: list[LessonAdding]
+
+
+class ContrastLessonsAdding(BaseModel):
+    """The lessons of several runs, which may add to those that memory has; may be empty."""
+
+    items: list[ContrastLessonAdding]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lessonbank.contracts.records import Against, Duplicate, Lesson
@@ -11,10 +11,12 @@ from lessonbank.guard import canonical_line, fence
 from lessonbank.text.prompts import load
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
 
-from .parsing import Draft
+from .parsing import Draft, shorten
 
 BUDGET: Final = 600
 """The most tokens (estimated) that they take, what is asked about them included."""
+_TITLE: Final = 70
+"""Characters of the title of an addition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +32,30 @@ class Known:
     """The lessons that an extractor is shown, as K1 to K3."""
 
     lessons: tuple[Lesson, ...] = ()
+    additions: bool = False
+    """Whether the extractor is asked what a lesson that comes again adds."""
 
     def told(self, nonce: str, /) -> str:
         """What the prompt says about them; empty where there are none."""
         if not self.lessons:
             return ""
-        prompt = load("general/known")
+        prompt = load("general/known_adds" if self.additions else "general/known")
         room = BUDGET * BYTES_PER_TOKEN - width(prompt.user) - width(fence("", label="memory", nonce=nonce))
         each = room // len(self.lessons) // BYTES_PER_TOKEN
         shown = "\n".join(_short(f"K{n}. {_line(one)}", each) for n, one in enumerate(self.lessons, 1))
         return prompt.render(lessons=fence(shown, label="memory", nonce=nonce))[-1].content + "\n\n"
 
+    def with_additions(self, drafts: Sequence[Draft], /) -> list[Draft]:
+        """The drafts, and what those that repeat a known lesson add to it, each as a draft of its own."""
+        told = [draft for draft in drafts if self.additions and draft.adds and self._repeated(draft)]
+        return [*drafts, *map(_addition, told)]
+
     def sorted(self, drafts: Sequence[Draft], /) -> Sorted:
         """Drafts that only repeat a known lesson apart from the rest."""
         own, repeats = list[Draft](), dict[str, tuple[Duplicate, ...]]()
         for draft in drafts:
-            known = self._of(draft)
-            if known is None or draft.beside is None or draft.beside[0] != "same":
+            known = self._repeated(draft)
+            if known is None or _decides_more(draft, known):
                 own.append(draft)
             else:
                 why = "the extractor says that the run shows it"
@@ -55,16 +64,34 @@ class Known:
         return Sorted(tuple(own), repeats)
 
     def against(self, draft: Draft, /) -> Against | None:
-        """The known lesson that `draft` says more exactly, or denies."""
+        """The known lesson that `draft` says more exactly, denies, or adds to."""
         known = self._of(draft)
         if known is None or draft.beside is None or draft.beside[0] == "same":
             return None
         return Against(lesson_ids=(known.id,), stand=draft.beside[0])
 
+    def _repeated(self, draft: Draft) -> Lesson | None:
+        return self._of(draft) if draft.beside and draft.beside[0] == "same" else None
+
     def _of(self, draft: Draft) -> Lesson | None:
         number = draft.beside[1].removeprefix("K") if draft.beside else ""
         known = self.lessons if number.isdecimal() and number.isascii() else ()
         return known[int(number) - 1] if known and 1 <= int(number) <= len(known) else None
+
+
+def _addition(draft: Draft) -> Draft:
+    """What a draft adds, in words of its own: it is read beside the lesson that it adds to, and also without it."""
+    stand = draft.beside and ("adds", draft.beside[1])
+    return replace(draft, title=shorten(draft.adds, _TITLE), content=draft.adds, choice=None, beside=stand, adds="")
+
+
+def _decides_more(draft: Draft, known: Lesson) -> bool:
+    """Whether it rules out or confirms an option of which the known lesson says nothing."""
+    said, before = draft.choice, known.choice
+    if said is None or before is None:
+        return False
+    decided = {option.casefold() for option in (*before.excluded, *before.confirmed)}
+    return any(option.casefold() not in decided for option in (*said.excluded, *said.confirmed))
 
 
 def _line(lesson: Lesson) -> str:

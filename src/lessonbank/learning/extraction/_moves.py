@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Final, Literal, cast
 
 from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Trajectory
-from lessonbank.guard import one_line
 from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
 
 from ._answers import failed
@@ -192,11 +191,6 @@ def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[M
     return tuple(made)
 
 
-def is_command_run(trajectory: Trajectory, /) -> bool:
-    """Whether the agent worked with a shell or a program, where words that nobody uses are names of code."""
-    return any(map(is_command, [call for step in trajectory.steps for call in step.action.calls]))
-
-
 def _ends(seen: Observation) -> str:
     text = seen.text
     return text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
@@ -325,7 +319,7 @@ def _is_talk(line: str) -> bool:
 
 def cut(text: str, limit: int, /) -> str:
     """One line of `text` within `limit`, without half a slot at its end."""
-    line = one_line(text[: 4 * limit]).replace("`", "'")
+    line = " ".join(text[: 4 * limit].split()).replace("`", "'")
     if len(line) <= limit:
         return line
     kept = line[: limit - 1]

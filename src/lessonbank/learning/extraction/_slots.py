@@ -84,7 +84,7 @@ _LONE_ID = re.compile(
 _LONE_ID_OF_TOOL = re.compile(r"(?<=\s)(?:#?[A-Z]{1,6}[-_]?\d[A-Z\d-]*|[a-z]?\d{3,})(?![\w./=-])")
 _TOOL_NAME = re.compile(r"\s*[a-z]+(?:_[a-z]+)+\s")
 _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
-_SLOT_OR_WORD = re.compile(f"{_SLOT.pattern}|{_WORD.pattern}")
+_SLOT_OR_WORD = re.compile(f"({_SLOT.pattern}|{_WORD.pattern})")
 _SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
 _NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
 _SLOT_OR_UNCOMMON = re.compile(_SLOT.pattern + r"|(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
@@ -370,13 +370,11 @@ def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
 
 def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
     """`text` with a slot for every word that is none of `own`, nor an ordinary one, nor of the agent's tools."""
-    odd = unusual({word.lower() for word in _SLOT_OR_WORD.findall(text)}) - own - shown.values().vocabulary
-
-    def told(match: re.Match[str]) -> str:
-        low = match[0].lower()
-        return "<…>" if low[0] != "<" and low in odd and low not in shown.said else match[0]
-
-    return _SEVERAL_LEFT_OUT.sub("<…> ", _SLOT_OR_WORD.sub(told, text)).strip()
+    parts = _SLOT_OR_WORD.split(text)
+    words = {part.lower() for part in parts[1::2] if part[0] != "<"}
+    odd = unusual(words) - own - shown.values().vocabulary
+    odd -= shown.said if odd else odd
+    return _SEVERAL_LEFT_OUT.sub("<…> ", "".join(["<…>" if part.lower() in odd else part for part in parts])).strip()
 
 
 def uncommon_pairs(text: str, /) -> str:
@@ -384,7 +382,9 @@ def uncommon_pairs(text: str, /) -> str:
 
     def without(match: re.Match[str]) -> str:
         words = match[0].split(" ")
-        odd = unusual(words)
+        odd = unusual(words) if match[0][0] != "<" else ()
+        if not odd:
+            return match[0]
         told: list[str] = []
         for at, word in enumerate(words):
             if word in odd and not odd.isdisjoint((*words[at - 1 : at], *words[at + 1 : at + 2])):
@@ -393,4 +393,4 @@ def uncommon_pairs(text: str, /) -> str:
                 told.append(word)
         return " ".join(told)
 
-    return _SLOT_OR_UNCOMMON.sub(lambda match: match[0] if match[0][0] == "<" else without(match), text)
+    return _SLOT_OR_UNCOMMON.sub(without, text)

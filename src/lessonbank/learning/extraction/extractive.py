@@ -16,14 +16,13 @@ from lessonbank._base.aio import aside
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.contracts.records.runs import is_brief
-from lessonbank.guard import one_line
 from lessonbank.guard.gate import EXTRACTIVE
-from lessonbank.guard.gate.run_values import RunValues
+from lessonbank.guard.gate.run_values import RunValues, is_command
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
 from ._commands import is_about, tries_again, writes_a_file
-from ._moves import Move, cut, is_command_run, moves
+from ._moves import Move, cut, moves
 from ._slots import Shown, uncommon_pairs, words_passed_on
 
 _CONTENT = 600
@@ -84,16 +83,20 @@ class _Run:
     @cached_property
     def is_talk(self) -> bool:
         """Whether it called tools for somebody who asked in words of their own: tools then say what it was about."""
-        return not is_command_run(self.attempt.trajectory) and any(move.calls for move in self.moves)
+        return not self.is_of_commands and any(move.calls for move in self.moves)
+
+    @cached_property
+    def is_of_commands(self) -> bool:
+        """Whether the agent worked with a shell or a program, where words that nobody uses are names of code."""
+        calls = [call for step in self.attempt.trajectory.steps for call in step.action.calls]
+        return any(map(is_command, calls))
 
     @cached_property
     def task(self) -> str:
         """Its task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
         told = Shown(self.values, task, words=words_passed_on(self.attempt.trajectory)).prose(task)
-        if not is_command_run(self.attempt.trajectory):
-            told = uncommon_pairs(told)
-        return one_line(told) or "the same"
+        return " ".join((told if self.is_of_commands else uncommon_pairs(told)).split()) or "the same"
 
     @cached_property
     def has_one_tool(self) -> bool:
@@ -489,7 +492,7 @@ def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
     run = lesson.shown_by[0][0]
     deed = lesson.deed if lesson.when or run.is_talk else run.task
     return Lesson(
-        title=one_line(f"{lesson.head}: {_cut(deed, _TITLE)}"),
+        title=f"{lesson.head}: {_cut(deed, _TITLE)}",
         description=lesson.when or f"For a task like: {_cut(run.task, _WHEN)}",
         content=_cut(lesson.content, _CONTENT),
         kind=lesson.kind,

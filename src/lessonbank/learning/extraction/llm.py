@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
@@ -33,7 +33,14 @@ from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.text.prompts import Prompt
 from lessonbank.text.rendering import View, estimate_tokens, render, render_instructions
 
-from ._forms import ContrastLessons, ContrastLessonsBeside, Lessons, LessonsBeside
+from ._forms import (
+    ContrastLessons,
+    ContrastLessonsAdding,
+    ContrastLessonsBeside,
+    Lessons,
+    LessonsAdding,
+    LessonsBeside,
+)
 from ._grounding import grounded, shown_steps
 from ._known import Known
 from .parsing import Draft, parse_lessons
@@ -105,11 +112,13 @@ class LLMExtractor:
         show_labels: bool = True,
         grounding: bool = True,
         structured: bool = True,
+        additions: bool = False,
     ) -> None:
         """`budget`: tokens for the run; `contrast_budget`: for all runs of a contrast together.
 
         `show_labels`: tell the contrast how each run ended. `grounding`: drop lessons without evidence in the run, and
         such as repeat the agent's instructions. `structured`: ask providers that can for JSON of the agreed form.
+        `additions`: ask what a lesson that the bank has already says beyond it.
         """
         self._model = model
         self._contrast_model = contrast_model or model
@@ -123,7 +132,7 @@ class LLMExtractor:
         self._show_labels = show_labels
         self._grounding = grounding
         self._structured = structured
-        self._known = Known()
+        self._known = Known(additions=additions)
 
     def knowing(self, lessons: Sequence[Lesson], /) -> Self:
         """The same extractor, which is shown these lessons of the bank and says how its own stand to them.
@@ -131,7 +140,7 @@ class LLMExtractor:
         Where its prompt has no slot `known`, this changes nothing.
         """
         other = copy(self)
-        other._known = Known(tuple(lessons))
+        other._known = replace(self._known, lessons=tuple(lessons))
         return other
 
     def labelled(self, shown: bool, /) -> Self:
@@ -163,7 +172,7 @@ class LLMExtractor:
     async def _ask(self, model: LanguageModel, shown: _Shown, role: str, limit: int, notes: list[str]) -> Extraction:
         prompt, runs = self._prompts[role], shown.runs
         known = self._known if "known" in prompt.slots else Known()
-        schema = _form(role, beside=bool(known.lessons))
+        schema = _form(role, known)
         completion = await model.generate(
             await to_thread.run_sync(lambda: prompt.render(**self._slots(prompt, shown, limit))),
             temperature=self._temperature,
@@ -177,9 +186,10 @@ class LLMExtractor:
             notes = [*notes, CUT]
         if not parsed.lessons:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
-        drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
-        if len(drafts) > limit:  # what memory has already counts, too: the limit is the model's
-            dropped.append(f"{counted(len(drafts) - limit, 'lesson')} beyond the limit of {limit} dropped")
+        drafts, dropped = await to_thread.run_sync(self._held_to, runs, known.with_additions(parsed.lessons))
+        over = sum(not draft.is_addition for draft in drafts) - limit
+        if over > 0:  # what memory has already counts, too: the limit is the model's
+            dropped.append(f"{counted(over, 'lesson')} beyond the limit of {limit} dropped")
         told = known.sorted(drafts)
         return Extraction(
             lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
@@ -290,10 +300,13 @@ def _told(label: str, verdict: Verdict, mark: str) -> str:
     return f"{line} The reason given, to be checked against the steps:\n{reason}"
 
 
-def _form(role: str, *, beside: bool) -> type[BaseModel]:
-    if role == "contrast":
-        return ContrastLessonsBeside if beside else ContrastLessons
-    return LessonsBeside if beside else Lessons
+def _form(role: str, known: Known) -> type[BaseModel]:
+    one = role != "contrast"
+    if not known.lessons:
+        return Lessons if one else ContrastLessons
+    if known.additions:
+        return LessonsAdding if one else ContrastLessonsAdding
+    return LessonsBeside if one else ContrastLessonsBeside
 
 
 def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:

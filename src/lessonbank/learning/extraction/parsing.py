@@ -21,6 +21,7 @@ from ._markdown import markdown_lessons
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 500
 CONTENT_LIMIT = 2_000
+ADDITION_LIMIT = 300
 
 _LONGEST = 1_000_000
 _MOST_EVIDENCE = 12
@@ -53,6 +54,13 @@ class Draft:
     rests_on: str = ""
     beside: tuple[Beside, str] | None = None
     """How it stands to a lesson that the model was shown, and to which."""
+    adds: str = ""
+    """What the run shows beyond that lesson, in one sentence."""
+
+    @property
+    def is_addition(self) -> bool:
+        """Whether it says only what another draft adds to a known lesson."""
+        return self.beside is not None and self.beside[0] == "adds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +241,14 @@ def _draft(fields: dict[str, Any]) -> Draft | str:
         choice=choice_of(fields),
         rests_on=_line(_text(fields.get("rests_on")), TITLE_LIMIT),
         beside=stand_of(fields),
+        adds=_addition(fields),
     )
+
+
+def _addition(fields: dict[str, Any]) -> str:
+    """What a lesson that comes again adds; empty where that is nothing."""
+    told = shorten(_line(_text(fields.get("adds"), joined=True), ADDITION_LIMIT), ADDITION_LIMIT)
+    return "" if _is_placeholder(told) else told
 
 
 def _text(value: Any, *, joined: bool = False) -> str:

@@ -91,8 +91,10 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     ) -> Sequence[str]:
         """See `Records.save_runs`."""
         where, runs = check_scope(scope), tuple(trajectories)
-        self._database.check_open()
-        return await self._change(where, partial(_write.keep, wait=wait), where, runs) if runs else []
+        if not runs:
+            self._database.check_open()
+            return []
+        return await self._change(where, partial(_write.keep, wait=wait), where, runs)
 
     async def nearest(
         self,

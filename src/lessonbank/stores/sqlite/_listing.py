@@ -203,7 +203,7 @@ def runs(connection: sqlite3.Connection, scope_name: str, wanted: RunFilter, /) 
 
 def _runs_of(connection: sqlite3.Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
     sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {OF_SCOPE} AND id {AMONG_IDS}"
-    rows = connection.execute(sql, (scope, among_ids(map(encodable, ids)))).fetchall()
+    rows = connection.execute(sql, (scope, among_ids(ids))).fetchall()
     kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows]
     return _with_verdicts(connection, scope, kept, verdicts=verdicts)
 
@@ -214,6 +214,8 @@ _OUTCOME = (
 )
 
 
+_RECORD: Final = stored("record")
+_AMONG: Final = f"{OF_SCOPE} AND id {AMONG_IDS}"
 _STANDING = f"pending, {FAILED}, tries, error"
 """How a run stands in the queue."""
 
@@ -234,9 +236,8 @@ def _run(run: Trajectory, holder: Experience | None, waits: int, failed: int, tr
 def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilter, /) -> list[SavedRecall]:
     """See `Records.recalls`."""
     if wanted.ids is not None:
-        entry = _SETTLED_BY if wanted.settlements else "NULL"
-        sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {OF_SCOPE} AND id {AMONG_IDS}"
-        values = scope_name, among_ids(map(encodable, wanted.ids))
+        sql = f"SELECT {_RECORD}, {_SETTLED_BY if wanted.settlements else 'NULL'} FROM recalls r WHERE {_AMONG}"
+        values = scope_name, among_ids(wanted.ids)
         return [saved_recall(*row) for row in connection.execute(sql, values)]
     check_limit(wanted.limit)
     scope, order = find_scope(connection, scope_name), ("created_at", "number")

@@ -7,12 +7,12 @@ from collections.abc import Collection
 from typing import Final
 
 from lessonbank.contracts.records import Claim, QueueStatus, Trajectory
-from lessonbank.contracts.records.ids import now
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import LONGEST_WAIT, encodable, loaded, microseconds, moment, wait_of
+from lessonbank.stores._records import LONGEST_WAIT, encodable, loaded, moment, wait_of
 from lessonbank.stores._texts import checked
 
 from ._checks import stored
+from ._clock import present
 from ._read import FAILED, UNSETTLED
 from ._rows import AMONG_IDS, among_ids, find_scope
 
@@ -42,7 +42,7 @@ def claim(
     anyway: bool,
 ) -> list[Claim]:
     """See `Queue.claim`."""
-    at = microseconds(now())
+    at = present(connection)
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
     free = [f"{_FREE}{one}{ready} LIMIT 1" for ready in (_ANYWAY if anyway else _DUE)]
     values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[Claim]()
@@ -65,9 +65,9 @@ def extend(
         f"UPDATE trajectories SET due = ? WHERE scope = ? AND id {AMONG_IDS} AND worker = ? AND pending = 1"
         " RETURNING id",
         (
-            microseconds(now()) + wait_of(seconds),
+            present(connection) + wait_of(seconds),
             find_scope(connection, scope).number,
-            among_ids(map(encodable, ids)),
+            among_ids(ids),
             worker,
         ),
     )
@@ -79,7 +79,7 @@ def release(
     connection: sqlite3.Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
 ) -> bool:
     """See `Queue.release`."""
-    due = None if wait is None else microseconds(now()) + wait_of(wait)
+    due = None if wait is None else present(connection) + wait_of(wait)
     why = error or "" if wait is None else error
     number, which = find_scope(connection, scope).number, encodable(id)
     done = connection.execute(
@@ -102,7 +102,7 @@ def queue(connection: sqlite3.Connection, scope: str | None, /) -> QueueStatus:
     every, claimed, failed, oldest = connection.execute(
         f"SELECT count(*), total({_HELD}), total({FAILED}), min(CASE WHEN {FAILED} THEN NULL ELSE t.kept_at END)"
         f" FROM trajectories t WHERE {UNSETTLED}{one}",
-        (scope, UNFINISHED_TAG, microseconds(now())),
+        (scope, UNFINISHED_TAG, present(connection)),
     ).fetchone()
     return QueueStatus(
         waiting=every - int(claimed) - int(failed),

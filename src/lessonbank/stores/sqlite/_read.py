@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from lessonbank.contracts.ports import ExperienceKey
 from lessonbank.contracts.records import Counts, Experience, JournalEntry
-from lessonbank.contracts.records.settings import LOOKED_OVER
+from lessonbank.contracts.records.settings import FILE_CLOCK, LOOKED_OVER
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, moment
+from lessonbank.stores._records import moment
 from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
@@ -63,7 +63,7 @@ def experiences(
     """See `Records.experiences`."""
     rows = connection.execute(
         f"SELECT number FROM experiences WHERE number IN ({_EXPERIENCES[by]}) ORDER BY created_at, number",
-        (scope_name, among_ids(map(encodable, values))),
+        (scope_name, among_ids(values)),
     ).fetchall()
     kept = stored_at(connection, [number for (number,) in rows]) if rows else {}
     return [experience_of(*kept[number]) for (number,) in rows]
@@ -135,8 +135,8 @@ def settings(connection: sqlite3.Connection, prefix: str, exact: bool, /) -> dic
     if exact:
         value = setting(connection, prefix)
         return {} if value is None else {prefix: value}
-    sql = "SELECT key, value FROM settings WHERE substr(key, 1, length(?1)) = ?1 AND key <> ?2 ORDER BY key"
-    return dict(connection.execute(sql, (prefix, LOOKED_OVER)))
+    sql = "SELECT key, value FROM settings WHERE substr(key, 1, length(?1)) = ?1 AND key NOT IN (?2, ?3) ORDER BY key"
+    return dict(connection.execute(sql, (prefix, LOOKED_OVER, FILE_CLOCK)))
 
 
 def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:

@@ -14,7 +14,7 @@ from lessonbank.contracts.records.repeats import shown_with
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import entry_of as entry_of
 from lessonbank.stores._listing import may_hold
-from lessonbank.stores._records import loaded
+from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._texts import checked
 
 from ._checks import checksum, stored
@@ -100,7 +100,8 @@ def among(numbers: Iterable[int], /) -> str:
 def among_ids(ids: Iterable[str], /) -> str:
     """Ids as the one parameter of `AMONG_IDS`."""
     escaped = [id.replace("\1", "\1a").replace("\0", "\1b") for id in ids]
-    return json.dumps(escaped, ensure_ascii=False, check_circular=False)
+    text = json.dumps(escaped, ensure_ascii=False, check_circular=False)
+    return text if text.isascii() else encodable(text)
 
 
 _KEPT: Final = f"{stored('e.record')}, {stored('j.entry')} FROM experiences e LEFT JOIN journal j ON j.number = e.entry"

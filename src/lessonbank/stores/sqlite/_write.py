@@ -32,6 +32,7 @@ from lessonbank.text.bm25 import words
 
 from . import _lesson_words
 from ._checks import checksum, stored
+from ._clock import present
 from ._derived import RUN, change_words, derive, index_tail, note_shown, settle_pending, tag, underive
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
@@ -130,10 +131,10 @@ def keep(
 ) -> list[str]:
     """Insert trajectories by id; the ids that were new. `together`: see `Records.save_runs`."""
     scope, held = make_scope(connection, scope_name).number, records_with_sums(runs)
-    at, new = microseconds(now()), list[str]()
+    at, start, new = microseconds(now()), present(connection), list[str]()
     leader = held[0][0].id if together and len(held) > 1 else None
     for run, kept in held:
-        due = None if run.unfinished else at + wait_of(wait)
+        due = None if run.unfinished else start + wait_of(wait)
         first = None if run.id == leader else leader
         done = connection.execute(_KEEP, (scope, at, run.id, *kept, checksum(scope, at, run.id), due, first))
         if done.rowcount == 1:

@@ -47,7 +47,7 @@ class RepoDeskEnvironment:
         self._steps = told(self.name, settings, "max_steps", STEPS)
         self._alone = model is not None and told(self.name, settings, "isolated", True)
         self._model, self._mini = model, mini()
-        _check_machine(alone=self._alone)
+        check_machine(self.name, alone=self._alone)
         who = f"agent {model.name}, temperature {self._temperature}" if model else f"scripted agent {PLAYER_VERSION}"
         self.version = f"repo-desk, {who}, {self._steps} commands, mini-swe-agent {self._mini.version}"
         self.memories = ArmMemories(self.name, model, truth=truth, domain="code")
@@ -104,12 +104,15 @@ def _job(name: str, seed: int, place: int, task: Task) -> Job:
     return Job(f"{name}/{seed}/{place}", seed, task.goal, family, repository.organisation, task)
 
 
-def _check_machine(*, alone: bool) -> None:
+def check_machine(name: str, /, *, alone: bool) -> None:
+    """Raises:
+    UsageError: git or bash is missing, or commands cannot be isolated here.
+    """
     missing = next((program for program in ("git", "bash") if shutil.which(program) is None), None)
     if missing:
-        raise UsageError(f"environment 'repo-desk' needs {missing}: install it with your system's package manager")
+        raise UsageError(f"environment {name!r} needs {missing}: install it with your system's package manager")
     if alone and not can_be_alone():
         raise UsageError(
-            "environment 'repo-desk' cannot keep a model's commands off the network here (it takes Linux and unshare): "
+            f"environment {name!r} cannot keep a model's commands off the network here (it takes Linux and unshare): "
             "run it in a container, with isolated = false under [settings]"
         )

@@ -61,12 +61,12 @@ def lay_out(repository: Repository, folder: Path, /) -> None:
         path.parent.mkdir(parents=True)
         path.write_text(_ABOUT, encoding="utf-8")
     folder.joinpath("core.py").write_text(source(repository.name, repository.code), encoding="utf-8")
-    _git(folder, "init", "--quiet", "--template=", "--initial-branch=main")
+    git(folder, "init", "--quiet", "--template=", "--initial-branch=main")
     with folder.joinpath(".git", "config").open("a", encoding="utf-8") as config:
         config.write(_CONFIG)
-    _git(folder, "add", "--all")
-    _git(folder, "commit", "--quiet", "--message=Import")
-    _git(folder, "repack", "-a", "-d", "--quiet")  # three files to copy for every task, not fifty
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=Import")
+    git(folder, "repack", "-a", "-d", "--quiet")  # three files to copy for every task, not fifty
 
 
 def take(laid_out: Path, task: Task, folder: Path, /) -> None:
@@ -78,11 +78,11 @@ def take(laid_out: Path, task: Task, folder: Path, /) -> None:
 
 def verified(task: Task, folder: Path, /) -> Mapping[str, float]:
     """What of the last commit is as it has to be: each 1.0 or 0.0. The change is accepted where all are 1.0."""
-    listed = _git(folder, "ls-tree", "-r", "-z", "--full-tree", "HEAD")
+    listed = git(folder, "ls-tree", "-r", "-z", "--full-tree", "HEAD")
     entries = (entry.partition("\t") for entry in listed.split("\0"))
     files = {path: told.split(" ")[-1] for told, _, path in entries}
-    subject = _git(folder, "log", "-1", "--format=%s")
-    code = defined(_git(folder, "cat-file", "blob", "HEAD:core.py"))
+    subject = git(folder, "log", "-1", "--format=%s")
+    code = defined(git(folder, "cat-file", "blob", "HEAD:core.py"))
     generated = files.get(f"generated/{task.script}.txt") == blob(files.get("core.py", "") + "\n")
     titled = re.fullmatch(rf"{task.repository.prefix}: {re.escape(task.id)}\b.*", subject.strip())
     return {
@@ -140,7 +140,7 @@ def _literal(node: ast.expr) -> object:
         return None
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def git(folder: Path, *arguments: str) -> str:
     """What git says; nothing where it fails, as it does in what an agent left behind."""
     done = subprocess.run(
         ["git", *_SAFE, *arguments],

@@ -6,7 +6,7 @@
 Each figure stands beside what it must reach, its standard error, and what other estimators and policies make of the
 same data; where a target is missed, a bound says how far anybody could get. Exit code 1 when something does not hold.
 `--quick` takes one replication in thirty: to see that it works, not to measure. `--seed` draws everything anew.
-Parts can be measured one by one: `--json` prints rows, `--read` takes them from files, `--page` writes the table there.
+Parts can be measured one by one: `--json` prints rows, `--read` takes them from files, `--page` writes a summary there.
 One thread is used, so that times are comparable.
 """
 
@@ -85,7 +85,7 @@ def _arguments() -> Any:
     parser.add_argument("--quick", action="store_true", help="one replication in thirty")
     parser.add_argument("--share", type=float, default=1.0, help="the share of replications, 1 for what is published")
     parser.add_argument("--read", type=Path, nargs="+", help="files that --json wrote: take the rows from these")
-    parser.add_argument("--page", type=Path, help="write the table into this page, too")
+    parser.add_argument("--page", type=Path, help="write a summary into this page, too")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     return parser.parse_args()
 

@@ -119,17 +119,17 @@ def _of(setting: Setting, seeds: range, sample: int) -> list[Row]:
     bias = ("bias of the whole, in points", 100 * float(off.mean()))
     whole = [one.whole_always for one in held]
     return [
-        averaged(f"one look, lessons: {setting.name}", [one.lessons for one in held], on=on, least=low, most=high),
-        averaged(f"always-valid, lessons: {setting.name}", [one.always for one in held], on=on, least=always_each),
+        averaged(f"{setting.name}: one look, lessons", [one.lessons for one in held], on=on, least=low, most=high),
+        averaged(f"{setting.name}: always-valid, lessons", [one.always for one in held], on=on, least=always_each),
         counted(
-            f"one look, memory as a whole: {setting.name}",
+            f"{setting.name}: one look, memory as a whole",
             [one.whole for one in held],
             on=on,
             least=least,
             most=most,
             beside=(*beside, bias),
         ),
-        counted(f"always-valid, memory as a whole: {setting.name}", whole, on=on, least=always),
+        counted(f"{setting.name}: always-valid, memory as a whole", whole, on=on, least=always),
     ]
 
 

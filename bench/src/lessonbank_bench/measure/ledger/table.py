@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-MARK = (
-    "<!-- The table below is written by `python -m lessonbank_bench.measure.ledger --page docs/ledger-report.md`. -->"
-)
+MARK = "<!-- All below is written by `python -m lessonbank_bench.measure.ledger --page` with the name of this page. -->"
+
+_HEAD = ("| claim | is | to reach | holds | beside it |", "|---|---:|---|---|---|")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +76,35 @@ def as_data(rows: Sequence[Row], /) -> list[dict[str, Any]]:
 
 
 def as_lines(rows: Sequence[Row], /) -> list[str]:
-    """The rows as a table of Markdown."""
-    lines = ["| claim | is | to reach | holds | beside it | measured on |", "|---|---:|---|---|---|---|"]
-    return [*lines, *map(_line, rows)]
+    """The rows as tables of Markdown: one for each thing that rows were measured on, one after another."""
+    lines: list[str] = []
+    for on, group in groupby(rows, key=lambda row: row.on):
+        lines += [
+            "",
+            f"Measured on {on}:",
+            "",
+            "| claim | is | to reach | holds | beside it |",
+            "|---|---:|---|---|---|",
+        ]
+        world = ""
+        for row in group:
+            lines.append(_line(row, world))
+            world = _world(row.claim) or world
+    return lines[1:]
 
 
-def _line(row: Row) -> str:
+def _world(claim: str) -> str:
+    """What a claim says before its colon, which the claims below it need not repeat."""
+    return claim.rpartition(": ")[0]
+
+
+def _line(row: Row, world: str) -> str:
+    claim = f"… {row.claim.removeprefix(f'{world}: ')}" if world and _world(row.claim) == world else row.claim
     holds = "" if row.bound == "told" else "holds" if row.holds else "**misses**"
     error = "" if row.error is None else f" ± {_short(row.error)}"
     beside = ", ".join(f"{name} {_short(value)}{row.unit}" for name, value in row.beside)
-    return f"| {row.claim} | {_short(row.value)}{error}{row.unit} | {row.bound} | {holds} | {beside} | {row.on} |"
+    bound = "" if row.bound == "told" else row.bound
+    return f"| {claim} | {_short(row.value)}{error}{row.unit} | {bound} | {holds} | {beside} |"
 
 
 def _short(value: float) -> str:
@@ -100,7 +120,28 @@ def from_data(told: Sequence[dict[str, Any]], /) -> list[Row]:
     ]
 
 
+def summary(rows: Sequence[Row], /) -> list[str]:
+    """The rows that must reach something; those of one kind and bound share a line: least, most, how many miss."""
+    kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.bound != "told":
+            kinds.setdefault((row.claim.rpartition(": ")[2], row.bound), []).append(row)
+    lines = ["| claim | rows | is | to reach | misses |", "|---|---:|---:|---|---:|"]
+    return [*lines, *(_kind(claim, bound, group) for (claim, bound), group in kinds.items())]
+
+
+def _kind(claim: str, bound: str, rows: Sequence[Row]) -> str:
+    values = sorted(row.value for row in rows)
+    ends = dict.fromkeys(_short(value) for value in (values[0], values[-1]))
+    missed = sum(not row.holds for row in rows)
+    name = claim if len(rows) > 1 else rows[0].claim
+    return (
+        f"| {name} | {len(rows)} | {' to '.join(ends)}{rows[0].unit} | {bound} | {f'**{missed}**' if missed else ''} |"
+    )
+
+
 def on_page(page: str, rows: Sequence[Row], /) -> str:
-    """A page with its table replaced: all that follows the mark."""
+    """A page with its table replaced: all that follows the mark. What misses stands below it in full."""
     text, mark, _ = page.partition(MARK)
-    return f"{text}{mark}\n\n" + "\n".join(as_lines(rows)) + "\n"
+    parts = [*summary(rows), "", "## Rows that miss", "", *as_lines([row for row in rows if not row.holds])]
+    return f"{text}{mark}\n\n" + "\n".join(parts).rstrip() + "\n"

@@ -1,7 +1,7 @@
 """Which way to search finds the right past tasks? Labelled queries from recorded runs, and a game played with each.
 
     python -m lessonbank_bench.measure.retrieval [--embedder [LABEL=]NAME]... [--json] [--data FOLDER]
-        [--no-desk] [--limits K...]
+        [--no-desk] [--limits K...] [--floors] [--foreign]
 
 The recorded runs are not part of the project: they are looked for in `../shared/data`, and without them this says so
 and stops. A bank holds the tasks of one source (never all together: telling flights from web forms is no feat); every
@@ -63,6 +63,8 @@ from lessonbank_bench.measure.checkout import SHARED
 
 from .floors import cases
 from .floors import measure as measure_floors
+from .foreign import measure as measure_foreign
+from .foreign import tasks
 from .labels import SCOPE, Collection, collections
 
 DATA = SHARED
@@ -283,12 +285,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-desk", action="store_true", help="leave out the game, which takes most of the time")
     parser.add_argument("--limits", type=int, nargs="+", default=[1, 3], help="k in the game; 1 and 3 by default")
     parser.add_argument("--floors", action="store_true", help="only the table of relevance floors, without embedders")
+    parser.add_argument("--foreign", action="store_true", help="only the table of what is shown of other kinds of task")
     asked = parser.parse_args(arguments)
     if not (asked.data / "browsergym_web.jsonl.gz").is_file():
         print(f"no recorded runs in {asked.data}: name their folder with --data", file=sys.stderr)
         return 2
     if asked.floors:
-        return _show_floors(asked.data, as_json=asked.json)
+        rows = asyncio.run(measure_floors(cases(asked.data)))
+        return _show(rows, "floors", _FLOORS, as_json=asked.json)
+    if asked.foreign:
+        return _show(asyncio.run(measure_foreign(tasks(asked.data))), "foreign", _FOREIGN, as_json=asked.json)
     embedders = labelled(asked.embedder)
     rows = asyncio.run(_measured(list(collections(asked.data)), embedders))
     games = [] if asked.no_desk else desk(embedders, limits=asked.limits, seeds=range(20), tasks=80)
@@ -303,13 +309,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _show_floors(folder: Path, *, as_json: bool) -> int:
-    """What each floor loses of related tasks and still shows of unrelated ones, by the number of experiences."""
-    rows = asyncio.run(measure_floors(cases(folder)))
+_FLOORS = "found first (of those found without a floor), and unrelated shown, in banks of 1, 10 and 1,000"
+_FOREIGN = "what is shown in banks of six domains, at most three experiences; what each rule leaves out and loses"
+
+
+def _show(rows: Sequence[Mapping[str, Any]], name: str, title: str, /, *, as_json: bool) -> int:
     if as_json:
-        print(json.dumps({"floors": rows}, indent=2))
+        print(json.dumps({name: rows}, indent=2))
     else:
-        title = "found first (of those found without a floor), and unrelated shown, in banks of 1, 10 and 1,000"
         Console(width=190).print(printed(rows, title))
     return 0
 

@@ -49,11 +49,11 @@ class Case:
 
 def cases(folder: Path) -> list[Case]:
     """Every question: the same each time."""
-    draw, sources = random.Random(SEED), _sources(folder)
+    draw, known = random.Random(SEED), sources(folder)
     fill = [task.goal for seed in range(WORLD + 1, WORLD + 40) for task in stream(seed, 40)]
-    every = {name: list(dict.fromkeys(source.documents.values())) for name, source in sources.items()}
+    every = {name: list(dict.fromkeys(source.documents.values())) for name, source in known.items()}
     found = list[Case]()
-    for name, source in sources.items():
+    for name, source in known.items():
         others = [text for other, texts in every.items() if other != name for text in texts]
         kind = "same repository" if name == "repos" else "related"
         for query in source.queries:
@@ -73,7 +73,8 @@ def cases(folder: Path) -> list[Case]:
     return found
 
 
-def _sources(folder: Path) -> dict[str, Collection]:
+def sources(folder: Path) -> dict[str, Collection]:
+    """Tasks of five domains, with who is related to whom."""
     questions = read(folder, "hotpotqa_react")
     desk = [{"task": task.goal, "task_id": task.operation} for task in stream(WORLD, 40)]
     return {
@@ -91,10 +92,11 @@ async def measure(asked: Sequence[Case]) -> list[dict[str, Any]]:
     A related task counts where it is found first without a floor.
     """
     counts: dict[tuple[str, Floors, str, int], list[bool]] = defaultdict(list)
-    embedder, bank = _Remembering(), await _filled((), _Remembering())
+    embedder = remembering()
+    bank = await filled((), embedder)
     for case in asked:
         if bank.documents != case.documents:
-            bank = await _filled(case.documents, embedder)
+            bank = await filled(case.documents, embedder)
         for way, floors in WAYS.items():
             first = await bank.first(way, (0.0, 0.0), case.task)
             if case.kind != "unrelated" and first not in case.relevant:
@@ -120,9 +122,12 @@ def _floor(way: str, pair: Floors) -> str:
     return f"{words:g} / {vectors:g}" if way == "hybrid" else f"{words or vectors:g}"
 
 
-class _Remembering:
+def remembering() -> Embedder:
     """Hashing, each text once: the same texts stand in many banks."""
+    return _Remembering()
 
+
+class _Remembering:
     def __init__(self) -> None:
         self._inner, self._rows = HashingEmbedder(), dict[str, Vectors]()
 
@@ -138,7 +143,7 @@ class _Remembering:
 
 
 @dataclass(frozen=True, slots=True)
-class _Bank:
+class Bank:
     """A store of some texts, and the ways to search it."""
 
     store: Store
@@ -159,7 +164,8 @@ class _Bank:
         return HybridRetriever(dense, lexical) if way == "hybrid" else dense
 
 
-async def _filled(documents: Sequence[str], embedder: Embedder) -> _Bank:
+async def filled(documents: Sequence[str], embedder: Embedder) -> Bank:
+    """A store in which each text is an experience; its id is the text's place."""
     store = SqliteStore.in_memory()
     experiences = [
         Experience(id=str(n), scope=SCOPE, task=text, lessons=(Lesson(title="What it taught", content=text[:80]),))
@@ -169,4 +175,4 @@ async def _filled(documents: Sequence[str], embedder: Embedder) -> _Bank:
         vectors = await DenseRetriever(store, embedder).index(experiences)
         changes = [Add(experience=e) for e in experiences]
         await store.apply(changes, scope=SCOPE, writer="bench", vectors=vectors, space=embedder.space)
-    return _Bank(store, embedder, documents)
+    return Bank(store, embedder, documents)

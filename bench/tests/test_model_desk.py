@@ -1,0 +1,90 @@
+"""The model desk: requests that somebody answers, the same request that is never asked twice, and replay."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank_bench.model_desk import Desk, key, main, role, server
+
+AGENT = "You change small repositories with bash. `echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT` hands in."
+
+
+def asked(*said: str, system: str = AGENT) -> dict[str, Any]:
+    turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
+    return {"model": "desk", "messages": [{"role": "system", "content": system}, *turns]}
+
+
+@contextmanager
+def serving(folder: Path, patience: float) -> Iterator[str]:
+    running = server(Desk(folder), 0, patience=patience)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{running.server_port}/v1/chat/completions"
+    running.shutdown()
+    running.server_close()
+
+
+def post(url: str, body: dict[str, Any]) -> str:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)["choices"][0]["message"]["content"]
+
+
+def test_a_reply_is_kept_and_given_again_without_anybody_at_the_desk(tmp_path: Path) -> None:
+    replies: list[str] = []
+    with serving(tmp_path, 30) as url:
+        client = threading.Thread(target=lambda: replies.append(post(url, asked("Do it."))))
+        client.start()
+        found = Desk(tmp_path).take("agent", patience=20)
+        assert found is not None
+        Desk(tmp_path).answer(found[0], "ls")
+        client.join()
+    with serving(tmp_path, 0.1) as url:
+        assert [*replies, post(url, asked("Do it."))] == ["ls", "ls"]
+        with pytest.raises(urllib.error.HTTPError) as nobody:
+            post(url, asked("Do something else."))
+        nobody.value.close()
+        assert nobody.value.code == 504
+
+
+def test_codes_and_folders_that_were_drawn_do_not_make_another_request() -> None:
+    one = asked("<<<run 12345678>>>\n| x\nThe code is 12345678\n/tmp/house-rules-ab12cd_f/repository")
+    two = asked("<<<run abcdef01>>>\n| x\nThe code is abcdef01\n/tmp/house-rules-zz12cd_f/repository")
+    assert key(one) == key(two) != key(asked("<<<run abcdef01>>>\n| y"))
+
+
+def test_nobody_takes_what_is_taken_and_roles_are_apart(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    lessons = asked("Write lessons.", system="You write lessons for an agent.")
+    assert (role(asked("a")), role(lessons)) == ("agent", "memory")
+    for body in (asked("a"), lessons, asked("a")):
+        desk.reply(body, patience=0)
+    first = desk.take("agent", patience=0)
+    assert first is not None
+    assert first[1] == asked("a")
+    assert desk.take("agent", patience=0) is None
+    assert desk.take("memory", patience=0) is not None
+
+
+def test_who_answered_is_given_what_the_same_run_asks_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path)
+    desk.reply(asked("a"), patience=0)
+    name, body = desk.take("agent", patience=0) or ("", {})
+    desk.reply(asked("b", "x", "other run"), patience=0)
+    desk.reply(asked("a", "ls", "core.py"), patience=0)
+    assert (desk.follow_up(body, patience=0.5) or ("", {}))[1] == asked("a", "ls", "core.py")
+    assert desk.follow_up(body, patience=0.1) is None
+    monkeypatch.setattr("sys.stdin", io.StringIO("cat core.py"))
+    assert main(["answer", str(tmp_path), name, "--patience", "0.1"]) == 0
+    assert capsys.readouterr().out == "Nothing more waits.\n"

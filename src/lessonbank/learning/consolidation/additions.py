@@ -1,0 +1,184 @@
+"""Keeps what a lesson that comes again adds to the held one, and joins the two once both are trusted alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank._version import VERSION
+from lessonbank.contracts.ports import Consolidator, Decision, Retriever
+from lessonbank.contracts.records import EXTRACTIVE, UNCHECKED, Against, Change, Experience, Lesson, Merge, Trust
+from lessonbank.contracts.records.repeats import taught_again
+from lessonbank.guard.wording import without_sources
+
+from ._normal_form import read, read_text
+from .ask import asks_model
+from .lineage import descent, merging
+from .recognise import held, one_lesson
+from .retry import spent
+
+JOINED: Final = "it was taught again: it is part of the lesson now, whose evidence starts again from nothing"
+LONGEST: Final = 900
+"""Characters of a lesson to which something is joined: what is longer stands beside it."""
+_TITLE: Final = 90
+_FIX: Final = re.compile(r'`[^`]+` failed(?: \("[^"]*"\))?; then (?:`[^`]+`|the same with [^.]+) went through\.')
+"""One error and what got past it, as rules write it."""
+_SAME_FIX: Final = "the same error and what got past it"
+_NUMBER: Final = re.compile(r"\d+")
+
+Held = Mapping[str, tuple[Lesson, Experience]]
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """Around a consolidator: what a lesson that comes again says beyond the held one is a lesson of its own.
+
+    A model says what it is (`Lesson.against` with the stand `adds`). Of lessons that rules drew the form says it: they
+    tell an error that a held lesson tells, with the same way past it, and one more. An addition that says nothing new
+    is left out. One that another run teaches is joined to its lesson, as a `Merge`, where both have the same state and
+    no person vouched for either: a person's words stay as they are.
+    """
+
+    inner: Consolidator
+    retriever: Retriever
+    among: int = 10
+    """How many of the nearest experiences are looked through."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may ask a model, be it an embedder."""
+        return self.retriever.space is not None or asks_model(self.inner)
+
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
+        """The inner consolidator's changes for what is new, and a `Merge` for an addition that came again."""
+        if not (new.repeats or any(map(_may_add, new.lessons))):
+            return await self.inner(new)
+        known = await held(self.retriever, new, among=self.among)
+        decided = await self.inner(without_known_facts(new, [one for one, _ in known.values() if not one.hidden]))
+        gone = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
+        again = [id for change in decided if (brought := change.brings) for id in brought.repeats]
+        pairs = ((base_of(known[id][0], known), known[id]) for id in again if id in known)
+        fit = (_joining(base, one) for base, one in pairs if base and joinable(base[0], one[0]))
+        first = next((changes for changes in fit if gone.isdisjoint(changes[0].source_lesson_ids)), ())
+        return Decision((*decided, *first), usage=spent(decided))
+
+
+def without_known_facts(new: Experience, known: Sequence[Lesson], /) -> Experience:
+    """`new`, whose lessons say only what no held lesson says, where their form tells it."""
+    kept, repeats = list[Lesson](), dict(new.repeats)
+    for lesson in new.lessons:
+        left, again = _apart(lesson, known)
+        kept += [left] if left else []
+        for id, why in again:
+            repeats[id] = (*repeats.get(id, ()), taught_again(lesson, why, words=False))
+    if not repeats:
+        return new
+    return new.model_copy(update={"lessons": tuple(kept), "repeats": repeats})
+
+
+def base_of(addition: Lesson, known: Held, /) -> tuple[Lesson, Experience] | None:
+    """The lesson to which one adds, or what stands for it now; `None` where that is not shown."""
+    if not _adds(addition) or addition.hidden or addition.against is None:
+        return None
+    merged = {source: id for _, owner in known.values() for id, sources in owner.merged.items() for source in sources}
+    id, seen = addition.against.lesson_ids[0], set[str]()
+    while id in merged and id not in seen:
+        seen.add(id)
+        id = merged[id]
+    found = known.get(id)
+    return found if found and not found[0].hidden else None
+
+
+def joinable(base: Lesson, addition: Lesson, /) -> bool:
+    """Whether an addition may become part of the text of its lesson without anybody's word."""
+    is_alike = (base.state, base.only) == (addition.state, addition.only)
+    is_free = not (base.approved or addition.approved or base.is_doubted or addition.is_doubted)
+    return is_alike and is_free and len(base.content) + len(addition.content) <= LONGEST
+
+
+def joined(base: Lesson, addition: Lesson, /) -> Lesson:
+    """One lesson that says both."""
+    is_unchecked = EXTRACTIVE in (base.provenance.method, addition.provenance.method)
+    return Lesson(
+        title=base.title,
+        description=base.description,
+        content=f"{base.content.rstrip()} {addition.content.strip()}",
+        kind=base.kind,
+        risk=base.risk or addition.risk or (UNCHECKED if is_unchecked else None),
+        topic=base.topic,
+        applies_to=base.applies_to,
+        choice=base.choice,
+        rests_on=base.rests_on,
+        only=base.only,
+        place=base.place,
+        provenance=descent((base, addition)).model_copy(update={"package_version": VERSION}),
+    )
+
+
+def _joining(base: tuple[Lesson, Experience], addition: tuple[Lesson, Experience]) -> tuple[Merge, *tuple[Trust, ...]]:
+    worded = joined(base[0], addition[0])
+    merge = merging(worded, [base, addition], reason=JOINED)
+    if base[0].state != "active":
+        return (merge,)
+    why = "both lessons that it is made of are active"
+    sources = merge.source_lesson_ids
+    return merge, Trust(lesson_ids=(worded.id,), state="active", by="corroboration", reason=why, evidence=sources)
+
+
+def adds_to(addition: Lesson, base: Lesson, /) -> bool:
+    """Whether one lesson says only what it adds to the other."""
+    return _adds(addition) and addition.against is not None and base.id in addition.against.lesson_ids
+
+
+def _adds(lesson: Lesson) -> bool:
+    return lesson.against is not None and lesson.against.stand == "adds"
+
+
+def _may_add(lesson: Lesson) -> bool:
+    return _adds(lesson) or bool(_fixes(lesson))
+
+
+def _apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list[tuple[str, str]]]:
+    """What is left of a lesson, and what the rest repeats: ids of held lessons, and why."""
+    if lesson.hidden:
+        return lesson, []
+    if _adds(lesson):
+        near = [one for one in known if adds_to(lesson, one) or (_adds(one) and one.against == lesson.against)]
+        again = next((one for one in near if _says(one, lesson)), None)
+        return (None, [(again.id, "it adds nothing to it")]) if again else (lesson, [])
+    return _fixed_apart(lesson, known)
+
+
+def _says(known: Lesson, addition: Lesson) -> bool:
+    """Whether a held lesson has all words of an addition, or says the same."""
+    said, told = read(known), read_text(addition.content)
+    return bool(one_lesson(addition, known)) or (told.telling <= said.telling and told.turning <= said.turning)
+
+
+def _fixed_apart(lesson: Lesson, known: Sequence[Lesson]) -> tuple[Lesson | None, list[tuple[str, str]]]:
+    told = _fixes(lesson) if lesson.provenance.method == EXTRACTIVE else {}
+    own = (one for one in known if one.kind == lesson.kind and not _adds(one))
+    base = next((one for one in own if told.keys() & _fixes(one).keys()), None)
+    if base is None:
+        return lesson, []
+    said = {key: one.id for one in (*(one for one in known if adds_to(one, base)), base) for key in _fixes(one)}
+    again = [(id, _SAME_FIX) for id in dict.fromkeys(said[key] for key in told if key in said)]
+    left = [sentence for key, sentence in told.items() if key not in said]
+    if not left:
+        return None, again
+    words = {
+        "title": f"{lesson.title.partition(':')[0]}: {', '.join(re.findall('`([^`]+)`', left[0]))}"[:_TITLE],
+        "content": " ".join(left),
+        "against": Against(lesson_ids=(base.id,), stand="adds"),
+    }
+    return lesson.model_copy(update=words), again
+
+
+def _fixes(lesson: Lesson) -> dict[str, str]:
+    """The errors that a lesson in the words of rules tells, each with what got past it, by what makes them the same."""
+    told = _FIX.findall(lesson.content)
+    if " ".join(told) != lesson.content:
+        return {}
+    return {_NUMBER.sub("#", without_sources(one)).casefold(): one for one in told}
