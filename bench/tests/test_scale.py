@@ -276,6 +276,14 @@ def _one_row(folder: Path, place: DeskEnvironment, **runs: Any) -> AttemptRow:
     return rows_of(folder, "first")[0]
 
 
+def test_where_the_environment_cannot_tell_the_judge_decides_and_no_figure_is_made_up(tmp_path: Path) -> None:
+    run(two({"memory": "lessonbank", "runs": PARALLEL}, tasks=2), Ended(lambda number: None), tmp_path)
+    for row in rows_of(tmp_path, "first"):
+        assert (row.success, row.scores) == (None, {})
+        assert any("the judge decides" in note for note in row.notes)
+        assert [one.verdict for one in row.runs if not one.trajectory.error] != []
+
+
 # --- retried ----------------------------------------------------------------------------------------------------------
 
 

@@ -233,7 +233,7 @@ class _Runner:
             source,
             judged=experiment.judged,
             learns=learns(experiment, slot.phase),
-            model=bool(experiment.model),
+            has_model=bool(experiment.model),
         )
         memories.failure = None
         group, failure = guarded("recall", task.play)

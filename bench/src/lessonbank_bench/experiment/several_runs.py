@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 from lessonbank._base.checks import mended
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Learned, Lesson, Outcome, Trajectory, Usage, Verdict
+from lessonbank.errors import LessonbankError
 from lessonbank.guard import one_line
 from lessonbank.matts import Mode, Scaled
 from lessonbank.matts.best_of_n import candidates
@@ -98,7 +99,9 @@ class Group:
     @property
     def success(self) -> bool | None:
         """Of the chosen run; where every run crashed there is none, and that is no success."""
-        return self.runs[self.choice].success if self.choice is not None else False
+        if self.choice is not None:
+            return self.runs[self.choice].success
+        return None if all(one.success is None for one in self.runs) else False
 
     def figures(self, asked: Runs, /) -> dict[str, float]:
         """Pass@1 to Pass@k, by the verifier's word. A run that crashed counts as 0; after the last attempt of a retry
@@ -125,7 +128,7 @@ class Task:
         source: where the runs come from.
         judged: whether memory is not told how runs ended.
         learns: whether memory learns of the task.
-        model: whether a model chooses and reflects; else rules do.
+        has_model: whether a model chooses and reflects; else rules do.
         live: whether the best run is to be chosen; when a memory is rebuilt it is known.
     """
 
@@ -134,7 +137,7 @@ class Task:
     source: Source
     judged: bool
     learns: bool
-    model: bool
+    has_model: bool
     live: bool = True
     _shown: list[str] = field(default_factory=list[str])
     _made: list[Finished] = field(default_factory=list[Finished])
@@ -197,12 +200,15 @@ class Task:
         return Group(self._shown[0], runs, choice, learned.lessons, scaled.notes, scaled.overhead, judged, error)
 
     def _rolled_out(self, task: str, memory: str, *, check: str = "", previous: Trajectory | None = None) -> Trajectory:
-        notes = "" if self.model or previous is None else looked_at_again(previous)
+        notes = "" if self.has_model or previous is None else looked_at_again(previous)
         return self._run(memory, check, notes).run
 
     def _verified(self, run: Trajectory) -> Outcome:
-        found = next(done for done in self._made if done.run.id == run.id)
-        return outcome_of(self._told(found.success))
+        """Where the environment cannot tell, this fails, and then the judge decides."""
+        told = self._told(next(done.success for done in self._made if done.run.id == run.id))
+        if told is None:
+            raise LessonbankError("how the run ended is told later, by somebody else")
+        return outcome_of(told)
 
     def _retried(self) -> Group:
         """One attempt after the other, until one counts as a success."""
@@ -249,7 +255,7 @@ class Task:
 
     @property
     def _model(self) -> LanguageModel | None:
-        return bank_of(self.memory).aio.parts.scaler.model if self.model else None
+        return bank_of(self.memory).aio.parts.scaler.model if self.has_model else None
 
 
 def _blind(scaled: Scaled) -> int | None:
