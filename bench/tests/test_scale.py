@@ -277,11 +277,12 @@ def _one_row(folder: Path, place: DeskEnvironment, **runs: Any) -> AttemptRow:
 
 
 def test_where_the_environment_cannot_tell_the_judge_decides_and_no_figure_is_made_up(tmp_path: Path) -> None:
-    run(two({"memory": "lessonbank", "runs": PARALLEL}, tasks=2), Ended(lambda number: None), tmp_path)
-    for row in rows_of(tmp_path, "first"):
-        assert (row.success, row.scores) == (None, {})
-        assert any("the judge decides" in note for note in row.notes)
-        assert [one.verdict for one in row.runs if not one.trajectory.error] != []
+    run(two({"memory": "lessonbank", "runs": PARALLEL}, tasks=4), Ended(lambda number: None), tmp_path)
+    rows = rows_of(tmp_path, "first")
+    assert {(row.success, len(row.scores)) for row in rows} == {(None, 0)}
+    ended = [row for row in rows if not all(one.trajectory.error for one in row.runs)]
+    assert ended
+    assert all("the judge decides" in " ".join(row.notes) for row in ended)
 
 
 # --- retried ----------------------------------------------------------------------------------------------------------
