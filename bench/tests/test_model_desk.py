@@ -16,6 +16,8 @@ import pytest
 
 from lessonbank_bench.model_desk import Desk, key, main, role, server
 
+PATIENCE, SHORT = 20.0, 3.2
+"""Seconds: the desk waits three for a run that goes on before it hands out another."""
 AGENT = "You change small repositories with bash. `echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT` hands in."
 
 
@@ -44,9 +46,8 @@ def test_a_reply_is_kept_and_given_again_without_anybody_at_the_desk(tmp_path: P
     with serving(tmp_path, 30) as url:
         client = threading.Thread(target=lambda: replies.append(post(url, asked("Do it."))))
         client.start()
-        found = Desk(tmp_path).take("agent", patience=20)
-        assert found is not None
-        Desk(tmp_path).answer(found[0], "ls")
+        assert Desk(tmp_path).take("one", patience=20)
+        Desk(tmp_path).answer("one", "ls")
         client.join()
     with serving(tmp_path, 0.1) as url:
         assert [*replies, post(url, asked("Do it."))] == ["ls", "ls"]
@@ -68,23 +69,44 @@ def test_nobody_takes_what_is_taken_and_roles_are_apart(tmp_path: Path) -> None:
     assert (role(asked("a")), role(lessons)) == ("agent", "memory")
     for body in (asked("a"), lessons, asked("a")):
         desk.reply(body, patience=0)
-    first = desk.take("agent", patience=0)
+    first = desk.take("one", patience=PATIENCE)
     assert first is not None
-    assert first[1] == asked("a")
-    assert desk.take("agent", patience=0) is None
-    assert desk.take("memory", patience=0) is not None
+    assert first["body"] == asked("a")
+    assert desk.take("two", patience=SHORT) is None
+    assert (desk.take("memory", patience=PATIENCE) or {})["body"] == lessons
 
 
-def test_who_answered_is_given_what_the_same_run_asks_next(
+def test_whoever_acts_meets_a_world_in_one_run_and_follows_that_run(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    first, second, other = asked("a"), asked("a", "ls", "core.py"), asked("b")
+    desk.reply(first, world="w1", patience=0)
+    assert (desk.take("one", patience=PATIENCE) or {})["follows"] is False
+    desk.reply(other, world="w1", patience=0)
+    desk.reply(second, world="w1", patience=0)
+    again = desk.take("one", patience=1)
+    assert again is not None
+    assert (again["body"], again["follows"]) == (second, True)
+    assert desk.take("one", patience=SHORT) is None
+    desk.reply(asked("c"), world="w2", patience=0)
+    assert (desk.take("one", patience=PATIENCE) or {})["body"] == asked("c")
+    assert (desk.take("two", patience=PATIENCE) or {})["body"] == other
+
+
+def test_a_reader_is_shown_a_new_conversation_whole_and_of_one_that_goes_on_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = Desk(tmp_path)
-    desk.reply(asked("a"), patience=0)
-    name, body = desk.take("agent", patience=0) or ("", {})
-    desk.reply(asked("b", "x", "other run"), patience=0)
-    desk.reply(asked("a", "ls", "core.py"), patience=0)
-    assert (desk.follow_up(body, patience=0.5) or ("", {}))[1] == asked("a", "ls", "core.py")
-    assert desk.follow_up(body, patience=0.1) is None
-    monkeypatch.setattr("sys.stdin", io.StringIO("cat core.py"))
-    assert main(["answer", str(tmp_path), name, "--patience", "0.1"]) == 0
+    desk.reply(asked("the task"), patience=0)
+    assert main(["take", str(tmp_path), "one"]) == 0
+    said = capsys.readouterr().out
+    assert AGENT in said
+    assert "the task" in said
+    desk.reply(asked("the task", "ls", "core.py"), patience=0)
+    monkeypatch.setattr("sys.stdin", io.StringIO("ls"))
+    assert main(["answer", str(tmp_path), "one"]) == 0
+    said = capsys.readouterr().out
+    assert "core.py" in said
+    assert "the task" not in said
+    monkeypatch.setattr("sys.stdin", io.StringIO("done"))
+    assert main(["answer", str(tmp_path), "one", "--patience", "0.1"]) == 0
     assert capsys.readouterr().out == "Nothing more waits.\n"

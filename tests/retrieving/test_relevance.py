@@ -209,7 +209,8 @@ def test_vectors_of_hashing_show_no_task_that_shares_no_word_with_this_one() -> 
 
 
 def test_only_as_many_are_shown_as_stand_out_like_the_best() -> None:
-    tasks = ("Cancel the pending order #W1", "Cancel the pending invoice", "Find the pending agenda for the meeting with the board")
+    far = "Find the pending agenda for the meeting with the board"
+    tasks = ("Cancel the pending order #W1", "Cancel the pending invoice", far)
     asked = "Cancel the pending order #W2"
     for by in ("lexical", "hashing"):
         with bank_of(*tasks, embedder=by) as bank:

@@ -5,9 +5,13 @@ the cassette. Any other is laid on the desk as a file, until its reply is there.
 
 ```sh
 python -m lessonbank_bench.model_desk serve DESK --port 8765      # the server
-python -m lessonbank_bench.model_desk take DESK --role agent      # waits for a request, and prints it
-python -m lessonbank_bench.model_desk answer DESK ID < reply      # replies; prints what the same run asks next
+python -m lessonbank_bench.model_desk take DESK READER            # waits for a request, and prints it
+python -m lessonbank_bench.model_desk answer DESK READER < reply  # replies; prints what waits next
 ```
+
+A client whose base URL is `http://127.0.0.1:8765/WORLD/v1` asks in the name of a world. Whoever acts meets each world
+in one run only, so that nothing is known of it from another; whoever writes lessons (a reader named `memory…`) may
+meet it again.
 """
 
 from __future__ import annotations
@@ -25,9 +29,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from lessonbank.contracts.records.ids import digest
+from lessonbank.errors import UsageError
 
 _ASKED = ("messages", "tools", "response_format")
 _LOOK = 0.1
+_PAUSE = 3.0
+"""Seconds in which a run may ask again before its reader is given another."""
 _CODE = re.compile(r"(?<![0-9a-zA-Z])([0-9a-f]{8})>>>")
 """The code of a marker line, which is drawn for each request."""
 _PLACES = re.compile(r"/[\w./-]*?-[a-z0-9_]{8}/")
@@ -59,16 +66,16 @@ class Desk:
     def __init__(self, folder: Path, /) -> None:
         self._folder, self._cassette = folder, folder / "cassette.jsonl"
         self._lock = threading.Lock()
-        for name in ("waiting", "taken", "replies"):
+        for name in ("waiting", "taken", "replies", "readers"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._known = read_cassette(self._cassette)
 
-    def reply(self, body: Mapping[str, Any], /, *, patience: float) -> str | None:
+    def reply(self, body: Mapping[str, Any], /, *, world: str = "", patience: float) -> str | None:
         """The reply to a request, once it is there; `None` where nobody wrote one in time."""
         name = key(body)
         if (known := self._known.get(name)) is not None:
             return known
-        self._lay(name, body)
+        self._lay(name, body, world)
         until, path = time.monotonic() + patience, self._folder / "replies" / f"{name}.json"
         while time.monotonic() < until:
             if path.exists():
@@ -76,44 +83,42 @@ class Desk:
             time.sleep(_LOOK)
         return None
 
-    def take(self, wanted: str, /, *, patience: float) -> tuple[str, dict[str, Any]] | None:
-        """The oldest request of a role that nobody has taken."""
-        until = time.monotonic() + patience
-        while True:
-            for path in sorted((self._folder / "waiting").glob(f"{wanted}-*.json")):
-                with suppress(FileNotFoundError):  # somebody else was faster
-                    taken = path.rename(self._folder / "taken" / path.name.split("-")[2])
-                    return taken.stem, json.loads(taken.read_text(encoding="utf-8"))
-            if time.monotonic() > until:
-                return None
-            time.sleep(_LOOK)
-
-    def answer(self, name: str, text: str, /) -> dict[str, Any]:
-        """Keep a reply, and return the request it is for."""
-        body = json.loads((self._folder / "taken" / f"{name}.json").read_text(encoding="utf-8"))
-        _write(self._folder / "replies" / f"{name}.json", json.dumps(text))
-        return body
-
-    def follow_up(self, body: Mapping[str, Any], /, *, patience: float) -> tuple[str, dict[str, Any]] | None:
-        """What the same run asks next."""
-        until, length = time.monotonic() + patience, len(body["messages"])
-        while time.monotonic() < until:
-            for path in sorted((self._folder / "waiting").glob(f"{AGENT}-*.json")):
-                with suppress(FileNotFoundError, json.JSONDecodeError):
+    def take(self, reader: str, /, *, patience: float) -> dict[str, Any] | None:
+        """The oldest request that this reader may answer: what its own run asks next, before any other."""
+        seat = self._folder / "readers" / f"{reader}.json"
+        had: dict[str, Any] = json.loads(seat.read_text(encoding="utf-8")) if seat.exists() else {"worlds": []}
+        began = time.monotonic()
+        while (passed := time.monotonic() - began) <= patience:
+            for path in sorted((self._folder / "waiting").glob("*.json")):
+                with suppress(FileNotFoundError, json.JSONDecodeError):  # somebody else was faster
                     asked = json.loads(path.read_text(encoding="utf-8"))
-                    if asked["messages"][:length] == body["messages"]:
-                        taken = path.rename(self._folder / "taken" / path.name.split("-")[2])
-                        return taken.stem, asked
+                    follows = _follows(asked["body"], had.get("body"))
+                    if not follows and (passed < _PAUSE or not _may(reader, asked, had["worlds"])):
+                        continue
+                    path.rename(self._folder / "taken" / path.name.rpartition("-")[2])
+                    _write(seat, json.dumps({**asked, "worlds": [*had["worlds"], asked["world"]]}))
+                    return {**asked, "follows": follows}
             time.sleep(_LOOK)
         return None
 
-    def _lay(self, name: str, body: Mapping[str, Any]) -> None:
+    def answer(self, reader: str, text: str, /) -> None:
+        """Keep the reply to what this reader took last.
+
+        Raises:
+            UsageError: it took nothing.
+        """
+        seat = self._folder / "readers" / f"{reader}.json"
+        if not seat.exists():
+            raise UsageError(f"reader {reader!r} has taken no request")
+        asked = json.loads(seat.read_text(encoding="utf-8"))
+        _write(self._folder / "replies" / f"{asked['name']}.json", json.dumps(text))
+
+    def _lay(self, name: str, body: Mapping[str, Any], world: str) -> None:
         with self._lock:
-            if any((self._folder / "waiting").glob(f"*-{name}.json")):
-                return
-            if not (self._folder / "taken" / f"{name}.json").exists():
-                at = f"{role(body)}-{time.time_ns()}-{name}.json"
-                _write(self._folder / "waiting" / at, json.dumps(body))
+            taken = (self._folder / "taken" / f"{name}.json").exists()
+            if not taken and not any((self._folder / "waiting").glob(f"*-{name}.json")):
+                asked = {"name": name, "role": role(body), "world": world, "body": body}
+                _write(self._folder / "waiting" / f"{time.time_ns()}-{name}.json", json.dumps(asked))
 
     def _keep(self, name: str, text: str) -> str:
         with self._lock:
@@ -122,6 +127,17 @@ class Desk:
                 with self._cassette.open("a", encoding="utf-8") as out:
                     out.write(json.dumps({"key": name, "reply": text}) + "\n")
         return text
+
+
+def _may(reader: str, asked: Mapping[str, Any], worlds: list[str]) -> bool:
+    if reader.startswith(MEMORY):
+        return asked["role"] == MEMORY
+    return asked["role"] == AGENT and not (asked["world"] and asked["world"] in worlds)
+
+
+def _follows(body: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:
+    """Whether the same run asks again."""
+    return before is not None and body["messages"][: len(before["messages"])] == before["messages"] != body["messages"]
 
 
 def read_cassette(*paths: Path) -> dict[str, str]:
@@ -153,7 +169,8 @@ def server(desk: Desk, port: int, /, *, patience: float) -> ThreadingHTTPServer:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            text = desk.reply(body, patience=patience)
+            first = self.path.split("/")[1]
+            text = desk.reply(body, world="" if first == "v1" else first, patience=patience)
             if text is None:
                 self._send(504, {"error": {"message": f"nobody wrote a reply to request {key(body)}"}})
             else:
@@ -174,10 +191,12 @@ def server(desk: Desk, port: int, /, *, patience: float) -> ThreadingHTTPServer:
     return ThreadingHTTPServer(("127.0.0.1", port), Handler)
 
 
-def shown(name: str, body: Mapping[str, Any], /) -> str:
-    """A request as somebody reads it."""
-    parts = [f"##### REQUEST {name}"]
-    parts += [f"--- {message['role']}\n{message.get('content') or ''}" for message in body["messages"]]
+def shown(asked: Mapping[str, Any], /) -> str:
+    """A request as somebody reads it; of a run that goes on, what is new."""
+    body = asked["body"]
+    new = body["messages"][-1:] if asked["follows"] else body["messages"]
+    parts = ["##### THE SAME CONVERSATION GOES ON" if asked["follows"] else "##### A NEW CONVERSATION"]
+    parts += [f"--- {message['role']}\n{message.get('content') or ''}" for message in new]
     if body.get("response_format"):
         parts.append(f"--- the reply has this form\n{json.dumps(body['response_format'])}")
     return "\n".join(parts)
@@ -188,20 +207,17 @@ def main(arguments: list[str] | None = None, /) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=("serve", "take", "answer"))
     parser.add_argument("desk", type=Path)
-    parser.add_argument("name", nargs="?", default="")
+    parser.add_argument("reader", nargs="?", default="")
     parser.add_argument("--port", type=int, default=8765)
-    parser.add_argument("--role", choices=(AGENT, MEMORY), default=AGENT)
-    parser.add_argument("--patience", type=float, default=580.0, help="seconds")
+    parser.add_argument("--patience", type=float, default=500.0, help="seconds")
     asked = parser.parse_args(arguments)
     desk = Desk(asked.desk)
     if asked.what == "serve":
         server(desk, asked.port, patience=asked.patience).serve_forever()
-    if asked.what == "take":
-        found = desk.take(asked.role, patience=asked.patience)
-    else:
-        body = desk.answer(asked.name, sys.stdin.read().strip())
-        found = desk.follow_up(body, patience=min(asked.patience, 15.0)) if role(body) == AGENT else None
-    print(shown(*found) if found else "Nothing more waits.")
+    if asked.what == "answer":
+        desk.answer(asked.reader, sys.stdin.read().strip())
+    found = desk.take(asked.reader, patience=asked.patience)
+    print(shown(found) if found else "Nothing more waits.")
     return 0
 
 

@@ -65,9 +65,9 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
 
 def _several(source: object) -> Sequence[object]:
     """The runs of a list of runs. A list of messages is one run."""
+    alone: Sequence[object] = [source]
     entries = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else ()
-    is_list = bool(entries) and all(issubclass(type(entry), Trajectory | list | tuple) for entry in entries)
-    return entries if is_list else [source]
+    return entries if entries and all(issubclass(type(one), Trajectory | list | tuple) for one in entries) else alone
 
 
 def truths_of(

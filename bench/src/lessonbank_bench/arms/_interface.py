@@ -26,6 +26,8 @@ class Setting:
     """What a perfect memory would say for a goal. Only the oracle asks; `None` where nobody knows."""
     domain: Domain = "general"
     """What runs are about, for judging and distilling, where an arm does not say."""
+    beside: Callable[[str], str] | None = None
+    """What the arm `lessonbank` of the same seed shows for a goal. Only the mirror asks."""
 
 
 def lesson_code(title: str, content: str, /) -> str:

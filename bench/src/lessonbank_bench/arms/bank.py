@@ -47,7 +47,18 @@ class BankMemory(KeptBank):
             bank.aio.parts = replace(parts, retriever=LeaveOut(parts.retriever, rule, f"same {chosen.exclude}"))
         super().__init__(bank, limit=chosen.limit or setting.limit)
         self._failures = chosen.failures
+        self._texts: dict[str, str] = {}
         self._extracts = extractor is not None
+
+    def recall(self, goal: str, /) -> str:
+        text = super().recall(goal)
+        self._texts[goal] = text
+        return text
+
+    def text_for(self, goal: str, /) -> str:
+        """What it showed for a goal, or would show now, without a trace that it was asked."""
+        known = self._texts.get(goal)
+        return self.bank.recalls.preview(goal, limit=self.limit).text if known is None else known
 
     @property
     def shown(self) -> tuple[str, ...]:

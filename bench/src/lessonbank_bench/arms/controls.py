@@ -6,6 +6,8 @@ import random
 
 from lessonbank.contracts.lesson_block import words_at
 from lessonbank.contracts.records import Learned, Lesson, Trajectory
+from lessonbank.demo import NoMemory
+from lessonbank.errors import UsageError
 from lessonbank.text.rendering import width
 
 from ._interface import Setting, lesson_code
@@ -86,6 +88,25 @@ class PlaceboMemory(BankMemory):
     def shown(self) -> tuple[str, ...]:
         """None: what is shown is no lesson."""
         return ()
+
+
+class MirrorMemory(NoMemory):
+    """What the arm `lessonbank` shows for the same task, with sentences about something else: as long, line by line.
+
+    It keeps no bank, so a model that writes lessons is asked for one arm only.
+
+    Raises:
+        UsageError: there is no arm `lessonbank` before it.
+    """
+
+    def __init__(self, setting: Setting, /) -> None:
+        if setting.beside is None:
+            raise UsageError("the arm 'mirror' shows as much as the arm 'lessonbank': name that one before it")
+        self._beside = setting.beside
+        self._draw = random.Random(f"mirror {setting.seed}")
+
+    def recall(self, goal: str, /) -> str:
+        return irrelevant(self._beside(goal), self._draw)
 
 
 def irrelevant(text: str, draw: random.Random, /) -> str:

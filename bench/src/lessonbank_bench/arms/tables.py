@@ -13,7 +13,7 @@ from lessonbank.errors import UsageError
 from ._interface import Factory, Memory, Setting
 from .awm import AllWorkflowsMemory, WorkflowMemory
 from .bank import BankMemory
-from .controls import PlaceboMemory, RandomMemory, ShuffledMemory
+from .controls import MirrorMemory, PlaceboMemory, RandomMemory, ShuffledMemory
 from .options import Options
 from .plain import NoMemory, OracleMemory
 from .synapse import SynapseMemory
@@ -31,6 +31,7 @@ ArmName: TypeAlias = Literal[
     "lessonbank",
     "a/a",
     "a/a-none",
+    "mirror",
     "oracle",
 ]
 
@@ -71,6 +72,7 @@ _BASES: Mapping[str, Base] = {
 _PLAIN: Mapping[str, Factory] = {
     "none": lambda setting: NoMemory(),
     "a/a-none": lambda setting: NoMemory(),
+    "mirror": MirrorMemory,
     "oracle": OracleMemory,
 }
 _KEYS = tuple(field.name for field in fields(Options))

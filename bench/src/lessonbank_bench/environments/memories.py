@@ -11,7 +11,7 @@ from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.settings import Domain
 from lessonbank.errors import ModelError
 from lessonbank.wiring import recorded
-from lessonbank_bench.arms import ARMS, Memory, Setting
+from lessonbank_bench.arms import ARMS, BankMemory, Memory, Setting
 
 
 class ArmMemories:
@@ -36,6 +36,7 @@ class ArmMemories:
         self.live = True
         self.failure: ModelError | None = None
         self._place, self._model, self._truth = place, model, truth
+        self._beside: dict[int, Callable[[str], str]] = {}
         self._domain: Domain = domain
 
     def make(self, name: str, seed: int, /, *, limit: int, answers: Path | None = None) -> Memory:
@@ -43,7 +44,11 @@ class ArmMemories:
         truth = self._truth
         known: Callable[[str], str] | None = None if truth is None else lambda goal: truth(seed, goal)
         scope = f"{self._place}/{seed}"
-        return ARMS[name](Setting(scope, limit, seed, self._asked(answers), known, self._domain))
+        beside = self._beside.get(seed)
+        made = ARMS[name](Setting(scope, limit, seed, self._asked(answers), known, self._domain, beside))
+        if name == "lessonbank" and isinstance(made, BankMemory):
+            self._beside[seed] = made.text_for
+        return made
 
     def _asked(self, answers: Path | None) -> LanguageModel | None:
         if self._model is None:
