@@ -166,7 +166,11 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "sync": {"path": folder / "CLAUDE.md"},
         "edit": {"title": "New"},
         "propose": {"content": "The order is locked until noon."},
-        "merge": {"ids": tuple(lesson.id for lesson in bank.lessons.list())},
+        "merge": {
+            "ids": tuple(lesson.id for lesson in bank.lessons.list()),
+            "title": "Check first",
+            "content": "Look before you act.",
+        },
         "narrow": {"to": "order"},
     }
     for name, function in _methods(bank):

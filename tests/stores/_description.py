@@ -41,9 +41,11 @@ def _scope(bank: lessonbank.ReasoningBank) -> dict[str, Any]:
 
 
 def _found(bank: lessonbank.ReasoningBank, task: str) -> list[list[str]]:
-    """The lessons that answer, by vectors and by words; their order is that of their scores."""
-    ways: tuple[Any, ...] = ("dense", "lexical")
-    return [[each.lesson_id for each in bank.recalls.preview(task, limit=5, by=way).candidates] for way in ways]
+    """The lessons that answer, by vectors and by words; their order is that of their scores. Vectors with the floor
+    that they had alone, before `hashing` asked for words in common: what is compared is the index."""
+    ways: dict[Any, float | None] = {"dense": 0.12, "lexical": None}
+    found = {way: bank.recalls.preview(task, limit=5, by=way, floor=floor) for way, floor in ways.items()}
+    return [[each.lesson_id for each in recall.candidates] for recall in found.values()]
 
 
 def _plain(value: Any) -> Any:
