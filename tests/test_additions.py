@@ -114,6 +114,18 @@ async def test_an_addition_that_comes_again_becomes_part_of_the_lesson_and_a_rol
         assert set(await bank.lessons.list()) == set(before)
 
 
+async def test_a_joined_lesson_still_says_what_its_lesson_contradicts() -> None:
+    denies = item(("Scroll first", "The button stands above: scroll up, then press it."), stands="contradicts", to="K1")
+    bank, _ = await opened([item()], [denies], [adding()], [adding()])
+    async with bank:
+        for number in range(4):
+            await learn(bank, number)
+        (joined,) = [one for one in await bank.lessons.list() if FACT in one.content]
+        assert joined.content.startswith("The button stands above")
+        assert joined.against.stand == "contradicts"
+        assert {one.change for one in await bank.lessons.proposals()} == {"choose"}
+
+
 async def test_what_is_added_later_still_finds_the_lesson_that_stands_for_the_first() -> None:
     bank, _ = await opened([item()], [adding()], [adding(OTHER)], [adding()], [adding(OTHER, to="K2")])
     async with bank:

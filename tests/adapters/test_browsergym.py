@@ -180,6 +180,7 @@ class TestBrowserGym(AdapterContract):
         "test_a_hand_off_is_part_of_the_run": "an episode has one agent",
         "test_a_sub_agent_is_a_run_of_its_own": "an episode has one agent",
         "test_an_error_of_a_tool_is_kept_as_an_error": "a page answers, and not a tool",
+        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "a page answers, and not a tool",
     }
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

@@ -116,6 +116,7 @@ class TestDSPy(AdapterContract):
     source = "dspy"
     cannot: ClassVar = {
         "test_a_hand_off_is_part_of_the_run": "a program calls another one as a tool",
+        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "it is not looked at after a tool",
     }
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

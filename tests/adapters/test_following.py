@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, get_args
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,11 @@ from pydantic import BaseModel
 import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
+from lessonbank.contracts.records import Found
 from lessonbank.contracts.records.tools import signatures
+from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.errors import UsageError
+from lessonbank.testing._obstacles import BrokenRetriever
 
 SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
 
@@ -272,3 +276,106 @@ def test_other_ids_never_give_the_same_scope(one: list[str], other: list[str]) -
 def test_an_empty_id_gives_no_scope() -> None:
     with pytest.raises(lessonbank.LessonbankError, match="empty"):
         scope_of("acme", "")
+
+
+def called(name: str, id: str, said: str, **arguments: Any) -> list[dict[str, Any]]:
+    call = {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": said},
+    ]
+
+
+DENIED = "error: the customer is not verified"
+
+
+async def played(follower: RunFollower, *calls: tuple[str, str, str, dict[str, Any]]) -> tuple[list[str], FollowedRun]:
+    """A run of these calls (tool, id, what came back, arguments): what followed each, and the run."""
+    run = await follower.begin("Cancel the order")
+    told = [await run.came_back(id, tool, arguments, said, None) for tool, id, said, arguments in calls]
+    messages = [m for tool, id, said, arguments in calls for m in called(tool, id, said, **arguments)]
+    run.finish([{"role": "user", "content": "Cancel the order"}, *messages, {"role": "assistant", "content": "ok"}])
+    follower.bank.drain()
+    return told, run
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("then", "cure"),
+    [
+        ([("verify", "b", "ok", {"user": "u1"}), ("cancel", "c", "done", {"order": 7})], "`verify(user)` went through"),
+        ([("cancel", "c", "done", {"order": 7, "reason": "late"})], "`cancel(order, reason)` went through."),
+        ([("cancel", "c", "done", {"order": 8})], ""),
+        ([("get_user", "b", "ok", {"user": "u1"}), ("cancel", "c", "done", {"order": 7})], ""),
+    ],
+)
+async def test_a_call_that_failed_before_is_followed_by_what_got_past_it_in_names_alone(
+    bank: lessonbank.ReasoningBank, then: list[tuple[str, str, str, dict[str, Any]]], cure: str
+) -> None:
+    follower = RunFollower(bank, "mine")
+    first = ("cancel", "a", DENIED, {"order": 7})
+    told, _ = await played(follower, first, *then)
+    assert not any(told)
+    (said, *_), run = await played(follower, ("cancel", "x", DENIED, {"order": 9}))
+    assert (cure in said) if cure else not said
+    assert "u1" not in said and "late" not in said
+    assert "went through" not in bank.runs.get(run.id).model_dump_json()
+
+
+@pytest.mark.anyio
+async def test_one_setting_and_the_papers_profile_look_up_no_cures(bank: lessonbank.ReasoningBank) -> None:
+    steps: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("cancel", "a", DENIED, {"o": 7}),
+        ("verify", "b", "ok", {}),
+        ("cancel", "c", "done", {"o": 7}),
+    ]
+    for cures in (True, False):
+        told, _ = await played(RunFollower(bank, "mine", cures=cures), *steps)
+        assert not any(told)
+    with lessonbank.connect(":memory:", scope="x", embedder="lexical", profile="paper") as paper:
+        for _ in range(2):
+            told, _ = await played(RunFollower(paper, "mine"), *steps)
+        assert not any(told)
+
+
+@pytest.mark.parametrize("is_instruction", [True, False])
+@pytest.mark.parametrize("trust", get_args(TrustPolicy))
+def test_what_an_agent_noted_is_shown_to_no_framework_under_any_policy(
+    tmp_path: Path, trust: TrustPolicy, is_instruction: bool
+) -> None:
+    unmeasured, safety = lessonbank.Evidence(holdout=None), lessonbank.Safety(trust=trust)
+    with lessonbank.connect(
+        tmp_path / "x.db", scope="x", embedder="lexical", evidence=unmeasured, safety=safety
+    ) as bank:
+        with bank.attempt("Count the rows") as attempt:
+            attempt.note("Count the rows from page two.")
+            attempt.finish(outcome="success")
+        (noted,) = bank.lessons.list(state="quarantined")
+        assert noted.provenance.trajectory_ids == (attempt.run_id,)
+        assert "page two" not in RunFollower(bank, "mine", is_instruction).begin_waiting("Count the rows").text
+        bank.lessons.approve(noted.id, by="Ana")
+        assert "page two" in RunFollower(bank, "mine", is_instruction).begin_waiting("Count the rows").text
+
+
+class SlowForFailures(BrokenRetriever):
+    """Finds nothing for a task, and never answers about a failure."""
+
+    asked = 0
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        if "failed:" not in task:
+            return Found()
+        self.asked += 1
+        return await super().__call__(task, scope=scope, limit=limit)
+
+
+@pytest.mark.anyio
+async def test_a_look_that_comes_too_late_is_the_last_one_of_its_run(caplog: pytest.LogCaptureFixture) -> None:
+    retriever = SlowForFailures(waits=True)
+    parts = lessonbank.Parts(retriever=retriever)
+    with lessonbank.connect(":memory:", scope="x", embedder="lexical", parts=parts) as bank:
+        run = await RunFollower(bank, "mine", patience=0.1).begin("Cancel the order")
+        assert await run.came_back("a", "cancel", {}, DENIED, True) == ""
+        assert run.came_back_waiting("b", "cancel", {}, DENIED, True) == ""
+        assert retriever.asked == 1
+        assert len([r for r in caplog.records if "second look" in r.getMessage()]) == 1

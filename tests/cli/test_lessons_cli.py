@@ -11,7 +11,8 @@ import pytest
 from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
-from lessonbank import Extraction, Lesson, Parts, Step, Trajectory
+from lessonbank import Experience, Extraction, Lesson, Parts, Step, Trajectory
+from lessonbank.contracts.records import Against
 
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
@@ -228,3 +229,31 @@ def test_two_lessons_are_merged_from_the_terminal_and_unmerged(tmp_path: Path) -
     assert done.returncode == 0 and done.stdout.startswith("shown again: ")
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
         assert {lesson.id for lesson in bank.lessons.list()} == {first["id"], other["id"]}
+
+
+@pytest.mark.full
+def test_lessons_that_contradict_each_other_are_named_wherever_a_person_looks(tmp_path: Path) -> None:
+    old, new = (
+        Lesson(id=name * 8, title=f"Turn it {name}", content=f"It opens to the {name}.") for name in ("left", "wide")
+    )
+    new = new.model_copy(update={"against": Against(lesson_ids=(old.id,), stand="contradicts")})
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        for lesson in (old, new):
+            bank.consolidate(Experience(scope="t", task=f"open the valve {lesson.title}", lessons=(lesson,)))
+        for number in range(4):
+            recall = bank.retrieve("open the valve")
+            run = Trajectory(task=f"open the valve {number}", steps=(Step(action="turn"),))
+            bank.learn(run, recall=recall, outcome="success")
+        assert "“Turn it wide” contradicts “Turn it left”" in str(bank.lift())
+    where = ("--bank", "bank.db", "--scope", "t")
+    listed = lessonbank_cli("lessons", "list", *where, cwd=tmp_path).stdout
+    assert listed.count("to be chosen") == 2
+    asked = lessonbank_cli("lessons", "list", "--proposals", *where, cwd=tmp_path).stdout
+    assert "approve it or" in asked and "says otherwise" in " ".join(asked.split())
+    told = lessonbank_cli("explain", new.id, *where, cwd=tmp_path).stdout
+    assert "contradicts" in told
+    assert lessonbank_cli("lessons", "approve", new.id, *where, "--by", "Ana", cwd=tmp_path).returncode == 0
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        assert bank.lessons.proposals() == ()
+        assert "contradicts “" not in str(bank.lift())
+        assert {lesson.id for lesson in bank.recalls.preview("open the valve", limit=5).shown} == {new.id}

@@ -72,6 +72,21 @@ def test_lessons_nobody_approved_are_shown_only_where_they_are_no_instructions(
     assert hooks(prompt(SHIP, session="b")) == ""
 
 
+@pytest.mark.parametrize("trusted", ["yes", "no"])
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli", "qwen-code", "opencode"])
+def test_what_an_agent_noted_is_shown_in_no_coding_agent_before_a_person_approves_it(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank, host: str, trusted: str
+) -> None:
+    noted = bank.lessons.propose("The customs form for Norway is in the drawer.", task=SHIP)
+    hooks.options = {"trusted": trusted}
+    name = "BeforeAgent" if host in ("gemini-cli", "qwen-code") else "UserPromptSubmit"
+    printed = hooks(prompt(SHIP, name=name), host=host)
+    assert "Fill the customs form first" in printed
+    assert "drawer" not in printed
+    bank.lessons.approve(noted.id, by="Ana")
+    assert "drawer" in hooks(prompt(SHIP, session="s-2", name=name), host=host)
+
+
 def line(printed: str) -> str:
     return json.loads(printed)["systemMessage"] if printed else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,6 +14,7 @@ from lessonbank import Evidence, Parts
 from lessonbank.contracts.ports import Vectors
 from lessonbank.contracts.records import Experience, Found, Lesson, Trajectory, Verdict
 from lessonbank.contracts.retrieve_options import RetrieveOptions
+from lessonbank.contracts.settings import TrustPolicy
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
@@ -400,13 +401,20 @@ async def test_an_agent_looks_again_and_what_it_was_shown_then_is_settled_with_i
         assert len(bank.recalls.list(settled=True)) == 2
 
 
-async def test_what_an_agent_wants_to_remember_waits_for_a_person(where: Path) -> None:
+@pytest.mark.parametrize("trust", get_args(TrustPolicy))
+async def test_what_an_agent_wants_to_remember_waits_for_a_person_under_every_policy(
+    where: Path, trust: TrustPolicy
+) -> None:
     taught(where)
-    async with served(where) as client:
+    async with served(where, safety=lessonbank.Safety(trust=trust)) as client:
         recall = told(await client.call_tool("recall", {"task": TASK}))["recall_id"]
         waits = await client.call_tool("remember", {"note": "The form is in the drawer.", "task": TASK})
         assert "a person decides" in told(waits)["text"]
         assert "drawer" not in told(await client.call_tool("recall", {"task": TASK, "limit": 9}))["text"]
+        again = {"observation": "error: the form is not in the drawer", "doing": "ship it", "recall_id": recall}
+        assert "The form is" not in told(await client.call_tool("recall_again", again))["text"]
+        for resource in (await client.list_resources()).resources:
+            assert "drawer" not in str(await client.read_resource(str(resource.uri)))
         twice = refusal(await client.call_tool("remember", {"note": "The form is in the drawer.", "task": TASK}))
         assert twice.endswith("[conflict]")
     with opened(where) as bank:

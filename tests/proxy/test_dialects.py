@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lessonbank.proxy.dialects import Dialect, Request, asks, dialect_of, mark_of, read_request, with_text
+from lessonbank.proxy.dialects import Dialect, Request, asks, dialect_of, mark_of, read_request, with_texts
 
 FORMS: list[dict[str, Any]] = [{}, {"cache_control": {"type": "ephemeral"}}, {"source": {"data": "another"}}]
 
@@ -119,5 +119,5 @@ def test_an_answer_is_the_same_when_the_client_sends_it_back() -> None:
 
 def test_the_text_of_a_responses_input_is_added_to_the_text() -> None:
     request = read("responses", input='say "hi"', model="m")
-    assert json.loads(with_text(request, 0, "BLOCK")) == {"input": 'say "hi"\n\nBLOCK', "model": "m"}
+    assert json.loads(with_texts(request, {0: "BLOCK"})) == {"input": 'say "hi"\n\nBLOCK', "model": "m"}
     assert json.loads(request.listed) == [{"role": "user", "content": 'say "hi"'}]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.proxy.dialects import Dialect, read_request, with_text
+from lessonbank.proxy.dialects import Dialect, read_request, with_texts
 from lessonbank.proxy.json_text import fields, whole, with_inserted
 
 values: Any = st.recursive(
@@ -76,7 +76,7 @@ def test_only_the_text_is_added_whatever_the_message_says(
     raw = json.dumps(body, indent=2).encode()
     request = read_request(dialect, raw)
     assert request
-    changed = json.loads(with_text(request, 0, block))
+    changed = json.loads(with_texts(request, {0: block}))
     message = changed["input" if dialect == "responses" else "messages"][0]
     part = {"type": kind, "text": block}
     if as_list or dialect == "messages":

@@ -9,6 +9,9 @@ import pytest
 from seeding import opened
 from serving_pages import Answer, Site
 
+from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Against
+
 pytestmark = pytest.mark.full
 on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 
@@ -141,6 +144,28 @@ def test_a_proposal_names_the_near_lesson_once_and_by_its_title(site: Site, bank
     assert "Marked: what this lesson says otherwise than" in words(page)
     near = site.get(f"/lessons/{proposal.lesson.id}/near?but={proposal.of}", HX_Request="true")
     assert f'href="/lessons/{proposal.of}"' not in near.text
+
+
+def test_two_lessons_that_contradict_each_other_wait_for_a_choice(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        held = bank.lessons.list(state="active")[0]
+        against = Against(lesson_ids=(held.id,), stand="contradicts")
+        new = Lesson(title="Never do that", content="It is refused on Sundays.", against=against)
+        other = Lesson(title="Do it on Mondays", content="It goes through then.")
+        denied = Against(lesson_ids=(other.id,), stand="contradicts")
+        third = Lesson(title="Do it on no Monday", content="It is refused then.", against=denied)
+        for lesson in (new, other, third):
+            bank.consolidate(Experience(scope=bank.aio.scope, task=f"Task of {lesson.title}", lessons=(lesson,)))
+        asked = {one.lesson.id: one for one in bank.lessons.proposals() if one.change == "choose"}
+    assert asked.keys() == {other.id, third.id}, "a person has approved the other one of the first pair"
+    assert {one.of for one in asked.values()} == asked.keys()
+    page = site.enter().get(f"/inbox?state=proposed&at={third.id}")
+    assert "Proposed: choose one of two lessons" in words(page)
+    assert "“Do it on Mondays” says otherwise" in words(page)
+    assert "It contradicts a lesson that is here" in words(page)
+    site.post("/decide", {"csrf": page.csrf, "do": "approve", "lesson": f"1:{third.id}"})
+    with opened(bank_file) as bank:
+        assert not [one for one in bank.lessons.proposals() if one.change == "choose"]
 
 
 def test_an_ended_session_says_where_the_command_still_runs(site: Site, bank_file: Path) -> None:

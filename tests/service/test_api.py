@@ -6,10 +6,14 @@ import gzip
 import json
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lessonbank
+from lessonbank import Experience, Lesson
+from lessonbank.contracts.records import Against
 from lessonbank.contracts.store_calls import get_setting, settlement_of
 
 pytest.importorskip("fastapi", reason="needs the extra server")
@@ -391,3 +395,21 @@ def resolved(expression: str, answer: Any) -> str:
     for part in expression.removeprefix("$response.body#/").split("/"):
         answer = answer[int(part) if isinstance(answer, list) else part]
     return str(answer)
+
+
+def test_a_contradiction_is_proposed_over_http_with_the_id_of_the_other_lesson(
+    http: httpx2.Client, keys: dict[str, dict[str, str]], tmp_path: Path
+) -> None:
+    old = Lesson(title="Turn it left", content="It opens to the left.")
+    against = Against(lesson_ids=(old.id,), stand="contradicts")
+    new = Lesson(title="Turn it right", content="It opens to the right.", against=against)
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical") as bank:
+        for lesson in (old, new):
+            bank.consolidate(Experience(scope="acme", task=lesson.title, lessons=(lesson,)))
+    told = http.get("/v1/lessons/proposals", headers=keys["reader"]).json()
+    found = told if isinstance(told, list) else next(iter(told.values()))
+    assert {(one["lesson"]["id"], one["of"], one["change"]) for one in found} == {
+        (old.id, new.id, "choose"),
+        (new.id, old.id, "choose"),
+    }
+    assert {one["lesson"]["id"]: one["lesson"]["against"] for one in found}[new.id]["stand"] == "contradicts"

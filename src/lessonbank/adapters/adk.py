@@ -145,6 +145,20 @@ class ReasoningBankPlugin(BasePlugin):
         if found := self._open.get(tool_context.invocation_id):
             found.run.enter()
 
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
+    ) -> dict[str, Any] | None:
+        """Follow a failure by what got past it before: a text that opens with an error, or `{"error": …}`."""
+        with harmless("after_tool_callback"):
+            found, name = self._open.get(tool_context.invocation_id), "result"
+            if isinstance(result, dict) and len(result) == 1:
+                name, result = next(iter(result.items()))
+            failed, said = name == "error" or None, f"error: {result}" if name == "error" else result  # as it is kept
+            id = tool_context.function_call_id or ""
+            if found and (text := await found.run.came_back(id, tool.name, tool_args, said, failed)):
+                return {name: f"{result}\n\n{text}"}
+        return None
+
     @_never_raises
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
         """Keep the run, unless it waits for a person. ADK calls this also when the caller leaves early."""

@@ -43,7 +43,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
-from lessonbank.importers import failures_in
+from lessonbank.importers import calls_of, doing, failures_in, opens_with_error
 from lessonbank.text.messages import trajectory_from
 
 log = logging.getLogger("lessonbank")
@@ -56,6 +56,8 @@ _MOMENT: Final = 0.02
 once would hold up the host, which is about to give its answer."""
 _MOST_AGAIN: Final = 3
 """Times in a run that something is told in its middle."""
+_MOST_LOOKS: Final = 20
+"""Failures of a run for which a cure is looked for."""
 _MOST_CURES: Final = 20
 _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
@@ -134,7 +136,7 @@ class FollowedRun:
         self._seen: list[object] = []
         self._tools: dict[str | int, tuple[object, Callable[[Any], object] | None]] = {}
         self._told: tuple[Outcome | None, float | None] = (None, None)
-        self._codes, self._again = dict[str, int](), list[Recall]()
+        self._codes, self._again, self._looks = dict[str, int](), list[Recall](), _MOST_LOOKS
         self.kept = Future[None]()
         """Done when the run is over and on disk, or could not be kept."""
         self.recall: Recall | None = None
@@ -168,24 +170,59 @@ class FollowedRun:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
 
-    def came_back(self, call: str, command: str, printed: str, code: int, /) -> str:
-        """What got this very failure through before, for the end of what a shell printed; mostly empty.
+    async def came_back(self, call: str, tool: str, arguments: Any, printed: object, failed: int | bool | None) -> str:
+        """What got this very failure through before, for the end of what a tool gave; mostly empty.
 
-        `call` is the id of the call. It waits at most `patience` seconds, and only where `code` is none of success.
+        `call` is the id of the call. `failed` is an exit code or a flag; with `None` the words decide. It waits at most
+        `patience` seconds, and only after a failure.
         """
-        if not self._follower.cures:
-            return ""
-        self._codes[call] = code
-        if not code or self.recall is None or len(self._again) == _MOST_AGAIN:
+        looking = self._look(call, tool, arguments, printed, failed)
+        if looking is not None:
+            await asyncio.wait([asyncio.wrap_future(looking)], timeout=self._follower.asked.patience)
+        return self._cured(looking)
+
+    def came_back_waiting(
+        self, call: str, tool: str, arguments: Any, printed: object, failed: int | bool | None
+    ) -> str:
+        """`came_back` for a program that does not await."""
+        looking = self._look(call, tool, arguments, printed, failed)
+        if looking is not None:
+            wait_for_futures([looking], timeout=self._follower.asked.patience)
+        return self._cured(looking)
+
+    def _look(self, call: str, tool: str, arguments: Any, printed: object, failed: int | None) -> Future[Recall] | None:
+        """The search for a cure, where this call failed and there is one to look for."""
+        if not self._follower.cures or not isinstance(printed, str):
+            return None
+        with harmless("a second look"):
+            code = int(opens_with_error(printed)) if failed is None else int(failed)
+            self._codes[call] = code
+            if not code or self.recall is None or len(self._again) == _MOST_AGAIN or not self._looks:
+                return None
+            self._looks -= 1
+            bank = self._follower.bank.aio.scoped(self.scope)
+            options, act = self._follower.asked.keywords, doing(tool, arguments)
+            return start(bank.recall_again(printed, doing=act, recall=self.recall, cured=True, **options))
+        return None
+
+    def _cured(self, looking: Future[Recall] | None) -> str:
+        """What a search for a cure found. After one that came too late, no other is made in this run."""
+        if looking is None:
             return ""
         with harmless("a second look"):
-            looking = self._follower.bank.aio.scoped(self.scope).recall_again(
-                printed, doing=command, recall=self.recall, cured=True, **self._follower.asked.keywords
-            )
-            again = start(looking).result(self._follower.asked.patience)
+            if looking.cancel() or looking.cancelled():
+                raise TimeIsOver(f"no answer within {self._follower.asked.patience:g} seconds")
+            again = looking.result()
             self._again += [again] if again.kept else []
             return again.text
+        self._looks = 0
         return ""
+
+    def read_results(self, run: Trajectory, /) -> None:
+        """Take from a whole run which calls failed, where nobody told it call by call."""
+        for call, seen in (pair for step in run.steps for pair in calls_of(step)):
+            if call.id and seen:
+                self._codes.setdefault(call.id, int(seen.is_error or opens_with_error(seen.text)))
 
     def cures(self, run: Trajectory, /) -> Iterator[Experience]:
         """What got failing commands of the run through, each as what is kept of it."""
@@ -351,7 +388,7 @@ class RunFollower:
                 "approved or evidence supports; leave trusted= out"
             )
         asked: RetrieveKeywords = {"trusted": is_instruction, **options}
-        self.cures = a_flag(cures, "cures=") and bank.settings.get("profile") != "paper"
+        self.cures = a_flag(cures, "cures=") and not str(bank.settings.get("profile")).startswith("paper")
         self.asked, self._scope, self._verify = RetrieveOptions(**asked), scope, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 

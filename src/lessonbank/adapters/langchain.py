@@ -141,18 +141,22 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        """An agent that begins in a tool has this run as its parent."""
+        """Follow a failure by what got past it before. An agent that begins in a tool has this run as its parent."""
         found = self._found(request.state)
         with found.run.running() if found else nullcontext():
-            return handler(request)
+            result = handler(request)
+        said = _printed(found, request, result)
+        return _followed_by(result, found.run.came_back_waiting(*said)) if found and said else result
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        """An agent that begins in a tool has this run as its parent."""
+        """Follow a failure by what got past it before. An agent that begins in a tool has this run as its parent."""
         found = self._found(request.state)
         with found.run.running() if found else nullcontext():
-            return await handler(request)
+            result = await handler(request)
+        said = _printed(found, request, result)
+        return _followed_by(result, await found.run.came_back(*said)) if found and said else result
 
     def after_agent(self, state: RunState, runtime: Runtime[Any]) -> None:
         """Keep the run, or leave that to the followed graph."""
@@ -303,6 +307,21 @@ def _see(found: _Open | None, response: ModelResponse[Any]) -> None:
     """Keep the answer in sight: a crash leaves no state to read it from."""
     if found:
         found.see(response.result)
+
+
+@safely
+def _printed(
+    found: _Open | None, request: ToolCallRequest, result: object
+) -> tuple[str, str, Any, object, bool | None] | None:
+    """What a tool gave, as a run takes it."""
+    if not isinstance(result, ToolMessage) or not found:
+        return None
+    call = request.tool_call
+    return result.tool_call_id, call["name"], call["args"], result.content, result.status == "error" or None
+
+
+def _followed_by(result: Any, text: str) -> Any:
+    return result.model_copy(update={"content": f"{result.content}\n\n{text}"}) if text else result
 
 
 def _thread() -> str | None:

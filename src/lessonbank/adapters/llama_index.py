@@ -93,6 +93,9 @@ class ReasoningBankAgent:
         async def handle_tool_call_results(ctx: Any, results: list[Any], memory: Any) -> Any:
             if run := self.runs.get(current_run() or ""):
                 run.observe(*(_result(one) for one in results))
+                for one in results:
+                    with harmless("the end of a tool"):
+                        await _follow(one, run)
             return await handle(ctx, results, memory)
 
         return handle_tool_call_results
@@ -146,6 +149,14 @@ def _result(one: Any) -> dict[str, Any]:
     output = one.tool_output
     told = {"tool_call_id": one.tool_id, "name": one.tool_name, "is_error": bool(output.is_error)}
     return {"role": "tool", "content": str(output.content), **told}
+
+
+async def _follow(one: Any, run: FollowedRun) -> None:
+    """Follow a failure by what got past it before."""
+    output, arguments = one.tool_output, one.tool_kwargs
+    failed = bool(output.is_error) or None
+    if text := await run.came_back(one.tool_id, one.tool_name, arguments, str(output.content), failed):
+        output.content = f"{output.content}\n\n{text}"
 
 
 def _ended(run: FollowedRun, result: asyncio.Task[Any]) -> None:

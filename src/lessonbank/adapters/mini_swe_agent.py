@@ -102,7 +102,8 @@ class _Shell:
         """What the command printed, as the environment's own `execute` tells it."""
         told: dict[str, Any] = self._shell.execute(action, *args, **more)
         printed, call = str(told.get("output", "")), str(action.get("tool_call_id", ""))
-        text = self._run.came_back(call, str(action.get("command", "")), printed, int(told.get("returncode") or 0))
+        code, command = int(told.get("returncode") or 0), str(action.get("command", ""))
+        text = self._run.came_back_waiting(call, "bash", command, printed, code)
         return {**told, "output": f"{printed.rstrip()}\n\n{text}\n"} if text else told
 
 

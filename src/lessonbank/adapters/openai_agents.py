@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Unpack
@@ -112,6 +113,7 @@ class _Record:
         self._agents: set[int] = set()
         self._seen: list[Any] = []
         self._parts: dict[str, _Record] = {}
+        self._cures: dict[str, str] = {}
         self.options: dict[str, Any] = {}
 
     def start(self, items: Sequence[Any], run_id: str | None = None) -> FollowedRun:
@@ -147,8 +149,20 @@ class _Record:
             given = self._filter(data)
             data = replace(data, model_data=await given if inspect.isawaitable(given) else given)
         with harmless("filter"):  # the SDK ends the run when a filter fails
-            return await self._shown(sent, data.model_data, data.agent)
+            told = await self._shown(sent, data.model_data, data.agent)
+            return replace(told, input=await self._with_cures(told.input))
         return data.model_data
+
+    async def _with_cures(self, items: Sequence[Any]) -> list[Any]:
+        """The items, each failure of a tool followed by what got past it before: the same bytes in each request."""
+        calls = {item.get("call_id"): item for item in items if isinstance(item, dict) and "name" in item}
+        given = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call_output"]
+        for item in given:
+            id, said, call = item["call_id"], item.get("output"), calls.get(item["call_id"], {})
+            if self.run and call and id not in self._cures:
+                told = (id, call["name"], _arguments(call), said, _is_failure(item) or None)
+                self._cures[id] = await self.run.came_back(*told)
+        return [_followed_by(item, self._cures.get(item.get("call_id"), "")) for item in items]
 
     async def _shown(self, sent: list[Any], told: ModelInputData, agent: Any) -> ModelInputData:
         run = self.run or self.start(sent)
@@ -308,6 +322,17 @@ def _text(item: Any) -> str:
     content: Any = _content(item)
     parts: list[Any] = content if isinstance(content, list) else [{"text": content}]
     return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _arguments(call: Any) -> Any:
+    with suppress(ValueError):
+        return json.loads(call.get("arguments") or "{}")
+    return call.get("arguments")
+
+
+def _followed_by(item: Any, text: str) -> Any:
+    is_result = isinstance(item, dict) and item.get("type") == "function_call_output"
+    return {**item, "output": f"{item['output']}\n\n{text}"} if text and is_result else item
 
 
 def _is_failure(item: Any) -> bool:

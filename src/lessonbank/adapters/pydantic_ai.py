@@ -15,9 +15,18 @@ from .following import FollowedRun, Options, RunFollower, current_run
 try:
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserContent, UserPromptPart
+    from pydantic_ai.exceptions import ToolRetryError
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        ModelResponse,
+        ToolCallPart,
+        UserContent,
+        UserPromptPart,
+    )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import ToolDefinition
 except ImportError as missing:
     raise MissingExtra("the adapter of PydanticAI", extra="pydantic-ai") from missing
 
@@ -81,6 +90,29 @@ class ReasoningBankCapability(AbstractCapability[Any]):
         """Keep the history in sight: a crash leaves no result to read it from."""
         self._messages = ctx.messages
         return response
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Callable[[dict[str, Any]], Awaitable[Any]],
+    ) -> Any:
+        """Follow a failure by what got past it before: a text that opens with an error, or a `ModelRetry`."""
+        try:
+            result = await handler(args)
+        except ToolRetryError as error:
+            part = error.tool_retry
+            if text := await self._cure(call, args, part.content, failed=True):
+                raise ToolRetryError(replace(part, content=f"{part.content}\n\n{text}")) from error
+            raise
+        text = await self._cure(call, args, result)
+        return f"{result}\n\n{text}" if text else result
+
+    async def _cure(self, call: ToolCallPart, args: dict[str, Any], said: object, *, failed: bool | None = None) -> str:
+        return await self._run.came_back(call.tool_call_id, call.tool_name, args, said, failed) if self._run else ""
 
     def _own(self, ctx: RunContext[Any]) -> list[ModelMessage]:
         return [message for message in self._messages if message.run_id == ctx.run_id]

@@ -20,7 +20,13 @@ from .following import FollowedRun, Options, RunFollower, current_run, harmless
 
 try:
     from strands import Agent
-    from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, HookOrder, MessageAddedEvent
+    from strands.hooks import (
+        AfterInvocationEvent,
+        AfterToolCallEvent,
+        BeforeInvocationEvent,
+        HookOrder,
+        MessageAddedEvent,
+    )
     from strands.memory import MemoryEntry, MemoryStore
     from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelContext, InvokeModelStage
     from strands.plugins import Plugin
@@ -73,6 +79,7 @@ class ReasoningBankPlugin(Plugin):
         agent.add_hook(self._before, BeforeInvocationEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._note, MessageAddedEvent)
         agent.add_hook(self._after, AfterInvocationEvent)
+        agent.add_hook(self._came_back, AfterToolCallEvent)
         agent.add_middleware(InvokeModelStage.Input, self._show)
         agent.add_middleware(ExecuteToolStage, self._inside)
 
@@ -129,6 +136,15 @@ class ReasoningBankPlugin(Plugin):
         with open.run.running() if open else nullcontext():
             async for event in go_on(context):
                 yield event
+
+    async def _came_back(self, event: AfterToolCallEvent) -> None:
+        """Follow a failure by what got past it before."""
+        with harmless("the end of a tool"):
+            open, use, result = self._open.get(event.agent), event.tool_use, event.result
+            said = "\n".join(block["text"] for block in result["content"] if "text" in block)
+            failed = result["status"] == "error" or None
+            if open and (text := await open.run.came_back(use["toolUseId"], use["name"], use["input"], said, failed)):
+                event.result = {**result, "content": [*result["content"], {"text": text}]}
 
     def _end(self, event: AfterInvocationEvent, error: BaseException | None) -> None:
         open, ended = self._open.get(event.agent), event.result

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Action, Lesson, Repeat, Run, Trajectory
+from lessonbank.contracts.records import Action, Against, Lesson, Repeat, Run, Trajectory
+from lessonbank.contracts.records.lessons import Stand
 from lessonbank.guard import one_line
 
 from . import _options as options
@@ -63,6 +64,7 @@ def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
         ("state", _state(lesson)),
         ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
         ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
+        *([("stands", _stands(lesson.against))] if lesson.against else []),
         ("version", lesson.version),
         ("model", source.model or "none"),
         ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
@@ -72,6 +74,10 @@ def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
         ("rests on", lesson.rests_on or "nothing named"),
         ("created", lesson.created_at.isoformat(timespec="seconds")),
     )
+
+
+def _stands(against: Against) -> str:
+    return f"{_STANDS[against.stand]} {', '.join(map(short, against.lesson_ids))}"
 
 
 def _state(lesson: Lesson) -> str:
@@ -177,4 +183,10 @@ def _row(one: Explained) -> tuple[object, ...]:
     return place, f"{one.score:.3f}", "yes" if one.shown else "no", short(one.lesson_id), said
 
 
+_STANDS: Final[Mapping[Stand, str]] = {
+    "adds": "adds to",
+    "contradicts": "contradicts",
+    "general": "covers",
+    "sharper": "says more exactly what is said by",
+}
 _SHOWN = {"lesson": _lesson, "run": _run, "recall": _recall}

@@ -53,7 +53,7 @@ def list_(
 
     With --proposals: a lesson that the evidence shows to harm: `retire` it, or `approve` it again. What somebody wrote
     into a file: `approve` does what it proposes, `retire` rejects it. Two lessons that say nearly the same: `merge`
-    them, or `approve` the newer one to keep both.
+    them, or `approve` the newer one to keep both. Two that contradict each other: `approve` or `retire` one.
     """
     filters: dict[str, Any] = {
         "state": state,
@@ -311,12 +311,15 @@ _PROPOSED = {
     "retire": "retirement proposed",
     "merge": "merge proposed",
     "approve": "approval proposed",
+    "choose": "to be chosen",
 }
 
 
 def _does(proposal: Proposal) -> str:
     if proposal.change == "merge":
         return f"merge with {short(proposal.of or '')}"
+    if proposal.change == "choose":
+        return f"approve it or {short(proposal.of or '')}"
     if proposal.origin == "evidence":
         return proposal.change
     return f"approve: {proposal.change}{f' {short(proposal.of)}' if proposal.of else ''}"

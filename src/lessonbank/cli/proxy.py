@@ -32,6 +32,9 @@ def proxy(
     idle: Annotated[
         float, typer.Option("--idle", min=0.0, help="Seconds without a request after which an answer ends its run.")
     ] = 60.0,
+    cures: Annotated[
+        bool, typer.Option("--cures/--no-cures", help="Tell what got past the failure of a tool before.")
+    ] = True,
     holdout: options.Holdout = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
@@ -53,6 +56,7 @@ def proxy(
     options.model_of(model, base_url, timeout)
     named = {"name": model, "base_url": base_url, "timeout": timeout} if model else None
     memory: dict[str, Any] = {"bank": bank, "model": named, "domain": domain, "embedder": embedder, "holdout": holdout}
+    memory["cures"] = cures
     memory["retrieve"] = RetrieveOptions(**options.given(asked)).keywords
     logging.basicConfig(format="lessonbank: %(message)s")
     settings = Settings(

@@ -47,6 +47,7 @@ from lessonbank.contracts.store_calls import (
 )
 from lessonbank.contracts.withholding import Assignment, Members, Withholding
 from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.guard import one_line
 from lessonbank.guard.quote import quoted
 
 from .columns import Columns
@@ -159,6 +160,8 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
+        self._read_as: dict[str, int] = {}
+        """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
 
     def reach(self, places: int, /) -> int:
@@ -230,7 +233,7 @@ class StoredLedger:
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
             notes = [_UNLABELLED.format(missing=counted(waiting, "label is", "labels are"))] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
-            notes += _gone_as_one(kept.as_one, lessons, topics)
+            notes += [*_gone_as_one(kept.as_one, lessons, topics), *_contradictions(lessons)]
             unfinished = await self._store.runs(RunFilter(status="unfinished", limit=_UNFINISHED), scope=scope)
             counts = {"unlabelled": waiting, "empty": kept.columns.empty, "unfinished": len(unfinished)}
             return found.model_copy(update={**counts, "notes": (*found.notes, *notes)})
@@ -270,11 +273,15 @@ class StoredLedger:
         return self._told[scope]
 
     async def _reread(self, scope: str) -> None:
-        self._tell(scope, ReviewSnapshot.of(await get_setting(self._store, REVIEW.of(scope))))
+        text = await get_setting(self._store, REVIEW.of(scope))
         self._asked[scope] = 0
+        if scope not in self._told or self._read_as.get(scope) != hash(text):
+            self._tell(scope, ReviewSnapshot.of(text))
+            self._read_as[scope] = hash(text)
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
+        self._read_as.pop(scope, None)
         if isinstance(self.policy, FollowsEvidence):
             self.policy.tell(scope, told.units)
 
@@ -434,6 +441,16 @@ def _gone_as_one(
         if gone := sum(id in lessons and lessons[id].retired for id in ids):
             name = quoted(named(group, topics))
             yield f"{counted(gone, 'lesson was', 'lessons were')} taken back as one, {name!r}: they harm together"
+
+
+def _contradictions(lessons: Mapping[str, Lesson]) -> Iterator[str]:
+    """Lessons that deny one another, while nobody has decided and both are shown."""
+    for one in lessons.values():
+        told = one.against if one.against and one.against.stand == "contradicts" else None
+        for other in (lessons.get(id) for id in (told.lesson_ids if told else ())):
+            if other and not (one.hidden or other.hidden or one.approved or other.approved):
+                pair = f"“{one_line(one.title, limit=60)}” contradicts “{one_line(other.title, limit=60)}”"
+                yield f"{pair}: each has evidence of its own, and both are shown until a person decides"
 
 
 def _is_time(unreviewed: int, reviewed: int) -> bool:

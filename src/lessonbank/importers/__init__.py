@@ -48,13 +48,13 @@ from . import (
     tau_bench,
 )
 from ._account import Account, ends_in, program_of
-from ._cures import Failure, error_in, failure_of, failures_in
+from ._cures import Failure, error_in, failure_of, failures_in, opens_with_error
 from ._evidence import WENT_ON, has_reverts, replaced_by, reverted_by, verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported, Run, entries, tool_call, tool_result
 from ._sessions import sessions
-from ._shell import doing_of
+from ._shell import calls_of, doing, doing_of
 
 __all__ = [
     "FORMATS",
@@ -67,13 +67,16 @@ __all__ = [
     "Run",
     "Skipped",
     "Source",
+    "calls_of",
     "detect",
+    "doing",
     "doing_of",
     "entries",
     "error_in",
     "failure_of",
     "failures_in",
     "has_reverts",
+    "opens_with_error",
     "read",
     "replaced_by",
     "reverted_by",

@@ -1,6 +1,7 @@
-"""Draws cures from a coding agent's run: a command that failed, and what was run before it went through.
+"""Draws cures from a run: a command or call that failed, and what was done before it went through.
 
-By exit codes alone, and never by words: what an output says is only the key by which a cure is found again.
+By exit codes and flags alone, and never by words: what an output says is only the key by which a cure is found again.
+Of a call of a tool a cure tells the names of the tool and of its arguments, and never a value.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.contracts.records import Lesson, Provenance, Trajectory
+from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
 
 from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
@@ -35,6 +36,8 @@ _LOOKS: Final = re.compile(
     r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
+_READS: Final = re.compile(r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe)(?![a-z])")
+_NAME: Final = re.compile(r"[\w.-]{1,60}")
 _ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run|-n)(?=\s|$)")
 _ERROR: Final = re.compile(
     r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
@@ -45,6 +48,9 @@ _NOISE: Final = re.compile(
     r"^(?:Exit code \d+|Error: Exit code.*|Exit Code: .*|Error: \(none\)|Signal: .*|Background PIDs: .*|"
     r"Process Group PGID: .*|make(?:\[\d+\])?: \*\*\*.*|make(?:\[\d+\])?: (?:Entering|Leaving).*|Traceback .*|"
     r"npm (?:ERR!|error) (?:code|errno|A complete log).*)$"
+)
+_OPENS: Final = re.compile(
+    r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
 _VALUES: Final = (
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
@@ -77,7 +83,7 @@ class Failure:
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        is_changed = _program(self.cure) == self.program
+        is_changed = _program(self.cure.partition("(")[0]) == self.program
         return Lesson(
             title=f"`{self.command}` failed here before",
             content=f"`{self.cure}` went through{'.' if is_changed else ', and then it did.'}",
@@ -119,6 +125,11 @@ def failure_of(line: str, printed: str, /) -> Failure | None:
     """A command that failed just now; `None` where its line is more than one command, or only looks."""
     found = _command(0, line, "", 1, printed)
     return None if found is None or found.looks else Failure(found.program, error_in(printed), found.text, 0)
+
+
+def opens_with_error(printed: str, /) -> bool:
+    """Whether what a tool gave says at once that it failed, where its program does not tell it."""
+    return _OPENS.match(printed) is not None
 
 
 def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
@@ -174,6 +185,12 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Command |
             if not is_shell(call):
                 if _EDITOR.search(call.name) and not (result and result.is_error):
                     yield "edit"
+                elif (
+                    call.id in exit_codes
+                    and result
+                    and (done := _call(at, call, exit_codes[call.id or ""], result.text))
+                ):
+                    yield done
                 continue
             code = exit_codes.get(call.id or "")
             if code is None or result is None:
@@ -185,6 +202,15 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Command |
                 yield command
             elif not all(_LOOKS.fullmatch(_program(part)) for part in parts_of(bare(line))[0]):
                 yield "edit"  # more than one command: what it did is not known
+
+
+def _call(at: int, call: ToolCall, code: int, printed: str) -> _Command | None:
+    """The call of a tool that acts, told by names alone; `None` where they are no names."""
+    names = sorted(call.arguments) if isinstance(call.arguments, dict) else []
+    if _READS.match(call.name) or not all(map(_NAME.fullmatch, (call.name, *names))):
+        return None
+    text = f"{call.name}({', '.join(names)})" if names else call.name
+    return _Command(at, text[:_LONGEST], call.name, frozenset((call.name, *names)), "", code, printed)
 
 
 def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Command | None:

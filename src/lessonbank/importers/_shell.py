@@ -49,9 +49,12 @@ def command_of(arguments: Mapping[str, Json] | str, /) -> str:
 def doing_of(step: Step, /) -> str:
     """The command or call of a step, in one line of text."""
     calls = step.action.calls
-    if not calls:
-        return unwrapped(step.action.text)
-    return command_of(calls[-1].arguments) if is_shell(calls[-1]) else calls[-1].name
+    return doing(calls[-1].name, calls[-1].arguments) if calls else unwrapped(step.action.text)
+
+
+def doing(tool: str, arguments: Mapping[str, Json] | str, /) -> str:
+    """The command of a call of a shell, and the name of any other tool."""
+    return command_of(arguments) if is_shell(ToolCall(name=tool)) else tool
 
 
 def stated_exit_code(printed: str, /) -> int | None:

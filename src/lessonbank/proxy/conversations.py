@@ -57,6 +57,8 @@ class Conversation:
     """What was added; once it is there it never changes."""
     place: tuple[int, str] | None = None
     """The message it was added to: where it stands, and its mark."""
+    cures: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
+    """What was looked for after failures of tools: where the result stands, its mark, and the text, mostly empty."""
     run: str = ""
     """The run that is going on; empty between runs."""
     last_run: str = ""
@@ -92,9 +94,12 @@ class Conversation:
         """Where the text belongs in a later request: in the message it was added to, wherever that stands now."""
         if not self.text or self.place is None or request.is_partial:
             return None
-        index, mark = self.place
-        same = [i for i, said in enumerate(request.said) if said and said.speaker == "user" and said.mark == mark]
-        return index if index in same else next(iter(same), None)
+        return _same(request, *self.place)
+
+    def cures_in(self, request: Request, /) -> dict[int, str]:
+        """What was looked for after failures, by where these stand in a later request."""
+        found = [] if request.is_partial else self.cures
+        return {at: text for index, mark, text in found if (at := _same(request, index, mark)) is not None}
 
     def enter(self, request: Request, now: float, /) -> None:
         """A request is under way. It begins another run where none is going on."""
@@ -277,6 +282,12 @@ class Conversations:
             if mark := mark_of(message):
                 key = self._hash(mark, key)
         return key
+
+
+def _same(request: Request, index: int, mark: str) -> int | None:
+    """Where a message stands now that stood at `index`."""
+    same = [i for i, said in enumerate(request.said) if said and said.mark == mark]
+    return index if index in same else next(iter(same), None)
 
 
 def turn_to_recall(conversation: Conversation, request: Request, /) -> tuple[int, Said] | None:

@@ -30,6 +30,9 @@ _ROLES: Final[dict[str, Speaker]] = {
 _CALLS = ("function_call", "custom_tool_call")
 _TEXTS = ("text", "input_text", "output_text")
 _USERS = ("user", "safety_identifier", "prompt_cache_key")
+_FAILURE: Final = re.compile(
+    r"error|exception|traceback|fatal|fail|denied|refus|missing|not found|cannot|exit code", re.IGNORECASE
+)
 _METADATA = ("user_id", "session_id", "conversation_id", "thread_id")
 _PART: Final[dict[Dialect, str]] = {"chat": "text", "responses": "input_text", "messages": "text"}
 
@@ -83,6 +86,20 @@ class Request:
         return bool(self.previous or self.conversation)
 
 
+def failed_at(request: Request, /) -> tuple[int, list[Any]] | None:
+    """Where the last results of tools stand, if words in them speak of a failure, and what was called with what came.
+
+    `None` for any other request, and where the server keeps the calls.
+    """
+    last, said = request.last, request.said
+    if last is None or request.is_partial or not (one := said[last]) or one.speaker != "tool":
+        return None
+    begin = next((at for at in reversed(range(last)) if (each := said[at]) and each.speaker == "user"), 0)
+    results = next((at for at in reversed(range(last)) if (each := said[at]) and each.speaker == "agent"), 0) + 1
+    told = request.body[request.messages[min(results, last)].start : request.messages[last].end]
+    return (last, [span.value for span in request.messages[begin : last + 1]]) if _FAILURE.search(told) else None
+
+
 def dialect_of(path: str, /) -> Dialect | None:
     """Which API a path belongs to; `None` for what passes through."""
     return next((dialect for form, dialect in _PATHS if form.fullmatch(path)), None)
@@ -127,18 +144,23 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
     )
 
 
-def with_text(request: Request, index: int, text: str, /) -> bytes:
-    """The request's body with `text` at the end of one of its messages; every other byte is the client's."""
+def with_texts(request: Request, texts: Mapping[int, str], /) -> bytes:
+    """The request's body with each text at the end of the message at its place; every other byte is the client's."""
+    edits = [edit for index in sorted(texts) for edit in _edits(request, index, texts[index])]
+    return with_inserted(request.body, *edits).encode()
+
+
+def _edits(request: Request, index: int, text: str) -> tuple[tuple[int, str], ...]:
     span, body = request.messages[index], request.body
-    content = fields(body, span.start)["content"] if isinstance(span.value, dict) else span
+    found = fields(body, span.start) if isinstance(span.value, dict) else {}
+    content = found.get("content") or found.get("output") or span
     part = json.dumps({"type": _PART[request.dialect], "text": text})
     if not isinstance(content.value, str):
-        edits = ((content.end - 1, f", {part}" if content.value else part),)
-    elif request.dialect == "messages":  # clients write one text now as a string, now as a list: this is both
-        edits = ((content.start, '[{"type": "text", "text": '), (content.end, f"}}, {part}]"))
-    else:  # servers that are only compatible may read nothing but strings
-        edits = ((content.end - 1, json.dumps(f"\n\n{text}")[1:-1]),)
-    return with_inserted(body, *edits).encode()
+        return ((content.end - 1, f", {part}" if content.value else part),)
+    if request.dialect == "messages":  # clients write one text now as a string, now as a list: this is both
+        return (content.start, '[{"type": "text", "text": '), (content.end, f"}}, {part}]")
+    # Servers that are only compatible may read nothing but strings.
+    return ((content.end - 1, json.dumps(f"\n\n{text}")[1:-1]),)
 
 
 def mark_of(message: object, /) -> str | None:

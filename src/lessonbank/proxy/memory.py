@@ -16,12 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final, Unpack, cast
 
 import lessonbank
-from lessonbank.adapters.following import FollowedRun, RunFollower
-from lessonbank.contracts.records import SECONDS, Usage
+from lessonbank.adapters.following import FollowedRun, RunFollower, harmless
+from lessonbank.contracts.records import SECONDS, Observation, Step, Usage
 from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.identity import called_by
 from lessonbank.guard.quote import quoted
+from lessonbank.importers import calls_of
 from lessonbank.text.messages import trajectory_from
 
 from .frames import Frame, packed, read
@@ -34,9 +35,17 @@ _RULES: Final = ("system", "developer")
 class Memory:
     """Does what frames ask for."""
 
-    def __init__(self, bank: lessonbank.ReasoningBank, out: BinaryIO, /, **options: Unpack[RetrieveKeywords]) -> None:
+    def __init__(
+        self,
+        bank: lessonbank.ReasoningBank,
+        out: BinaryIO,
+        /,
+        *,
+        cures: bool = True,
+        **options: Unpack[RetrieveKeywords],
+    ) -> None:
         self._bank, self._out, self._lock = bank, out, threading.Lock()
-        self._follower = RunFollower(bank, "proxy", **options)
+        self._follower = RunFollower(bank, "proxy", cures=cures, **options)
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
@@ -49,6 +58,8 @@ class Memory:
                 case "begin":
                     run = self._follower.begin_waiting(frame["task"], run=frame["run"], scope=frame["scope"])
                     self.say({"id": frame["id"], "text": run.text})
+                case "again":
+                    self.say({"id": frame["id"], "text": _cure(self._follower.get(frame["run"]), frame["messages"])})
                 case "end":
                     self._end(frame)
                 case "tell":
@@ -82,6 +93,7 @@ class Memory:
         requests, asked, said = frame["usage"]
         usage = Usage(requests=requests, input_tokens=asked, output_tokens=said)
         kept, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
+        run.read_results(kept)
         if frame["stopped"]:
             run.stop(kept, reason=frame["stopped"], metadata=metadata)
         else:
@@ -118,14 +130,34 @@ def main() -> None:
         out.flush()
         return
     with bank, ThreadPoolExecutor(_THREADS) as threads:
-        memory = Memory(bank, out, **settings.get("retrieve", {}))
+        memory = Memory(bank, out, cures=settings.get("cures", True), **settings.get("retrieve", {}))
         memory.say({"ready": True})
         while frame := read(source):
             # Ends keep their order, and only begin work; what waits for an answer has a thread.
-            if frame["op"] in ("begin", "drain"):
+            if frame["op"] in ("again", "begin", "drain"):
                 threads.submit(memory.do, frame)
             else:
                 memory.do(frame)
+
+
+def _cure(run: FollowedRun | None, messages: list[Any]) -> str:
+    """What got past the last failures of tools in these messages before."""
+    if run is None:
+        return ""
+    with harmless("a second look"):
+        steps = trajectory_from(messages, task=run.task or None).steps
+        last = next((step for step in reversed(steps) if step.action.calls), Step())
+        return "\n\n".join(
+            text
+            for call, seen in calls_of(last)
+            if seen
+            and (text := run.came_back_waiting(call.id or "", call.name, call.arguments, seen.text, _code(seen)))
+        )
+    return ""
+
+
+def _code(seen: Observation) -> bool | None:
+    return True if seen.is_error else None
 
 
 def _told(frame: Frame) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class MemoryProcess:
     def __init__(self, settings: Mapping[str, Any], /) -> None:
         self._settings = {**settings}
         self._patience: float = settings.get("retrieve", {}).get("patience", PATIENCE)
+        self._cures: bool = settings.get("cures", True)
         self._process: asyncio.subprocess.Process | None = None
         self._asked: dict[int, asyncio.Future[str]] = {}
         self._numbers, self._is_late, self._is_full = count(), False, False
@@ -72,10 +73,19 @@ class MemoryProcess:
 
     async def begin(self, run: str, task: str, /, *, whose: Whose) -> str | None:
         """The text for a run; `None` where memory did not answer."""
+        return await self._text({"op": "begin", "run": run, "task": task, **whose._asdict()})
+
+    async def look_again(self, run: str, messages: list[Any], /, *, whose: Whose) -> str | None:
+        """What got past the failure of a tool before; mostly empty, and `None` where memory did not answer."""
+        if not self._cures:
+            return None
+        return await self._text({"op": "again", "run": run, "messages": messages, **whose._asdict()})
+
+    async def _text(self, frame: Frame) -> str | None:
         if self._is_late:  # one request waits for a memory that hangs, not each
             return None
         try:
-            return await self._ask({"op": "begin", "run": run, "task": task, **whose._asdict()}, self._patience)
+            return await self._ask(frame, self._patience)
         except TimeoutError:
             self._is_late = True
             log.warning("requests go on without memory: it did not answer within %g seconds", self._patience)

@@ -16,7 +16,7 @@ from lessonbank.guard.quote import quoted
 
 from .answers import MOST, Answer, read_answer
 from .conversations import GONE, Conversation, Conversations, turn_to_recall
-from .dialects import Dialect, Request, read_request, with_text
+from .dialects import Dialect, Request, failed_at, read_request, with_texts
 from .entrance import Whose
 from .process import MemoryProcess
 
@@ -24,6 +24,8 @@ log = logging.getLogger("lessonbank")
 CONVERSATION: Final = "x-lessonbank-conversation"
 OUTCOME: Final = "x-lessonbank-outcome"
 REWARD: Final = "x-lessonbank-reward"
+_MOST_LOOKS: Final = 100
+"""Failures of a conversation for which a cure is looked for."""
 _SESSIONS: Final = (
     "x-claude-code-session-id",
     "session-id",
@@ -110,11 +112,14 @@ class Remembering:
         exchange = Exchange(self, found, request, hint=hint, body=raw)
         try:
             place = await self._place(found, request)
+            texts = {at: text for at, text in (await self._cures(found, request)).items() if text}
         except BaseException:
             exchange.end(GONE)
             raise
         if place is not None:
-            exchange.body = with_text(request, place, found.text)
+            texts[place] = found.text
+        if texts:
+            exchange.body = with_texts(request, texts)
         return exchange
 
     def answered(self, conversation: Conversation, request: Request, answer: Answer, /, *, hint: str) -> None:
@@ -163,6 +168,18 @@ class Remembering:
                 return None
             conversation.text, conversation.place = text, (turn, said.mark)
             return turn
+
+    async def _cures(self, conversation: Conversation, request: Request) -> dict[int, str]:
+        """What got past the failures of this conversation before, by where these stand in this request."""
+        async with conversation.recalling:
+            known, failed = conversation.cures_in(request), failed_at(request)
+            if not failed or failed[0] in known or not conversation.run or len(conversation.cures) >= _MOST_LOOKS:
+                return known
+            at, messages = failed
+            text = await self.memory.look_again(conversation.run, messages, whose=conversation.whose) or ""
+            if said := request.said[at]:
+                conversation.cures.append((at, said.mark, text))
+            return {**known, at: text}
 
     def _take_outcome(self, conversation: Conversation, headers: Mapping[str, str]) -> None:
         if OUTCOME not in headers and REWARD not in headers:

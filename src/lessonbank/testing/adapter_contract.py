@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -23,6 +23,7 @@ import lessonbank
 from lessonbank.contracts.records import Experience, Lesson, Outcome, Run, Trajectory
 from lessonbank.contracts.records.tools import signatures
 from lessonbank.guard.scope import scope_of
+from lessonbank.importers import failure_of
 
 from ._obstacles import BrokenRetriever, Standstill, WaitingJudge
 
@@ -320,6 +321,31 @@ class AdapterContract:
         with self._bank(tmp_path) as bank:
             await self._work(bank)
             assert LESSON not in _texts(self._runs(bank)[0].trajectory)
+
+    async def test_a_failure_that_was_seen_cured_is_followed_by_its_cure(self, tmp_path: Path) -> None:
+        self._check("test_a_failure_that_was_seen_cured_is_followed_by_its_cure")
+        script = [Calls(TOOL, {"page": 1}), Calls(BROKEN), Calls(TOOL, {"page": 2}), Says("six rows")]
+        with self._bank(tmp_path) as bank:
+            before, after = (ScriptedAgentModel({TASK: script}) for _ in range(2))
+            await self.program(bank, before).run(TASK)
+            bank.drain()
+            (run,) = self._runs(bank)
+            seen = next(o.text for s in run.trajectory.steps for o in s.observations if "disk is full" in o.text)
+            failure = failure_of(self.named(BROKEN), seen)
+            assert failure is not None
+            cures = bank.scoped(f"{self.scope()}/@cures")
+            lesson = replace(failure, cure="free_space").lesson(run.trajectory.id)
+            cures.consolidate(Experience(scope=cures.aio.scope, task=failure.key, lessons=(lesson,)))
+            await self.program(bank, after).run(TASK)
+            bank.drain()
+            said = [request.words.count("`free_space` went through") for request in after.requests[TASK]]
+            assert said == [0, 0, 1, 1], [request.words for request in after.requests[TASK]]
+            assert after.requests[TASK][3].messages[: len(after.requests[TASK][2].messages)] == (
+                after.requests[TASK][2].messages
+            )
+            (told,) = cures.recalls.list()
+            assert "free_space" in told.text
+            assert not any("free_space" in _texts(one.trajectory) for one in self._runs(bank))
 
     # -- how it ended -------------------------------------------------------------------------------------------------
 

@@ -83,7 +83,8 @@ async def _beside(of: Handle, page: Sequence[Lesson]) -> list[Proposal]:
         older = await of.lesson(id)
         if older and not older.hidden and not (older.approved and stand == "contradicts"):
             for one, other, why in zip((newer, older), (older, newer), _BESIDE[stand], strict=True):
-                found.append(Proposal(lesson=one, reason=why.format(_titled(other))))
+                reason = why.format(_titled(other))
+                found.append(Proposal(lesson=one, reason=reason, change="choose", of=other.id))
     return found
 
 

@@ -355,17 +355,18 @@ class Proposal(Record):
     The evidence proposes to `retire` a lesson that harms, or to `approve` one that helps, where a person decides. A
     file that somebody edited proposes to `add`, `edit` or `retire` a lesson: `approve` does so, `retire` rejects it.
     Of two lessons that say nearly the same, the bank proposes to `merge` them: `lessons.merge` does so, `approve` keeps
-    both.
+    both. Of two that contradict each other, or of which one says the other more exactly, it proposes to `choose`: each
+    is a proposal of its own, and `approve` or `retire` for one of them decides.
     """
 
     lesson: Lesson
     """The lesson to be retired; or, from a file, the proposal itself: a lesson in quarantine, in the words proposed."""
     reason: str
     """The evidence, or where it was read, in one sentence."""
-    change: Literal["add", "edit", "retire", "merge", "approve"] = "retire"
+    change: Literal["add", "edit", "retire", "merge", "approve", "choose"] = "retire"
     origin: Literal["evidence", "file"] = "evidence"
     of: str | None = None
-    """The id of the lesson that would be edited or retired, as a file proposes, or merged with this one."""
+    """The id of the other lesson: to be edited or retired, as a file proposes, merged with this one, or chosen."""
 
 
 FILE: Final = "file"
