@@ -114,10 +114,6 @@ stores *args:
 adapters *hosts:
     python3 .ci/adapters.py {{hosts}}
 
-# what several runs of one task bring, over many worlds
-scaling-table *args:
-    {{bin}}/python -m lessonbank_bench.scaling_table {{args}}
-
 # the demo over many unseen worlds, with its controls
 bench *args:
     {{bin}}/python -m lessonbank_bench {{args}}

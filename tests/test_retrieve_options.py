@@ -53,7 +53,7 @@ def command() -> Callable[..., Any]:
         (lambda: AsyncReasoningBank.trial, set[str]()),
         (lambda: AsyncRecalls.preview, set[str]()),
         (lambda: RunFollower, set[str]()),
-        (mcp_recall, {"metadata", "patience"}),
+        (mcp_recall, {"metadata", "patience", "fit"}),
     ],
     ids=["attempt", "scale", "command line", "trial", "preview", "adapters", "mcp"],
 )

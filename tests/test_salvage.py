@@ -18,6 +18,7 @@ import lessonbank
 from lessonbank import Extraction, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.contracts.records import Add, Missing, Retire, Salvaged
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
+from lessonbank.stores.sqlite import _database  # pyright: ignore[reportPrivateUsage]
 from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.full
@@ -442,6 +443,32 @@ def test_a_retired_lesson_stays_retired_wherever_it_is_read(sound: Path, tmp_pat
     lessonbank.salvage(path, tmp_path / "new.db")
     with connect(tmp_path / "new.db") as new:
         assert {i.id for i in new.lessons.list(state="retired", limit=99)} == retired
+
+
+def test_of_several_users_that_open_a_file_at_once_one_reads_it_whole(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, reads, begun, goes_on = copied(sound, tmp_path), list[str](), threading.Event(), threading.Event()
+    read_whole = _database.check_rows
+
+    def counted(connection: sqlite3.Connection, /, **told: Any) -> tuple[str, str]:
+        reads.append(threading.current_thread().name)
+        begun.set()
+        goes_on.wait()
+        return read_whole(connection, **told)
+
+    monkeypatch.setattr(_database, "check_rows", counted)
+    monkeypatch.setattr(_database, "_HELD_BACK", 60.0)
+    with connect(path) as one, connect(path) as other:
+        writers = [threading.Thread(target=learn, args=(bank, number)) for number, bank in enumerate((one, other), 99)]
+        for writer in writers:
+            writer.start()
+        begun.wait()
+        goes_on.set()
+        for writer in writers:
+            writer.join()
+        assert one.admin.verify() == ()
+    assert reads == ["lessonbank-check"]
 
 
 def test_a_file_that_was_found_sound_is_not_read_whole_again_on_the_same_day(sound: Path, tmp_path: Path) -> None:

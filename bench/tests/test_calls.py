@@ -6,8 +6,11 @@ import re
 import subprocess
 import sys
 
-MOST = 770
-"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here."""
+MOST = 800
+"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here.
+
+770 until a lesson that comes again was asked whether it adds to another one.
+"""
 
 
 def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:

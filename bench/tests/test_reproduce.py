@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -14,11 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
-from lessonbank_bench import scaling_table
-from lessonbank_bench.environments import ENVIRONMENTS
+pytest.importorskip("openai", reason="the openai SDK is not installed")
+
+from lessonbank.contracts.ports import LanguageModel
+from lessonbank.testing.model_server import Answer, ModelServer
+from lessonbank_bench.cli import bench
+from lessonbank_bench.environments import ENVIRONMENTS, Settings, desk
+from lessonbank_bench.environments.desk import DeskEnvironment
+from lessonbank_bench.environments.mind2web import RULES
 from lessonbank_bench.experiment import request as asking
 from lessonbank_bench.experiment.records import Experiment
+
+from .environments.test_mind2web import OTHERS, action, candidate, task
+from .test_scale_cli import Server
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproduce.md"
@@ -184,10 +195,65 @@ def test_every_preset_of_the_paper_is_on_the_page_with_the_papers_settings() -> 
         assert limits == ({1, 2, 3, 4} if name == "paper-k" else {1})
 
 
-def test_the_scaling_command_of_the_page_can_be_given() -> None:
-    (words,) = [words for words in COMMANDS if words[0] == "python"]
-    assert words[:3] == ["python", "-m", "lessonbank_bench.scaling_table"]
-    assert scaling_table._asked(words[3:]).tasks == 20
+class StandIn(DeskEnvironment):
+    """The desk in the place of what needs a browser or containers; it takes whatever it is told."""
+
+    def __init__(self, model: LanguageModel | None = None, settings: Settings | None = None, /) -> None:
+        super().__init__(model)
+
+
+def answers(body: dict[str, Any]) -> Answer:
+    """Acts by rules, on a page of Mind2Web too; judges, distils and chooses as a model would, always alike."""
+    system, shown = (str(body["messages"][at]["content"]) for at in (0, -1))
+    if system.startswith(RULES.strip()[:30]):
+        return Answer("CLICK [" + re.findall(r"\[(\d+)\]", shown)[0] + "]")
+    return Answer(Server().said(system, shown)[1])
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Result]]:
+    """What every command of the page printed: first what plays, then what reads it. Two tasks each, one server."""
+    folder = tmp_path_factory.mktemp("page")
+    for split in ("task", "website", "domain"):
+        (folder / "mind2web" / f"test_{split}").mkdir(parents=True)
+        tasks = [task(f"t{n}", [action(f"{n}", "CLICK", "", [candidate("12", 1)], OTHERS)]) for n in range(2)]
+        (folder / "mind2web" / f"test_{split}" / f"test_{split}_0.json").write_text(json.dumps(tasks))
+    ranks = {f"t{n}_{n}": {"12": 1, "14": 3, "15": 60} for n in range(2)}
+    (folder / "ranks.json").write_text(json.dumps(ranks))
+    with pytest.MonkeyPatch.context() as patch, ModelServer(default=answers) as server:
+        patch.setenv("OPENAI_API_KEY", "sk-none")
+        patch.chdir(folder)
+        patch.setattr(desk, "StandIn", StandIn, raising=False)
+        for name in ("webarena", "swebench"):
+            patch.setitem(ENVIRONMENTS, name, "desk:StandIn")  # type: ignore[arg-type]
+        model = ["--model", "openai:gpt-4o", "--base-url", server.base_url, "--tasks", "2"]
+        plays = [words for words in COMMANDS if words[2] in ("run", "scale")]
+        reads = [words for words in COMMANDS if words[2] not in ("run", "scale")]
+        told = [(words, [*words[2:], *model]) for words in plays] + [(words, words[2:]) for words in reads]
+        yield {" ".join(words): CliRunner().invoke(bench, given) for words, given in told}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[2:]))
+def test_every_command_of_the_page_runs(words: list[str], played: dict[str, Result]) -> None:
+    done = played[" ".join(words)]
+    assert done.exit_code == (3 if words[2] == "plan" else 0), (done.output, done.exception)
+    if words[2] == "table":
+        assert all(f"{folder}, 95 % over tasks" in done.stdout for folder in words[3:])
+        assert ("Overall" in done.stdout) is (len(words) > 4)
+    if words[2] == "scale":
+        assert "Pass@1" in done.stdout
+
+
+def test_what_is_played_is_printed() -> None:
+    made = {words[words.index("--out") + 1] for words in COMMANDS if "--out" in words}
+    assert made - {folder for words in COMMANDS if words[2] == "table" for folder in words[3:]} == {"cross-task-50"}
+
+
+def test_the_page_has_no_code_but_commands() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"^```(\w*)$", text, re.M)) == {"sh", ""}
+    assert not re.findall(r"^# ?(?:from|import|model|lessonbank)", text, re.M)
 
 
 if __name__ == "__main__":

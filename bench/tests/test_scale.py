@@ -21,9 +21,11 @@ from lessonbank.matts.best_of_n import ModelChooser
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.null import NullEnvironment
+from lessonbank_bench.experiment.comparison import compare
 from lessonbank_bench.experiment.journal import BANKS, ROWS, read_rows
 from lessonbank_bench.experiment.plan import plan
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, made
+from lessonbank_bench.experiment.report import page
 from lessonbank_bench.experiment.runner import run
 from lessonbank_bench.experiment.scripted_model import RuleChooser, looked_at_again, verdict_by_form
 
@@ -181,6 +183,18 @@ def test_rows_can_be_read_without_what_the_agents_did(uninterrupted: Path) -> No
     ]
 
 
+def test_every_run_of_a_task_can_be_read_on_the_page_and_arms_are_compared_by_their_chosen_runs(
+    uninterrupted: Path,
+) -> None:
+    experiment, rows = read_rows(uninterrupted)
+    told = page(experiment, rows, attempts=80)
+    assert told.count("<h4>Run 1 of 3, ") >= 20
+    assert ", chosen</h4>" in told
+    found = {one.arm: one for one in compare(experiment, rows)}
+    assert found["parallel"].success == sum(bool(row.success) for row in rows if row.arm == "parallel") / 10
+    assert set(found["parallel"].scores) == {"Pass@1", "Pass@2", "Pass@3"}
+
+
 def test_an_experiment_without_several_runs_is_the_one_it_was() -> None:
     before = made({"seeds": "100-101", "tasks": 6, "arms": [{"name": "none"}, {"name": "lessonbank"}]}, source="test")
     assert before.hash == "d1e4fa2b413283d0126022931471b14f6bba23e3cdaf325930657c5aa02697e7"
@@ -197,6 +211,13 @@ def test_one_run_of_a_task_comes_to_what_a_single_attempt_does(tmp_path: Path) -
     assert [[lesson.code for lesson in row.lessons] for row in first] == [
         [lesson.code for lesson in row.lessons] for row in second
     ]
+
+
+def test_a_limit_in_the_name_of_a_memory_holds_for_several_runs_too(tmp_path: Path) -> None:
+    named = {"memory": "lessonbank:limit=1", "runs": PARALLEL}
+    run(two(named, {"memory": "lessonbank", "limit": 1, "runs": PARALLEL}, tasks=12), DeskEnvironment(), tmp_path)
+    first, second = ([row.memory for row in rows_of(tmp_path, arm)] for arm in ("first", "second"))
+    assert [len(text) for text in first] == [len(text) for text in second]
 
 
 # --- counted ----------------------------------------------------------------------------------------------------------
@@ -253,6 +274,15 @@ def test_who_chooses_does_not_know_the_truth(tmp_path: Path) -> None:
 def _one_row(folder: Path, place: DeskEnvironment, **runs: Any) -> AttemptRow:
     run(two({"memory": "none", "runs": {**PARALLEL, **runs}}, tasks=1), place, folder)
     return rows_of(folder, "first")[0]
+
+
+def test_where_the_environment_cannot_tell_the_judge_decides_and_no_figure_is_made_up(tmp_path: Path) -> None:
+    run(two({"memory": "lessonbank", "runs": PARALLEL}, tasks=4), Ended(lambda number: None), tmp_path)
+    rows = rows_of(tmp_path, "first")
+    assert {(row.success, len(row.scores)) for row in rows} == {(None, 0)}
+    ended = [row for row in rows if not all(one.trajectory.error for one in row.runs)]
+    assert ended
+    assert all("the judge decides" in " ".join(row.notes) for row in ended)
 
 
 # --- retried ----------------------------------------------------------------------------------------------------------

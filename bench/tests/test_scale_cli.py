@@ -73,14 +73,14 @@ class Server:
     def __call__(self, body: dict[str, Any]) -> Answer | Fault:
         self.bodies.append(body)
         system, shown = (str(body["messages"][at]["content"]) for at in (0, -1))
-        role, text = self._said(system, shown)
+        role, text = self.said(system, shown)
         self.asked[role] += 1
         if (role, self.asked[role]) == self.kill and self.process is not None:
             self.process.kill()  # SIGKILL: while the process waits for this answer
             return server_error()
         return Answer(text)
 
-    def _said(self, system: str, shown: str) -> tuple[str, str]:
+    def said(self, system: str, shown: str) -> tuple[str, str]:
         if system.startswith("You operate a web form"):
             return "act", acts(shown)
         if system.startswith("You evaluate agents"):
@@ -127,7 +127,10 @@ def test_scaling_prints_and_gives_the_figures_of_every_arm(server: tuple[Server,
     ]
     for name, one in arms.items():
         assert one["steps"] > 0
-        assert one["tokens"] >= one["tokens_acting"] > 0
+        parts = [one[f"tokens_{part}"] for part in ("acting", "judging", "distilling")]
+        assert one["tokens"] == pytest.approx(sum(parts))
+        assert parts[0] > 0
+        assert (parts[1] > 0) is not name.startswith("none")
         assert len(one["pass_at_k"]) == (2 if "k=2" in name else 1)
         assert 0.0 <= one["interval"]["low"] <= one["success"] <= one["interval"]["high"] <= 1.0
         assert one["judged"] == (0 if name.startswith("none") else 2 * one["runs"])
@@ -233,7 +236,8 @@ def test_a_budget_stops_a_scaling_run_which_then_goes_on(server: tuple[Server, s
     words = ["--out", "out", "--arm", "none", "--arm", "awm", "-k", "2", "--base-url", server[1]]
     done = scaled(*words, "--attempts", "3", code=3)
     assert "the budget of 3 attempts is used up" in done.output
-    assert "4 attempts" not in done.output
+    assert "4 rows made, 4 of 4 are in out" not in done.output
+    assert "rows made" in done.output
     scaled(*words, "--resume")
     assert len(read_rows(folder / "out")[1]) == 4
 

@@ -87,7 +87,7 @@ def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_pa
         ({"retrieval": "telepathy"}, "'telepathy'"),
         ({"retrieval": "hybrid"}, "pass embedder='hashing'"),
         ({"retrieval": "dense"}, "needs an embedder"),
-        ({"retrieval": "lexical", "retriever": listed()}, "takes limit, budget and preface only"),
+        ({"retrieval": "lexical", "retriever": listed()}, "takes limit, budget, preface and fit only"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], message: str) -> None:

@@ -194,7 +194,7 @@ def test_a_text_that_is_there_needs_no_reason_and_the_reason_is_on_the_kept_rece
 def test_a_retriever_of_ones_own_takes_a_preface_and_no_other_setting_of_retrieval() -> None:
     with bank_of(retriever=listed(), retrieval=Retrieval(preface="cite")) as bank:
         assert bank.retrieve("Cancel the order").retriever == "experience/listed"
-    with pytest.raises(lessonbank.errors.UsageError, match="takes limit, budget and preface only"):
+    with pytest.raises(lessonbank.errors.UsageError, match="takes limit, budget, preface and fit only"):
         bank_of(retriever=listed(), retrieval=Retrieval(floor=0.5, preface="cite"))
 
 

@@ -66,8 +66,8 @@ from lessonbank.stores._listing import (
     first_fitting,
     no_such,
     noted_again,
-    run_of,
     run_texts,
+    runs_of,
     state_of,
     tags_of,
     tags_wanted,
@@ -142,7 +142,7 @@ class _Scope:
         """A run as it is listed."""
         asked = wanted is None or wanted.verdicts
         held = [e for e in self.present if asked and any(a.trajectory_id == trajectory.id for a in e.attempts)]
-        return run_of(trajectory, held[-1] if held else None, pending=not self.learned([trajectory.id]))
+        return runs_of([((not self.learned([trajectory.id]), False, 0, None), trajectory)], held)[0]
 
     def texts(self) -> dict[str, str]:
         """What a vector may be of, by id."""

@@ -13,8 +13,7 @@ from lessonbank.errors import Conflict
 from lessonbank.learning.consolidation.ask import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
 from lessonbank.learning.outcome import LearnOutcome, changed, replacing
-from lessonbank.learning.prior_runs import earlier_settlement
-from lessonbank.learning.settlement import settled_otherwise, settlement_of
+from lessonbank.learning.settlement import settle
 from lessonbank.learning.topics import in_topics
 from lessonbank.search.one_look import one_look
 
@@ -79,7 +78,17 @@ class Commit:
     ) -> Committed:
         new = changed(changes)
         ids = {one.id for one in new} | {lesson.id for one in new for lesson in one.lessons}
-        settlement, corrections = await self._settlement()
+        settlement, corrections = None, ()
+        if self.result:  # another run under the same receipt may have been counted meanwhile
+            told, prior, learned = self.result.report, self.result.prior, self.result.attempts
+            settlement, _, corrections = await settle(
+                self.handle.store,
+                told,
+                prior,
+                experience_id=self.experience.id,
+                identity=self.identity,
+                learned=learned,
+            )
         _, left_out = await self.handle.apply_embedded(
             changes,
             {id: vector for id, vector in vectors.items() if id in ids},
@@ -90,14 +99,3 @@ class Commit:
             one_wording=self.handle.options.unique_wording,
         )
         return changes, settlement, (*notes, *corrections, *left_out)
-
-    async def _settlement(self) -> tuple[Settlement | None, tuple[str, ...]]:
-        """How the receipt is settled: another run under it may have been counted meanwhile."""
-        if (result := self.result) is None or (receipt := result.report.receipt) is None:
-            return None, ()
-        before, others = await earlier_settlement(
-            self.handle.store, result.report, result.prior, besides=result.attempts
-        )
-        counted = [*others, *result.attempts]
-        settlement = settlement_of(receipt, self.experience.id, counted, identity=self.identity)
-        return settlement, settled_otherwise(before, result.attempts) if before else ()

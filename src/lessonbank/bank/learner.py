@@ -33,9 +33,9 @@ from lessonbank.guard.quote import quoted
 from lessonbank.learning.consolidation import OneWording, append
 from lessonbank.learning.consolidation.retry import retry_on_conflict
 from lessonbank.learning.outcome import LearnOutcome
-from lessonbank.learning.prior_runs import PriorRuns, earlier_settlement, find_prior_runs
+from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
 from lessonbank.learning.run_report import RunReport
-from lessonbank.learning.settlement import changed_settlement, corrected, of_another_task
+from lessonbank.learning.settlement import contradictions, corrected, settle
 
 from .again import AFTER, cures_of
 from .beside import stand_beside
@@ -79,10 +79,12 @@ class Learner:
         if prior.is_learned:
             return await self._settle_late(prior, report, identity=keeper.identity)
         changes = corrected(prior.experiences, {id: report.truths.get(id) for id in prior.known}) if prior.known else ()
-        if changes:
-            await self.handle.store.apply(changes, scope=self.handle.scope, writer=self.handle.writer)
+        if not changes:
+            return await self._learn_new(prior, report, metadata, keeper)
+        await self.handle.store.apply(changes, scope=self.handle.scope, writer=self.handle.writer)
+        report = replace(report, notes=(*report.notes, *contradictions(changes)))
         learned = await self._learn_new(prior, report, metadata, keeper)
-        return learned.model_copy(update={"changes": (*changes, *learned.changes)}) if changes else learned
+        return learned.model_copy(update={"changes": (*changes, *learned.changes)})
 
     async def _learn_new(
         self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper
@@ -205,15 +207,15 @@ class Learner:
         writer: str | None = None,
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
-        handle, truths = self.handle, report.truths
-        changes = corrected(prior.experiences, truths) if changes is None else changes
+        handle = self.handle
+        changes = corrected(prior.experiences, report.truths) if changes is None else changes
         async with handle.state.locks.of(handle.scope):
-            earlier, counted = await earlier_settlement(handle.store, report, prior)
-            settlement = changed_settlement(earlier, report.receipt, prior.experience, counted, identity=identity)
+            settlement, counted, wrong_tasks = await settle(
+                handle.store, report, prior, experience_id=prior.experiences[-1].id, identity=identity
+            )
             await handle.store.apply(changes, scope=handle.scope, writer=writer or handle.writer, settlement=settlement)
         await self._settle_again([run.trajectory for run in counted], settlement)
-        wrong_tasks = () if earlier else of_another_task(settlement and report.receipt, prior.reported)
-        notes = notes_of(*report.notes, *prior.contradictions(truths), *wrong_tasks)
+        notes = notes_of(*report.notes, *contradictions(changes), *wrong_tasks)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:

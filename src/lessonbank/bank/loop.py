@@ -110,7 +110,9 @@ class AsyncReasoningBank:
         begun, task = perf_counter(), await self.parts.intake.task(task)
         if self.options.off:
             return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
-        return await self._kept(*await Recaller(self._handle).recall(task, asked, draw=True), begun=begun)
+        recaller = Recaller(self._handle)
+        recall, found = await recaller.recall(task, asked, draw=True)
+        return await self._kept(await recaller.fit(recall, asked), found, begun=begun)
 
     @takes_retrieve_options
     async def recall_again(

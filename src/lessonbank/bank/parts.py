@@ -9,12 +9,14 @@ from typing import Self
 from lessonbank._base.checks import attribute
 from lessonbank.contracts.events import Hook
 from lessonbank.contracts.ports import Consolidator, Extractor, Judge, LanguageModel, Retriever
+from lessonbank.contracts.settings import Fit
 from lessonbank.evidence.ledger import Ledger, Unmeasured
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 from lessonbank.learning.topics import Topics
 from lessonbank.matts.scaler import Scaler
+from lessonbank.search.fit import Fitter
 from lessonbank.search.injection import Injector
 
 from .trying import Trying
@@ -27,6 +29,8 @@ class BankParts:
     retriever: Retriever
     injector: Injector
     """Writes the text of a recall."""
+    fitter: Fitter | None = None
+    """Fits lessons to a task; `None` where there is no model."""
     judge: Judge
     extractor: Extractor
     consolidator: Consolidator
@@ -66,6 +70,8 @@ class BankOptions:
 
     limit: int = 1
     """Experiences of a recall, or lessons where these are searched."""
+    fit: Fit = "none"
+    """Whether a model fits the lessons of a recall to its task."""
     writer: str = "learn"
     """Under whose name changes are kept."""
     success_at: float = SUCCESS_AT

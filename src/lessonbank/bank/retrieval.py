@@ -67,6 +67,20 @@ class Recaller:
         )
         return recall.model_copy(update={"metadata": asked.metadata or {}}), found
 
+    async def fit(self, recall: Recall, asked: RetrieveOptions, /) -> Recall:
+        """`recall` as a model fits it to its task, where that is asked for and there is anything to show.
+
+        Raises UsageError: there is no model.
+        """
+        how, fitter = asked.fit or self.handle.options.fit, self.handle.parts.fitter
+        if how == "none":
+            return recall
+        if fitter is None:
+            raise UsageError(f"fit={how!r} needs a model, and this bank has none: pass model=…, or fit='none'")
+        if not recall.text or self.handle.options.observe:
+            return recall
+        return await fitter(recall, how, injector=self.handle.parts.injector, intake=self.handle.parts.intake)
+
     async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
         task = await self.handle.parts.intake.task(task)
@@ -74,11 +88,14 @@ class Recaller:
             return Recall(scope=self.handle.scope, task=task, kept=False, notes=notes_of(OFF))
         recall, found = await self._with(tried).recall(task, asked, draw=False)
         recall = await with_reason(recall, found, self.handle.store)
-        return recall.model_copy(update={"kept": False})
+        how = asked.fit or self.handle.options.fit
+        note = () if how == "none" else notes_of(f"not fitted: a preview asks no model; a recall does (fit={how!r})")
+        return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *note)})
 
     async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
         """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
         recall, _ = await self.recall(await self.handle.parts.intake.task(task), asked, draw=False, exclude=exclude)
+        recall = await self.fit(recall, asked)
         return recall.model_copy(update={"kept": False, "task": task})
 
     def _with(self, tried: Tried) -> Recaller:

@@ -98,6 +98,8 @@ def _retrieve_options(asked: Mapping[str, Any], *, untrusted: bool) -> RetrieveK
         if stricter := next((name for name in ("trusted", "own") if name in given), ""):
             raise typer.BadParameter(f"give --{stricter} or --untrusted, not both", param_hint="--untrusted")
         given["trusted"] = given["own"] = False
+    if given.get("fit", "none") != "none":
+        raise typer.BadParameter("hooks never ask a model while a prompt waits: leave it out", param_hint="--fit")
     given.setdefault("own", True)
     RetrieveOptions(**given)
     return given

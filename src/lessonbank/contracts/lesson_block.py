@@ -86,7 +86,7 @@ def write_lesson(title: str, content: str, /, *, kind: str, when: str = "", warn
     lines = [f"{kind}: {title}" if kind else title]
     if when:
         lines.append(f"{_WHEN}{when}")
-    lines += content.split("\n")
+    lines += content.split("\n") if content else ()
     if warning:
         lines.append(f"({warning})")
     return f"\n{_INDENT}".join(lines)

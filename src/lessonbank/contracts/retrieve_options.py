@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from inspect import Parameter
-from typing import Any, Final, TypedDict, TypeVar, cast, get_type_hints
+from typing import Any, Final, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-from lessonbank._base.checks import MOST_SECONDS, a_flag, a_mapping, a_number, is_a, maybe_count, settle
+from lessonbank._base.checks import MOST_SECONDS, a_flag, a_mapping, a_number, is_a, maybe_count, maybe_one_of, settle
 from lessonbank._base.signatures import with_keywords
 
 from .records import Json
+from .settings import Fit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +22,7 @@ class RetrieveKeywords(TypedDict, total=False):
     limit: int | None
     trusted: bool
     own: bool
+    fit: Fit | None
     metadata: Mapping[str, Json] | None
     patience: float
 
@@ -66,6 +68,10 @@ class RetrieveOptions:
     own: bool = _offered(False, help="Also leave out what others brought, until a person approves it.")
     """Whether a lesson waits for a person that no run of the caller's own taught: what was imported, was taught by
     another person, quotes a tool, or was written by a model and not checked for harm. Active lessons are shown."""
+    fit: Fit | None = _offered(  # noqa: RUF009 - a field
+        None, help="Whether the model fits the lessons to the task first: none, select or rewrite.", by_agent=False
+    )
+    """`none`, `select` or `rewrite`, see `Retrieval(fit=)`. `None`: as the bank does."""
     metadata: Mapping[str, Json] | None = _offered(
         None, help="KEY=TEXT, or KEY:=JSON for a number, true or false. May be given several times.", by_agent=False
     )
@@ -77,6 +83,7 @@ class RetrieveOptions:
     def __post_init__(self) -> None:
         a_flag(self.trusted, "trusted=")
         a_flag(self.own, "own=")
+        maybe_one_of(self.fit, "fit=", get_args(Fit))
         told = None if self.metadata is None else a_mapping(self.metadata)
         seconds = a_number(self.patience, "patience=", PATIENT, above=LEAST_PATIENCE, most=MOST_SECONDS)
         settle(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)

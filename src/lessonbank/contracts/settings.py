@@ -40,6 +40,7 @@ Profile = Literal["default", "paper"]
 Domain = Literal["general", "web", "code"]
 Search = Literal["dense", "lexical", "hybrid"]
 Level = Literal["experience", "lesson"]
+Fit = Literal["none", "select", "rewrite"]
 TrustPolicy = Literal["open", "corroborated", "reviewed"]
 Consolidation = Literal["recognise", "append"]
 TopicsBy = Literal["words", "model"]
@@ -154,8 +155,13 @@ class Retrieval:
     level: Level = "experience"
     """What is searched and shown: `experience` compares tasks and shows all lessons of those found, as in the paper.
     `lesson` compares the text of each lesson by cosine, shows only what it finds, and `limit` counts lessons."""
+    fit: Fit = "none"
+    """Whether the model reads the task and the lessons that were found (12 at most) before they are shown. `select`: it
+    keeps those that will matter, in order. `rewrite`: it also words them for this task, in 120 words at most. It has
+    1.5 seconds. Hooks never fit."""
 
     def __post_init__(self) -> None:
+        one_of(self.fit, "Retrieval(fit=)", get_args(Fit))
         _asked(maybe_one_of, self.by, "Retrieval(by=)", get_args(Search))
         one_of(self.level, "Retrieval(level=)", get_args(Level))
         if self.level == "lesson" and self.by not in (UNSET, None, "dense"):

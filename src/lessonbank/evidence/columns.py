@@ -33,7 +33,7 @@ the same for recalls with memory and without, and it is fixed before there is an
 _AGAIN: Final = 3600.0
 """Seconds within which another recall of the same task is taken for another try at it."""
 _UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds"), _NAN),
+    **dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
     "true": 0.0,
     "broke": 0.0,
     "judge": -1,
@@ -168,6 +168,8 @@ class Columns:
         told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
         told["again"] = not is_first
+        if recall.fit:
+            told["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
         for name, value in (_UNTOLD | told).items():
             self._told[name].append(value)
         self._task.append(hash(recall.task))
@@ -176,7 +178,7 @@ class Columns:
             if candidate.placed and is_first:
                 lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
                 self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
-                _append(self._placed, row, lesson, candidate.shown, 0, chance[candidate.lesson_id])
+                _append(self._placed, row, lesson, candidate.offered, 0, chance[candidate.lesson_id])
         self._places.append(len(self._placed[0]))
         for entry in entries(recall):
             if is_first:

@@ -128,6 +128,8 @@ class Episodes:
     model: Ints = field(default_factory=_whole_numbers)
     """By row: on which model the agent ran, as a position in `models`; -1 where nobody said. Empty: nowhere."""
     models: tuple[str, ...] = ()
+    fit: Floats = field(default_factory=lambda: np.empty(0))
+    """By row: tokens that a model took to fit the lessons to the task; `nan` where none was asked. Empty: nowhere."""
     again: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether it was made in the middle of a run. Empty: none was."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lessonbank.contracts.records import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 from lessonbank.guard import one_line
@@ -64,8 +64,19 @@ def explained(
         withheld=tuple(called(draw.group, *lessons.values()) for draw in recall.groups if draw.withheld),
         outcome=settlement.outcome if settlement else None,
         lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
-        notes=(*recall.notes, *(["an import brought this recall: it is no evidence here"] if recall.imported else ())),
+        notes=(
+            *recall.notes,
+            *_fit_of(recall),
+            *(["an import brought this recall: it is no evidence here"] if recall.imported else ()),
+        ),
     )
+
+
+def _fit_of(recall: Recall) -> Iterator[str]:
+    if (fit := recall.fit) and fit.is_applied:
+        offered = sum(candidate.offered for candidate in recall.candidates)
+        tokens = fit.usage.input_tokens + fit.usage.output_tokens
+        yield f"fitted by {fit.model} ({fit.how}): {len(fit.kept)} of {offered} offered lessons kept, {tokens} tokens"
 
 
 def losers(

@@ -50,6 +50,7 @@ def notes(
         *_missing(found, *missing),
         *_restarts(episodes, titles),
         *_models(episodes, found),
+        *_fitted(episodes),
         *_waiting(episodes),
         *_alike(episodes),
         *_scattered(episodes),
@@ -70,6 +71,16 @@ def _opinions(episodes: Episodes, found: Review) -> Iterator[str]:
         yield f"verdicts rest on {truth} whose truth was told or drawn for; {opinions} only a judge's opinion"
     if len(episodes) and not (episodes.draws.unit == 0).any():
         yield "no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)"
+
+
+def _fitted(episodes: Episodes) -> Iterator[str]:
+    """What effects are of where a model chose among the lessons, and what that took."""
+    fitted = ~np.isnan(episodes.fit)
+    if fitted.any():
+        yield (
+            f"a model fitted the lessons to the task in {int(fitted.sum())} of {counted(len(episodes), 'recall')}, for "
+            f"{float(episodes.fit[fitted].mean()):,.0f} tokens each: effects are of offering a lesson to it (fit=…)"
+        )
 
 
 def _witnesses(episodes: Episodes) -> Iterator[str]:

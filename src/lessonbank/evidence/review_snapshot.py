@@ -59,10 +59,11 @@ class ReviewSnapshot:
     proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     """What waits for a person: the last change when that was first seen, and the evidence."""
 
-    @property
-    def helps(self) -> frozenset[str]:
-        """The units that are shown to help."""
-        return frozenset(id for id, unit in self.units.items() if unit.helps)
+    helps: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The units that are shown to help. Each recall asks for them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "helps", frozenset(id for id, unit in self.units.items() if unit.helps))
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:

@@ -160,6 +160,8 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
+        self._read_as: dict[str, int] = {}
+        """The hash of the setting that the last review was read from: to read it again takes as long as a search."""
         self._lock = threading.Lock()
 
     def reach(self, places: int, /) -> int:
@@ -271,11 +273,15 @@ class StoredLedger:
         return self._told[scope]
 
     async def _reread(self, scope: str) -> None:
-        self._tell(scope, ReviewSnapshot.of(await get_setting(self._store, REVIEW.of(scope))))
+        text = await get_setting(self._store, REVIEW.of(scope))
         self._asked[scope] = 0
+        if scope not in self._told or self._read_as.get(scope) != hash(text):
+            self._tell(scope, ReviewSnapshot.of(text))
+            self._read_as[scope] = hash(text)
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
+        self._read_as.pop(scope, None)
         if isinstance(self.policy, FollowsEvidence):
             self.policy.tell(scope, told.units)
 

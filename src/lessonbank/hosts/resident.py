@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from shlex import quote
@@ -232,7 +233,8 @@ def _asked(words: dict[str, str]) -> RetrieveOptions:
     """
     check_names(words)
     try:
-        return _RETRIEVE.validate_python({name: _value(word) for name, word in words.items()})
+        asked = _RETRIEVE.validate_python({name: _value(word) for name, word in words.items()})
+        return replace(asked, fit="none")  # a prompt waits a tenth of a second
     except ValidationError as error:
         raise UsageError(f"an option of the hook is wrong: {quoted(error)}") from None
 

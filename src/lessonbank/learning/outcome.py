@@ -100,7 +100,6 @@ class LearnOutcome:
             notes=notes_of(
                 *self.report.notes,
                 *self.extraction.notes,
-                *self.prior.contradictions(self.report.truths),
                 *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *joined(changes),

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
-from lessonbank.contracts.ports import RunFilter, Store
-from lessonbank.contracts.records import Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
+from lessonbank.contracts.ports import Store
+from lessonbank.contracts.records import Experience, Recall, Settle, Settlement, Trajectory, Verdict
 from lessonbank.contracts.store_calls import get_recall, get_trajectories, settled_runs, settlement_of
 from lessonbank.guard.identity import one_of_many
 
@@ -56,16 +56,6 @@ class PriorRuns:
         """What was decided about a run before. It stands until the caller knows better: no judge is asked twice."""
         kept = [ref.verdict for ref in (self.experience.attempts if self.experience else ()) if ref.trajectory_id == id]
         return next((verdict for verdict in kept if verdict.outcome != "unknown"), None)
-
-    def contradictions(self, truths: Verdicts, /) -> tuple[str, ...]:
-        """One sentence for each known run that is now said to have ended otherwise than it was learned."""
-        pairs = [(id, truths.get(id), self.verdict(id)) for id in self.known]
-        return tuple(
-            f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
-            "its verdict is corrected, its lessons stay until they are retired"
-            for id, truth, kept in pairs
-            if truth and kept and truth.outcome != kept.outcome
-        )
 
     def own_receipt(self, receipt: Recall | None, /) -> tuple[Recall | None, tuple[str, ...]]:
         """The receipt that these runs settle, and a note where another one was handed in.
@@ -126,25 +116,3 @@ async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> s
     journal = store.journal(scope=scope, kinds=("settle",))
     settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)]
     return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)
-
-
-async def earlier_settlement(
-    store: Store, report: RunReport, prior: PriorRuns, /, *, besides: Sequence[Run] = ()
-) -> tuple[Settlement | None, list[Run]]:
-    """How a receipt is settled so far, and the runs that count for it `besides` those just learned.
-
-    Those are the known ones, and all it was settled with. What the caller says now of a run goes before what was
-    decided then.
-    """
-    if (receipt := report.receipt) is None:
-        return None, []
-    earlier = await settlement_of(store, receipt.id, scope=receipt.scope)
-    ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known))
-    left = tuple(id for id in ids if id not in {one.trajectory.id for one in besides})
-    known = await store.runs(RunFilter(ids=left), scope=receipt.scope) if left else ()
-    runs = {run.trajectory.id: run for run in known}
-    pairs = [(runs[id].trajectory, report.truths.get(id) or runs[id].verdict) for id in left if id in runs]
-    said = {id for id, truth in report.truths.items() if truth}
-    return earlier, [
-        Run(trajectory=run, verdict=verdict) for run, verdict in pairs if run.id in said or verdict.outcome != "unknown"
-    ]

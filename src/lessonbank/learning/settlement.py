@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from typing import Final
 
 from lessonbank._base.checks import shown
 from lessonbank._base.ids import short
 from lessonbank.contracts.lesson_block import numbers_cited
+from lessonbank.contracts.ports import RunFilter, Store
 from lessonbank.contracts.records import (
     MODEL,
     SECONDS,
@@ -25,9 +25,11 @@ from lessonbank.contracts.records import (
     Verdict,
     VerdictSource,
 )
+from lessonbank.contracts.store_calls import settlement_of as kept_settlement
 from lessonbank.evidence.receipts import plain_task
 
-from .run_report import Verdicts
+from .prior_runs import PriorRuns
+from .run_report import RunReport, Verdicts
 
 _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
 """Whose word counts more, the weakest first."""
@@ -84,11 +86,11 @@ def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tup
     )
 
 
-def settled_otherwise(earlier: Settlement | None, attempts: Iterable[Run], /) -> tuple[str, ...]:
+def _otherwise(earlier: Settlement | None, learned: Iterable[Run]) -> tuple[str, ...]:
     """A note where a recall that other runs settled is now settled by one that ended otherwise."""
     if earlier is None or earlier.outcome == "unknown":
         return ()
-    new = [one for one in attempts if one.trajectory.id not in earlier.trajectory_ids]
+    new = [one for one in learned if one.trajectory.id not in earlier.trajectory_ids]
     others = [one for one in new if one.verdict.outcome not in ("unknown", earlier.outcome)]
     return tuple(
         f"settled again: another run settled the recall {shown(short(earlier.recall_id))} as a {earlier.outcome}, and "
@@ -120,29 +122,52 @@ def _seconds(runs: Sequence[Trajectory]) -> float | None:
 
 def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
-    ids = [c.lesson_id for c in sorted(recall.candidates, key=attrgetter("rank")) if c.shown]
-    if not ids:
+    if not (ids := recall.shown_ids):
         return ()
     said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
     numbers = numbers_cited("\n".join((*said, *[run.answer or "" for run in runs])))
     return tuple([id for number, id in enumerate(ids, 1) if number in numbers])
 
 
-def changed_settlement(
-    earlier: Settlement | None,
-    recall: Recall | None,
-    experience: Experience | None,
-    attempts: Sequence[Run],
+async def settle(
+    store: Store,
+    report: RunReport,
+    prior: PriorRuns,
     /,
     *,
+    experience_id: str,
     identity: str,
-) -> Settlement | None:
-    """The settlement of a receipt, if it says anything that the earlier one does not, whoever says it."""
-    if recall is None or experience is None or not attempts:
-        return None
-    later = settlement_of(recall, experience.id, attempts, identity=identity)
-    same = {"at": later.at, "identity": identity}
-    return None if earlier and later == earlier.model_copy(update=same) else later
+    learned: Sequence[Run] = (),
+) -> tuple[Settlement | None, list[Run], tuple[str, ...]]:
+    """How runs settle their receipt, with all that it was settled with before; these runs; and what to know of it.
+
+    What the caller says now of a run goes before what was decided then. Without runs that were `learned` just now it is
+    settled only where that says something new.
+    """
+    if (receipt := report.receipt) is None:
+        return None, [], ()
+    earlier = await kept_settlement(store, receipt.id, scope=receipt.scope)
+    before = earlier.trajectory_ids if earlier else ()
+    counted = [*await _counted(store, report, (*before, *prior.known), besides=learned), *learned]
+    later = settlement_of(receipt, experience_id, counted, identity=identity) if counted else None
+    if learned:
+        return later, counted, _otherwise(earlier, learned)
+    same = later and {"at": later.at, "identity": identity}
+    if earlier and later == earlier.model_copy(update=same):
+        return None, counted, ()
+    return later, counted, of_another_task(receipt, prior.reported) if later and not earlier else ()
+
+
+async def _counted(store: Store, report: RunReport, ids: Sequence[str], /, *, besides: Sequence[Run]) -> list[Run]:
+    """Those of these runs that are kept, with how they ended."""
+    left = list(dict.fromkeys(ids))
+    if besides:
+        left = [id for id in left if id not in {one.trajectory.id for one in besides}]
+    found = await store.runs(RunFilter(ids=tuple(left)), scope=report.receipt.scope) if left and report.receipt else ()
+    runs = {one.trajectory.id: one for one in found}
+    ended = [(runs[id], report.truths.get(id)) for id in left if id in runs]
+    ended = [(run, truth) for run, truth in ended if truth or run.verdict.outcome != "unknown"]
+    return [Run(trajectory=run.trajectory, verdict=truth or run.verdict) for run, truth in ended]
 
 
 def corrected(
@@ -160,6 +185,17 @@ def corrected(
         for home, ref in [held[id]]
         if _differs(ref, truth)
     ]
+
+
+def contradictions(changes: Iterable[Change], /) -> tuple[str, ...]:
+    """One sentence for each known run that is now said to have ended otherwise than it was learned."""
+    told = [(one.trajectory_id, one.before, one.verdict) for one in changes if isinstance(one, Rejudge)]
+    return tuple(
+        f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
+        "its verdict is corrected, its lessons stay until they are retired"
+        for id, kept, truth in told
+        if kept and kept.outcome not in ("unknown", truth.outcome)
+    )
 
 
 def _differs(ref: RunRef, truth: Verdict) -> bool:

@@ -6,6 +6,8 @@ from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Counts, Found, Recall, notes_of
 from lessonbank.contracts.store_calls import count_records
 
+from .fit import none_kept
+
 
 async def with_reason(recall: Recall, found: Found, store: Store, /) -> Recall:
     """`recall`, with a note on why its text is empty, where it is."""
@@ -20,6 +22,8 @@ def _left_out(recall: Recall) -> str:
     """Why none of the lessons that were found is shown."""
     if not any(candidate.placed for candidate in recall.candidates):
         return f"no lesson that was found fits the budget ({len(recall.candidates)} found): raise budget="
+    if recall.fit and recall.fit.is_applied:
+        return none_kept(recall)
     if recall.control:
         odds = recall.control_probability
         return f"all memory was withheld from this task at random (probability {odds:g}), to measure what it changes"

@@ -91,6 +91,13 @@ class Injector:
         }
         return Recall.model_validate(told)
 
+    def text(self, lessons: Sequence[Lesson], /, *, id: str, lines: Mapping[str, Sequence[str]] | None = None) -> str:
+        """The text of these lessons in their order; `lines`: what is said of each in the place of its own words."""
+        nonce, unchecked = digest(id)[:8], all(lesson.is_unchecked for lesson in lessons)
+        before, after = self._frame(nonce, unchecked)
+        bodies = [_body(lesson, lines, self.style, lesson.is_unchecked and not unchecked) for lesson in lessons]
+        return f"{before}{with_nonce(with_numbers(bodies), nonce=nonce)}{after}"
+
     def _fit(
         self, lessons: Sequence[Lesson], held: frozenset[str], *, nonce: str
     ) -> tuple[frozenset[str], str, dict[str, str]]:
@@ -161,6 +168,14 @@ def _placed(lessons: Sequence[Lesson], sizes: Mapping[str, int], room: int) -> f
             room -= sizes[lesson.id]
             placed.add(lesson.id)
     return frozenset(placed)
+
+
+def _body(lesson: Lesson, lines: Mapping[str, Sequence[str]] | None, style: Style, marked: bool) -> str:
+    if lines is None:
+        return lesson_text(lesson, style=style, marked=marked)
+    first, *rest = lines[lesson.id]
+    kind = "" if style == "paper" else lesson.kind
+    return write_lesson(first, "\n".join(rest), kind=kind, warning=UNCHECKED if marked else "")
 
 
 def lesson_text(lesson: Lesson, /, *, style: Style = "full", marked: bool | None = None) -> str:

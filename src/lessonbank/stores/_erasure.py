@@ -156,9 +156,9 @@ class Erasing:
     def recall(self, recall: Recall, /) -> Recall:
         """A receipt without the text, if that showed any of it; without its task, if that was the run's."""
         own = recall.id in self.recalls
-        if not own and not any(c.shown and c.lesson_id in self.lessons for c in recall.candidates):
+        if not own and not any(c.offered and c.lesson_id in self.lessons for c in recall.candidates):
             return recall
-        return recall.model_copy(update={"text": "", "text_digest": "", **(_NOTHING_TOLD if own else {})})
+        return without_text(recall).model_copy(update=_NOTHING_TOLD if own else {})
 
     def settlement(self, settlement: Settlement, /) -> Settlement:
         """A settlement that no longer names the run, nor the template that it named."""
@@ -199,7 +199,13 @@ def is_forgotten(recall: Recall, /) -> bool:
 def forgotten(recall: Recall, salt: str, /) -> Recall:
     """What is left of an old recall with an outcome: tasks of one template keep one name, in letters alone."""
     known = digest(f"{salt} {template_of(recall.task)}")[:24].translate(_LETTERS)
-    return recall.model_copy(update={**_NOTHING_TOLD, "text": "", "text_digest": "", "task": _FORGOTTEN + known})
+    return without_text(recall).model_copy(update={**_NOTHING_TOLD, "task": _FORGOTTEN + known})
+
+
+def without_text(recall: Recall, /) -> Recall:
+    """A receipt without what it showed, and without what a model had left out of that."""
+    fit = recall.fit and recall.fit.model_copy(update={"unfitted": ""})
+    return recall.model_copy(update={"text": "", "text_digest": "", "fit": fit})
 
 
 _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -198,33 +198,32 @@ def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
     return *found, wording_of(lesson)
 
 
-def newest_holders(experiences: Iterable[Experience], /) -> dict[str, Experience]:
-    """The newest of these experiences that a run belongs to, by the run's id; the oldest come first."""
-    return {id: one for one in experiences for id, *_ in attempts_of(one)}
+def runs_of(kept: Iterable[tuple[Sequence[Any], Trajectory]], held: Iterable[Experience] = (), /) -> list[Run]:
+    """Kept runs as they are listed, each with how it stands in the queue: whether it waits and was given up, tries, and
+    the last problem. `held`: the experiences that they belong to, oldest first."""
+    holders = {id: one for one in held for id, *_ in attempts_of(one)}
+    return [_run_of(run, holders.get(run.id), *standing) for standing, run in kept]
 
 
-def run_of(
-    run: Trajectory,
-    holder: Experience | None,
-    /,
-    *,
-    pending: bool,
-    failed: bool = False,
-    tries: int = 0,
-    problem: str | None = None,
+def _run_of(
+    run: Trajectory, holder: Experience | None, waits: bool, failed: bool, tries: int, problem: str | None
 ) -> Run:
-    """A kept run as it is listed; `holder` is the newest experience it belongs to."""
     tried = holder.attempts if holder else ()
     verdict = next((attempt.verdict for attempt in tried if attempt.trajectory_id == run.id), None)
     return Run(
         trajectory=run,
         verdict=verdict or Verdict(outcome="unknown", reason=NOT_JUDGED),
-        status=_status(run, pending=pending, failed=failed),
+        status=_status(run, pending=bool(waits), failed=bool(failed)),
         tries=tries,
         problem=problem,
         recall_id=holder.recall_id if holder else None,
         metadata=run.metadata,
     )
+
+
+def in_order(wanted: RunFilter | RecallFilter, order: Sequence[str], /) -> str:
+    """SQL that orders rows by these columns, as it is wanted."""
+    return " ORDER BY " + ", ".join(f"{column}{'' if wanted.oldest_first else ' DESC'}" for column in order)
 
 
 def _status(run: Trajectory, *, pending: bool, failed: bool) -> RunStatus:

@@ -58,6 +58,7 @@ from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
+from ._retrieval import choose_fitter
 from ._stores import is_store, named_place, open_store, spool_place, switched_off
 from ._trust import rationed, trusting, warn_unprotected
 from ._trying import Variation
@@ -182,6 +183,7 @@ async def connect_async(
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
     roles = resolve_models(model, lambda: store)
+    fitter = choose_fitter(retrieval, roles.fit, off=off)
     intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:
@@ -208,8 +210,7 @@ async def connect_async(
         search, consolidator = trusting(
             safety.trust, search, bare, consolidator, store=store if unique_wording else None
         )
-        measured = not isinstance(policy, Never)
-        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
+        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=not isinstance(policy, Never))
     except BaseException:
         await store.close()
         raise
@@ -225,6 +226,7 @@ async def connect_async(
         **named(intake),
         "trust": safety.trust,
         "limit": _limit(retrieval, profile),
+        "fit": retrieval.fit,
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
         "additions": additions,
@@ -245,6 +247,7 @@ async def connect_async(
     bank_parts = BankParts(
         retriever=search,
         injector=kit.injector,
+        fitter=fitter,
         judge=abstaining(promised(parts.judge, Verdict, name="judge") or kit.judge, learning.abstain),
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
@@ -267,6 +270,7 @@ async def connect_async(
     )
     options = BankOptions(
         limit=_limit(retrieval, profile),
+        fit="none" if off else retrieval.fit,
         success_at=learning.success_at,
         keep_runs=learning.keep_runs,
         keep_lessons=learning.keep_lessons,

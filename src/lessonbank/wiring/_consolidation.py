@@ -45,7 +45,7 @@ def choose(
     # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
     search = retriever if model else LexicalRetriever(store)
     known = Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
-    return Adding(known, search) if additions else known
+    return Adding(known, search, store) if additions else known
 
 
 def choose_topics(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from lessonbank._base.checks import attribute, is_a, kind, shown
@@ -13,7 +13,7 @@ from lessonbank.errors import UsageError
 
 OneModel: TypeAlias = str | LanguageModel | Callable[..., Any]
 ModelChoice: TypeAlias = OneModel | Mapping[str, OneModel] | None
-ROLES = ("judge", "extractor", "contrast")
+ROLES = ("judge", "extractor", "contrast", "fit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,18 @@ class Roles:
     judge: LanguageModel | None = None
     extractor: LanguageModel | None = None
     contrast: LanguageModel | None = None
+    fit: LanguageModel | None = None
+    """Who reads a task and the lessons for it. It is asked live, also where the others answer in batches."""
 
     @property
     def description(self) -> str:
         """For `doctor`: who plays what."""
         names = {r: m.name for r in ROLES if (m := cast("LanguageModel | None", getattr(self, r)))}
+        if names.get("fit") == names.get("extractor", names.get("judge")):
+            names.pop("fit", None)
         if not names:
             return "none (ground truth and errors decide; lessons are extractive)"
-        if len(set(names.values())) == 1 and len(names) == len(ROLES):
+        if len(set(names.values())) == 1 and len(names) == len(ROLES) - 1:
             return next(iter(names.values()))
         return ", ".join(f"{role} {name}" for role, name in names.items())
 
@@ -49,14 +53,21 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
     if is_a(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
-            raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor and contrast")
+            raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor, contrast and fit")
         if not {"judge", "extractor"} & set(named):
-            raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast is optional")
-        made = {role: _one(one, model, store) for role, one in named.items()}
+            raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast and fit are optional")
+        made = {role: _one(one, _live(model) if role == "fit" else model, store) for role, one in named.items()}
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
+        if "fit" not in made:
+            main = "extractor" if "extractor" in made else "judge"
+            made["fit"] = _one(named[main], _live(model), store) if model.batch else made[main]
         return Roles(**made)
     one = _one(choice, model, store)
-    return Roles(judge=one, extractor=one, contrast=one)
+    return Roles(judge=one, extractor=one, contrast=one, fit=_one(choice, _live(model), store) if model.batch else one)
+
+
+def _live(model: Model) -> Model:
+    return replace(model, batch=False)
 
 
 def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:

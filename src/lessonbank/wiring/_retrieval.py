@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lessonbank.contracts.ports import Embedder, Retriever, Store
+from lessonbank.contracts.ports import Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import UNSET, Retrieval, Search, chosen
 from lessonbank.errors import UsageError
 from lessonbank.search import (
@@ -18,6 +18,7 @@ from lessonbank.search import (
     default_floor,
     default_words,
 )
+from lessonbank.search.fit import Fitter
 
 
 def choose(
@@ -31,8 +32,8 @@ def choose(
         UsageError: no such retrieval, one that needs an embedder the bank has not, or a retriever besides.
     """
     if own is not None:
-        if replace(asked, preface=UNSET, limit=UNSET, budget=UNSET) != Retrieval():
-            raise UsageError("with Parts(retriever=), Retrieval() takes limit, budget and preface only")
+        if replace(asked, preface=UNSET, limit=UNSET, budget=UNSET, fit="none") != Retrieval():
+            raise UsageError("with Parts(retriever=), Retrieval() takes limit, budget, preface and fit only")
         return own, own
     if asked.level == "lesson":
         floor = chosen(asked.floor, None)
@@ -43,6 +44,13 @@ def choose(
         return RelativeFloor(found, share) if share else found, LexicalRetriever(store)
     bare = _searching(asked, store, embedder, _Floors())
     return _searching(asked, store, embedder, _floors(asked, embedder, profile)), bare
+
+
+def choose_fitter(asked: Retrieval, model: LanguageModel | None, /, *, off: bool) -> Fitter | None:
+    """Who fits lessons to tasks, where there is a model. Raises UsageError: it is asked for, and there is none."""
+    if asked.fit != "none" and model is None and not off:
+        raise UsageError(f"Retrieval(fit={asked.fit!r}) needs a model, and this bank has none: pass model=…")
+    return Fitter(model) if model else None
 
 
 @dataclass(frozen=True, slots=True)

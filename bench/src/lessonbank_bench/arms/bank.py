@@ -70,7 +70,7 @@ class BankMemory(KeptBank):
     @property
     def scales(self) -> bool:
         """Whether `bank.scale` shows and learns what this memory does: nothing is done around the bank."""
-        own = type(self).recall is KeptBank.recall and type(self).learn is BankMemory.learn
+        own = type(self).recall is BankMemory.recall and type(self).learn is BankMemory.learn
         return own and (self._failures or self._extracts)
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:

@@ -110,7 +110,7 @@ def run(
     if as_json:
         show_json({**asdict(ran), "complete": ran.complete})
     else:
-        say(ran, out)
+        say(experiment, ran, out)
     end(ran)
 
 

@@ -56,15 +56,20 @@ def play(experiment: Experiment, out: Path, /, *, resume: bool, anyway: bool) ->
     place = environment(experiment.environment, _model(experiment), experiment.settings)
     try:
         with closing(place):
-            return run(experiment, place, out, resume=resume, tell=_Screen().tell)
+            return run(experiment, place, out, resume=resume, tell=_Screen(_unit(experiment)).tell)
     except KeyboardInterrupt:
         warn("interrupted: every attempt that ended is kept; go on with --resume")
         raise typer.Exit(130) from None
 
 
-def say(ran: Ran, out: Path, /) -> None:
+def say(experiment: Experiment, ran: Ran, out: Path, /) -> None:
     """How it ended, on the terminal."""
-    console.print(_ran(ran, out), markup=False, soft_wrap=True)
+    console.print(_ran(ran, out, _unit(experiment)), markup=False, soft_wrap=True)
+
+
+def _unit(experiment: Experiment) -> str:
+    """What is counted: a row may hold several attempts."""
+    return "rows" if any(arm.runs for arm in experiment.arms) else "attempts"
 
 
 def end(ran: Ran, /) -> None:
@@ -122,8 +127,8 @@ def _refuse_in_vain(experiment: Experiment, *, anyway: bool) -> None:
     )
 
 
-def _ran(ran: Ran, out: Path) -> str:
-    parts = [f"{ran.made:,} attempts made, {ran.rows:,} of {ran.of:,} are in {one_line(str(out))}"]
+def _ran(ran: Ran, out: Path, unit: str) -> str:
+    parts = [f"{ran.made:,} {unit} made, {ran.rows:,} of {ran.of:,} are in {one_line(str(out))}"]
     parts += [f"{ran.errors:,} met an error of infrastructure"] if ran.errors else []
     parts += [f"{ran.tokens:,} tokens"] if ran.tokens else []
     parts += [f"{ran.cost:,.2f} US dollars"] if ran.cost else []
@@ -133,7 +138,8 @@ def _ran(ran: Ran, out: Path) -> str:
 class _Screen:
     """Progress on stderr: one line that is rewritten on a terminal, else a line every few seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str, /) -> None:
+        self._unit = unit
         self._last = time.monotonic()
 
     def tell(self, progress: Progress, /) -> None:
@@ -143,11 +149,11 @@ class _Screen:
             return
         self._last = now
         end = "\r" if progress_console.is_terminal and not done else "\n"
-        progress_console.print(_line(progress), end=end, markup=False, soft_wrap=True)
+        progress_console.print(_line(progress, self._unit), end=end, markup=False, soft_wrap=True)
 
 
-def _line(progress: Progress) -> str:
-    parts = [f"{progress.done:,} of {progress.of:,} attempts ({100 * progress.done // progress.of}%)"]
+def _line(progress: Progress, unit: str) -> str:
+    parts = [f"{progress.done:,} of {progress.of:,} {unit} ({100 * progress.done // progress.of}%)"]
     parts += [f"{_clock(progress.left)} left"] if progress.left else []
     parts += [f"{progress.tokens:,} tokens"] if progress.tokens else []
     parts += [f"{progress.cost:,.2f} US dollars"] if progress.cost else []

@@ -78,7 +78,7 @@ def scale(
     if as_json:
         show_json({**asdict(ran), "complete": ran.complete, "arms": [asdict(one) for one in found]})
     else:
-        say(ran, out)
+        say(experiment, ran, out)
         show_text(in_words(found))
     end(ran)
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
+from lessonbank.contracts.records import Trajectory
 from lessonbank.guard import one_line
 
 from .page import block, line, paragraph
@@ -65,7 +66,11 @@ def _attempt(row: AttemptRow) -> str:
     head = f"{line(row.arm)}: {ended}, {row.steps} steps"
     parts = [paragraph(_told_and_took(row)), *_trouble(row), *_prompt(row)]
     if row.run is not None:
-        parts.append(f"<h4>What was done</h4>{block(_steps(row))}")
+        parts.append(f"<h4>What was done</h4>{block(_steps(row.run))}")
+    for number, one in enumerate(row.runs):
+        said = f"Run {number + 1} of {len(row.runs)}, {_OPEN if one.success is None else _ENDED[one.success]}"
+        chosen = ", chosen" if number == row.choice else ""
+        parts.append(f"<h4>{said}{chosen}</h4>{block(_steps(one.trajectory))}")
     if row.scores:
         measured = ", ".join(f"{one_line(name, limit=60)} {value:g}" for name, value in row.scores.items())
         parts.append(f"<h4>What else the verifier measured</h4>{paragraph(measured)}")
@@ -89,7 +94,7 @@ def _told_and_took(row: AttemptRow) -> str:
     cost = f", {row.cost:.4f} US dollars" if row.cost is not None else ""
     shared = f" The attempt is that of {one_line(row.shared)}, which was shown the same." if row.shared else ""
     spent = f"{row.requests:,} requests, {row.tokens:,} tokens{cost}, {row.seconds:.3f} seconds."
-    return f"Memory was told: {told}.{took} {spent}{shared}"
+    return spent if row.runs else f"Memory was told: {told}.{took} {spent}{shared}"
 
 
 def _prompt(row: AttemptRow) -> list[str]:
@@ -108,19 +113,17 @@ def _prompt(row: AttemptRow) -> list[str]:
     return [*parts, block(row.task, limit=4000)]
 
 
-def _steps(row: AttemptRow) -> str:
-    if row.run is None:
-        return ""
+def _steps(run: Trajectory) -> str:
     lines: list[str] = []
-    for number, step in enumerate(row.run.steps[:_STEPS]):
+    for number, step in enumerate(run.steps[:_STEPS]):
         thought = f"({one_line(step.thought, limit=300)}) " if step.thought else ""
         calls = " ".join(f"{call.name}({call.arguments})" for call in step.action.calls)
         acted = one_line(f"{step.action.text} {calls}".strip(), limit=400)
         seen = " ".join(one_line(seen.text, limit=400) for seen in step.observations)
         lines.append(f"{number}. {thought}{acted or '(start)'}\n   {seen}")
-    left = len(row.run.steps) - _STEPS
+    left = len(run.steps) - _STEPS
     ended = [f"({left} more steps)"] if left > 0 else []
-    return "\n".join([*lines, *ended, *([f"error: {row.run.error}"] if row.run.error else [])])
+    return "\n".join([*lines, *ended, *([f"error: {run.error}"] if run.error else [])])
 
 
 def _lessons(row: AttemptRow) -> str:

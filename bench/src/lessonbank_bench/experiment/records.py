@@ -277,6 +277,8 @@ class AttemptRow(Record):
     steps: int = 0
     requests: int = 0
     tokens: int = 0
+    judging: Annotated[int, Field(exclude_if=lambda told: not told)] = 0
+    """Those of `tokens` that the memory's own judge took."""
     cost: float | None = None
     seconds: float = 0.0
     """Of the attempt itself."""

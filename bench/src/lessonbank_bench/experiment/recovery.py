@@ -51,7 +51,7 @@ def _again(experiment: Experiment, slot: Slot, row: AttemptRow, memory: Memory) 
         recorded(row.runs),
         judged=experiment.judged,
         learns=learns(experiment, row.phase),
-        model=bool(experiment.model),
+        has_model=bool(experiment.model),
         live=False,
     )
     return task.play().text

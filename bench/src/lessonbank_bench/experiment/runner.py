@@ -29,7 +29,7 @@ from .records import AttemptRow, Experiment, Failure, Lesson, Runs, acted, file_
 from .recovery import fit, rebuild
 from .remembering import memory_for
 from .schedule import Slot, check_tasks, learns, run_id, schedule, told_wrongly, total
-from .several_runs import Group, Live, Task
+from .several_runs import Group, Live, Task, judging
 from .shared_attempts import Sharing
 from .stopping_rule import Stopping
 
@@ -233,7 +233,7 @@ class _Runner:
             source,
             judged=experiment.judged,
             learns=learns(experiment, slot.phase),
-            model=bool(experiment.model),
+            has_model=bool(experiment.model),
         )
         memories.failure = None
         group, failure = guarded("recall", task.play)
@@ -305,6 +305,7 @@ class _Runner:
                 "verdict": learned.verdicts[0].outcome if learned and learned.verdicts else None,
                 "steps": acted(named),
                 **_paid(usage),
+                "judging": judging(learned.verdicts if learned else ()),
                 "run": named,
                 "lessons": _kept(learned.lessons if learned else ()),
                 "notes": learned.notes if learned else (),
@@ -319,6 +320,7 @@ def _of_group(group: Group, slot: Slot) -> dict[str, Any]:
         "scores": group.figures(cast("Runs", slot.arm.runs)),
         "steps": sum(acted(one.trajectory) for one in group.runs),
         **_paid(group.usage),
+        "judging": group.judging,
         "runs": group.runs,
         "choice": group.choice,
         "lessons": _kept(group.lessons),

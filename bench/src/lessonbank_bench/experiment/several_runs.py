@@ -9,11 +9,12 @@ from typing import Any, Protocol, cast
 from lessonbank._base.checks import mended
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Learned, Lesson, Outcome, Trajectory, Usage, Verdict
+from lessonbank.errors import LessonbankError
 from lessonbank.guard import one_line
 from lessonbank.matts import Mode, Scaled
 from lessonbank.matts.best_of_n import candidates
 from lessonbank.matts.figures import of_group, of_rounds
-from lessonbank_bench.arms import PATIENCE, Memory
+from lessonbank_bench.arms import PATIENCE, BankMemory, Memory
 from lessonbank_bench.environments import Environment, Finished
 
 from .checks import checked, recalled
@@ -86,6 +87,8 @@ class Group:
     notes: tuple[str, ...]
     overhead: Usage
     """Of judging, choosing, reflecting and distilling."""
+    judging: int
+    """Tokens of judging alone."""
     error: Failure | None
 
     @property
@@ -96,7 +99,9 @@ class Group:
     @property
     def success(self) -> bool | None:
         """Of the chosen run; where every run crashed there is none, and that is no success."""
-        return self.runs[self.choice].success if self.choice is not None else False
+        if self.choice is not None:
+            return self.runs[self.choice].success
+        return None if all(one.success is None for one in self.runs) else False
 
     def figures(self, asked: Runs, /) -> dict[str, float]:
         """Pass@1 to Pass@k, by the verifier's word. A run that crashed counts as 0; after the last attempt of a retry
@@ -123,7 +128,7 @@ class Task:
         source: where the runs come from.
         judged: whether memory is not told how runs ended.
         learns: whether memory learns of the task.
-        model: whether a model chooses and reflects; else rules do.
+        has_model: whether a model chooses and reflects; else rules do.
         live: whether the best run is to be chosen; when a memory is rebuilt it is known.
     """
 
@@ -132,7 +137,7 @@ class Task:
     source: Source
     judged: bool
     learns: bool
-    model: bool
+    has_model: bool
     live: bool = True
     _shown: list[str] = field(default_factory=list[str])
     _made: list[Finished] = field(default_factory=list[Finished])
@@ -179,7 +184,7 @@ class Task:
             confirm=asked.k,
             concurrency=1,
             verify=verify,
-            limit=self.slot.arm.limit,
+            limit=self.memory.limit if isinstance(self.memory, BankMemory) else None,
             patience=PATIENCE,
         )
         runs = tuple(
@@ -190,21 +195,25 @@ class Task:
         error = None
         if remembers and scaled.recall_id is None:
             error = Failure(stage="recall", code="recall", message=one_line("; ".join(scaled.notes), limit=500))
+        judged = judging([one.verdict for one in scaled.attempts])
         choice = _blind(scaled) if verify else scaled.choice
-        return Group(self._shown[0], runs, choice, learned.lessons, scaled.notes, scaled.overhead, error)
+        return Group(self._shown[0], runs, choice, learned.lessons, scaled.notes, scaled.overhead, judged, error)
 
     def _rolled_out(self, task: str, memory: str, *, check: str = "", previous: Trajectory | None = None) -> Trajectory:
-        notes = "" if self.model or previous is None else looked_at_again(previous)
+        notes = "" if self.has_model or previous is None else looked_at_again(previous)
         return self._run(memory, check, notes).run
 
     def _verified(self, run: Trajectory) -> Outcome:
-        found = next(done for done in self._made if done.run.id == run.id)
-        return outcome_of(self._told(found.success))
+        """Where the environment cannot tell, this fails, and then the judge decides."""
+        told = self._told(next(done.success for done in self._made if done.run.id == run.id))
+        if told is None:
+            raise LessonbankError("how the run ended is told later, by somebody else")
+        return outcome_of(told)
 
     def _retried(self) -> Group:
         """One attempt after the other, until one counts as a success."""
         runs, reflections = list[OneRun](), list[str]()
-        lessons, notes, spent, error = list[Lesson](), list[str](), Usage(), None
+        lessons, notes, verdicts, spent, error = list[Lesson](), list[str](), list[Verdict](), Usage(), None
         for number in range(1, self._asked.k + 1):
             text, failure = guarded("recall", lambda: recalled(self.memory, self.slot.job.goal))
             done = self._run(text or "", *reflections)
@@ -212,6 +221,7 @@ class Task:
             verdict = learned.verdicts[0] if learned.verdicts else None
             runs.append(OneRun(trajectory=done.run, success=done.success, verdict=verdict and _judged(verdict)))
             lessons += learned.lessons
+            verdicts += learned.verdicts
             notes += map(str, learned.notes)
             spent, error = spent + learned.usage, error or failure or broken
             if (verdict.outcome if verdict else outcome_of(self._told(done.success))) == "success":
@@ -222,7 +232,16 @@ class Task:
                 spent, error = spent + (said[1] if said else Usage()), error or broken
         sound = [place for place, one in enumerate(runs) if not one.trajectory.error]
         shown = "\n\n".join(filter(None, self._shown))
-        return Group(shown, tuple(runs), sound[-1] if sound else None, tuple(lessons), tuple(notes), spent, error)
+        return Group(
+            shown,
+            tuple(runs),
+            sound[-1] if sound else None,
+            tuple(lessons),
+            tuple(notes),
+            spent,
+            judging(verdicts),
+            error,
+        )
 
     def _learned(self, done: Finished) -> tuple[Learned, Failure | None]:
         told = None if self.judged else self._told(done.success)
@@ -236,7 +255,7 @@ class Task:
 
     @property
     def _model(self) -> LanguageModel | None:
-        return bank_of(self.memory).aio.parts.scaler.model if self.model else None
+        return bank_of(self.memory).aio.parts.scaler.model if self.has_model else None
 
 
 def _blind(scaled: Scaled) -> int | None:
@@ -244,6 +263,11 @@ def _blind(scaled: Scaled) -> int | None:
     if scaled.mode == "sequential" or not scaled.why.startswith("by verdict"):
         return scaled.choice
     return next(iter(candidates([one.trajectory for one in scaled.attempts])), None)
+
+
+def judging(verdicts: Sequence[Verdict], /) -> int:
+    """The tokens that a judge took."""
+    return sum(verdict.usage.input_tokens + verdict.usage.output_tokens for verdict in verdicts)
 
 
 def _judged(verdict: Verdict) -> Outcome | None:

@@ -61,6 +61,9 @@ class ArmFigures:
     tokens: float | None
     """Of a task: all its runs, and judging, choosing and distilling."""
     tokens_acting: float | None
+    tokens_judging: float | None
+    tokens_distilling: float | None
+    """The rest: distilling, and choosing the best of several runs."""
     cost: float | None
     """US dollars for a task."""
     judge_right: float | None
@@ -117,7 +120,9 @@ def _arm(where: str, arm: str, placed: Sequence[tuple[str, AttemptRow]], judged:
         steps_succeeded=_mean([run.steps for run in runs if run.success]),
         steps_failed=_mean([run.steps for run in runs if run.success is False]),
         tokens=_mean([row.tokens for row in rows]),
-        tokens_acting=_mean([sum(run.tokens for run in runs_of(row)) for row in rows]),
+        tokens_acting=_mean([_acting(row) for row in rows]),
+        tokens_judging=_mean([row.judging for row in rows]),
+        tokens_distilling=_mean([row.tokens - _acting(row) - row.judging for row in rows]),
         cost=_mean(costs),
         judge_right=_mean([float((run.verdict == "success") is run.success) for run in decided]),
         judged=len(decided),
@@ -139,6 +144,10 @@ def runs_of(row: AttemptRow, /) -> list[Run]:
 def _run(run: Trajectory, success: bool | None, verdict: Outcome | None) -> Run:
     tokens = run.usage.input_tokens + run.usage.output_tokens
     return Run(acted(run), success, verdict, crashed=bool(run.error), tokens=tokens)
+
+
+def _acting(row: AttemptRow) -> int:
+    return sum(run.tokens for run in runs_of(row))
 
 
 def _rate(row: AttemptRow) -> float | None:
@@ -202,7 +211,7 @@ def _block(place: str, rows: Sequence[ArmFigures]) -> str:
 
 
 _SUCCESS = ("arm", "tasks", "success [95 %]", "steps", "succeeded", "failed")
-_COSTS = ("arm", "tokens a task", "acting", "US dollars", "judge right")
+_COSTS = ("arm", "tokens a task", "acting", "judging", "distilling", "US dollars", "judge right")
 
 
 def _success(one: ArmFigures) -> tuple[str, ...]:
@@ -224,7 +233,8 @@ def _several(one: ArmFigures, most: int) -> tuple[str, ...]:
 def _costs(one: ArmFigures) -> tuple[str, ...]:
     undecided = f" (+{one.undecided:,} unknown)" if one.undecided else ""
     judge = f"{_percent(one.judge_right)} of {one.judged:,}{undecided}" if one.judged else "–"
-    return _name(one), _number(one.tokens, 0), _number(one.tokens_acting, 0), _number(one.cost, 4), judge
+    tokens = (one.tokens, one.tokens_acting, one.tokens_judging, one.tokens_distilling)
+    return _name(one), *(_number(value, 0) for value in tokens), _number(one.cost, 4), judge
 
 
 def _name(one: ArmFigures) -> str:

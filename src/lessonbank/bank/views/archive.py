@@ -206,6 +206,11 @@ def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:
 
 def _redacted_receipt(receipt: Recall, redactor: Redactor) -> Recall:
     """One whose text changes has the digest of the text that is kept."""
+    fit = receipt.fit
+    if fit and fit.unfitted:
+        receipt = receipt.model_copy(
+            update={"fit": fit.model_copy(update={"unfitted": through(redactor, fit.unfitted)})}
+        )
     task, text = (through(redactor, said) if said else said for said in (receipt.task, receipt.text))
     if (task, text) == (receipt.task, receipt.text):
         return receipt

@@ -25,6 +25,8 @@ from .parts import Owed as Owed
 from .parts import Redactor as Redactor
 from .parts import Retriever as Retriever
 from .parts import Role as Role
+from .parts import most_tokens as most_tokens
+from .parts import replies_of as replies_of
 from .store import RECEIPT_SECRET as RECEIPT_SECRET
 from .store import Care as Care
 from .store import ExperienceKey as ExperienceKey

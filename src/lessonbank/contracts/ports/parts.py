@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final, Literal, Protocol, Self
 
 from pydantic import BaseModel
@@ -32,6 +34,24 @@ class Message(Record):
     content: str
     stable: int = 0
     """Characters at its start that come again in other requests: a provider that is told so keeps them in its cache."""
+
+
+_MOST: Final[ContextVar[int | None]] = ContextVar("most", default=None)
+
+
+@contextmanager
+def replies_of(tokens: int, /) -> Generator[None]:
+    """Inside, a reply needs at most so many tokens: a provider ends it there, unless its model thinks first."""
+    token = _MOST.set(tokens)
+    try:
+        yield
+    finally:
+        _MOST.reset(token)
+
+
+def most_tokens() -> int | None:
+    """How many tokens the reply that is asked for needs at most; `None` where nobody said."""
+    return _MOST.get()
 
 
 CUT: Final = "the model's reply was cut at its limit of tokens: what came before counts"

@@ -54,6 +54,7 @@ from .queue import Claim as Claim
 from .queue import QueueStatus as QueueStatus
 from .queue import Spending as Spending
 from .recalls import Candidate as Candidate
+from .recalls import FitReceipt as FitReceipt
 from .recalls import GroupDraw as GroupDraw
 from .recalls import Recall as Recall
 from .recalls import Settlement as Settlement

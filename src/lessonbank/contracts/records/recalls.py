@@ -12,7 +12,7 @@ from .ids import record_id, record_time
 from .lessons import Lesson
 from .notes import Note
 from .record import Moment, Record
-from .runs import Json, Outcome, VerdictSource
+from .runs import Json, Outcome, PromptRef, VerdictSource
 from .usage import Usage
 
 
@@ -32,7 +32,32 @@ class Candidate(Record):
     """The probability of withholding it, fixed before the draw."""
     groups: tuple[str, ...] = ()
     """Ids of the groups it belonged to then, the widest first: its source, its topic. Their draws are on the recall."""
+    unfit: bool = False
+    """Whether it was offered, and a model that read the task left it out of the text (`Recall.fit`)."""
     why: str = ""
+
+    @property
+    def offered(self) -> bool:
+        """Whether it was drawn to be shown: it is in the text, or a model that read the task left it out."""
+        return self.shown or self.unfit
+
+
+class FitReceipt(Record):
+    """What a model made of the lessons that were offered for a task."""
+
+    how: str
+    """`select` or `rewrite`."""
+    is_applied: bool = False
+    """Whether the text of the recall is what the model made of them. If not, a note of the recall says why."""
+    kept: tuple[str, ...] = ()
+    """Ids of the lessons that it kept, in the order of the text."""
+    unfitted: str = ""
+    """The text without the model, where the text is its work."""
+    model: str = ""
+    prompt: PromptRef | None = None
+    usage: Usage = Field(default_factory=Usage)
+    """What the call cost, as far as the model said so: nothing where it did not answer."""
+    seconds: float = 0.0
 
 
 class GroupDraw(Record):
@@ -78,14 +103,22 @@ class Recall(Record):
     step: int | None = None
     """The number of the step before which it was shown, in the middle of a run. `None`: at the beginning."""
     created_at: Moment = Field(default_factory=record_time)
+    fit: FitReceipt | None = None
+    """What a model made of the lessons that were offered; `None` where none was asked."""
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""
 
     @property
     def shown(self) -> tuple[Lesson, ...]:
-        """The lessons that are in `text`."""
-        ids = {c.lesson_id for c in self.candidates if c.shown}
-        return tuple(lesson for lesson in self.lessons if lesson.id in ids)
+        """The lessons that are in `text`, in its order."""
+        lessons = {lesson.id: lesson for lesson in self.lessons}
+        return tuple(lessons[id] for id in self.shown_ids if id in lessons)
+
+    @property
+    def shown_ids(self) -> tuple[str, ...]:
+        """Their ids, in the order of the numbers that they have in `text`."""
+        ranked = [c.lesson_id for c in sorted(self.candidates, key=attrgetter("rank")) if c.shown]
+        return self.fit.kept if self.fit and self.fit.is_applied else tuple(ranked)
 
     @property
     def withheld(self) -> tuple[Lesson, ...]:
@@ -109,8 +142,7 @@ class Recall(Record):
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
         """The shown lessons that `text` names by number, as in `[2]`: those that an agent says it used or ignored."""
-        placed = sorted((c for c in self.candidates if c.shown), key=attrgetter("rank"))
-        number = {c.lesson_id: number for number, c in enumerate(placed, 1)}  # an erased lesson keeps its number
+        number = {id: number for number, id in enumerate(self.shown_ids, 1)}  # an erased lesson keeps its number
         named = numbers_cited(text)
         return tuple(lesson for lesson in self.shown if number[lesson.id] in named)
 

@@ -29,6 +29,8 @@ COPIED: Final = ScopeSetting("copy.done ")
 """How far a copy of the scope from another store is."""
 LOOKED_OVER: Final = "file.looked_over"
 """Which file was looked over for damage, and on which day. It belongs to no scope, and no copy takes it along."""
+LOOKED_AT: Final = "file.looked_at"
+"""Which file a process looks over, and since when; likewise."""
 FILE_CLOCK: Final = "file.clock"
 """By how much the clock of a file differs from the one that counts since its machine started; likewise."""
 SCOPE_SETTINGS: Final = (REVIEW, REFUSED, CONTESTS, COPIED)

@@ -59,11 +59,12 @@ def phones(page: Page, /) -> Iterator[Span]:
             for sign in compiled(begins).finditer(text):
                 if end := _end_abroad(text, sign.start(), sign.end(), asks):
                     yield _span(text, sign.start(), end)
-    for at in positions(page, _WORDS) if any(map(page.said.__contains__, _WORDS)) else ():
+    if not any(map(page.said.__contains__, _WORDS)):
+        return
+    for at in positions(page, _WORDS):
         if (named := compiled(_BESIDE).match(page.low, at)) and _LEAST <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _span(text, *named.span("it"))
-    if any(word in page.said for word in _WORDS):
-        yield from (_span(text, *place) for place in _under_headings(page.low))
+    yield from (_span(text, *place) for place in _under_headings(page.low))
 
 
 def _under_headings(low: str) -> Iterator[tuple[int, int]]:

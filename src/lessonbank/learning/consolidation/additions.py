@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from lessonbank._version import VERSION
-from lessonbank.contracts.ports import Consolidator, Decision, Retriever
+from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
 from lessonbank.contracts.records import EXTRACTIVE, UNCHECKED, Against, Change, Experience, Lesson, Merge, Trust
 from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.wording import without_sources
@@ -43,17 +43,18 @@ class Adding:
 
     inner: Consolidator
     retriever: Retriever
+    store: Store
     among: int = 10
     """How many of the nearest experiences are looked through."""
+    asks_model: bool = field(init=False)
+    """Whether it may ask a model, be it an embedder."""
 
-    @property
-    def asks_model(self) -> bool:
-        """Whether it may ask a model, be it an embedder."""
-        return self.retriever.space is not None or asks_model(self.inner)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "asks_model", self.retriever.space is not None or asks_model(self.inner))
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is new, and a `Merge` for an addition that came again."""
-        if not (new.repeats or any(map(_may_add, new.lessons))):
+        if not (any(map(_may_add, new.lessons)) or await self._repeats_addition(new)):
             return await self.inner(new)
         known = await held(self.retriever, new, among=self.among)
         decided = await self.inner(without_known_facts(new, [one for one, _ in known.values() if not one.hidden]))
@@ -63,6 +64,11 @@ class Adding:
         fit = (_joining(base, one) for base, one in pairs if base and joinable(base[0], one[0]))
         first = next((changes for changes in fit if gone.isdisjoint(changes[0].source_lesson_ids)), ())
         return Decision((*decided, *first), usage=spent(decided))
+
+    async def _repeats_addition(self, new: Experience) -> bool:
+        ids = [*new.repeats]
+        owners = await self.store.experiences("lesson", ids, scope=new.scope) if ids else ()
+        return any(_adds(lesson) for owner in owners for lesson in owner.lessons if lesson.id in new.repeats)
 
 
 def without_known_facts(new: Experience, known: Sequence[Lesson], /) -> Experience:

@@ -20,9 +20,6 @@ ALIKE: Final = 0.6
 NEIGHBOURS: Final = 0.15
 """With more words in common, or more pairs of neighbours, two lessons are one text in which something was changed: that
 is no paraphrase, and often the opposite. Of the 204 labelled opposites and other targets none is below both."""
-REARRANGED: Final = 2 / 3
-"""With more than this share of words in common, what differs is a few words or their order."""
-
 _WORDS_PER_SLIP: Final = 6
 _SHORTEST_SLIP: Final = 5
 _LONG: Final = 7

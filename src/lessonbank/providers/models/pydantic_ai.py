@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from lessonbank.contracts.ports import Completion, Message, Owed
+from lessonbank.contracts.ports import Completion, Message, Owed, most_tokens
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra, ModelError, UsageError
 from lessonbank.providers.connection import Connection, body_of, first_sentence, said_of, source_of, translated
@@ -92,7 +92,8 @@ class PydanticAIModel:
         built = self._connection.first
         self._name = _name(model, built, base_url)
         self._without: set[str] = {"temperature"} if _ignores_temperature(built) else set()
-        self._max_tokens = max_tokens or (_MOST_TOKENS_REASONING if _reasons(built) else _MOST_TOKENS)
+        self._thinks = _reasons(built)
+        self._max_tokens = max_tokens or (_MOST_TOKENS_REASONING if self._thinks else _MOST_TOKENS)
 
     @property
     def name(self) -> str:
@@ -167,7 +168,8 @@ class PydanticAIModel:
         if "temperature" not in self._without:
             settings["temperature"] = temperature
         if "max_tokens" not in self._without:
-            settings["max_tokens"] = self._max_tokens
+            brief = None if self._thinks else most_tokens()
+            settings["max_tokens"] = min(self._max_tokens, brief or self._max_tokens)
         return settings
 
     def _parameters(self, model: Model, schema: type[BaseModel] | None) -> ModelRequestParameters:

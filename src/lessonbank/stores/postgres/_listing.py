@@ -7,17 +7,17 @@ from itertools import chain
 from typing import Any, Final
 
 from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, SavedRecall
-from lessonbank.contracts.records import Experience, Lesson, Run, Trajectory
+from lessonbank.contracts.records import Lesson, Run, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Where,
     asked_words,
     check_limit,
     first_fitting,
-    newest_holders,
+    in_order,
     no_such,
-    run_of,
     run_texts,
+    runs_of,
     saved_recall,
     saved_recalls,
     tags_wanted,
@@ -106,11 +106,12 @@ def runs(connection: Connection, scope: str, wanted: RunFilter, /) -> list[Run]:
     if status in ("pending", "failed"):
         where.add(f"{FAILED} = %s", status == "failed")
     columns = f"{_STANDING}, {stored('record')}"
-    sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE {where}{_in_order(wanted, order)}"
+    sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE {where}{in_order(wanted, order)}"
     pages = _pages(connection, sql, where.values)
     kept = ((standing, loaded(Trajectory, checked(blob))) for page in pages for *standing, blob in page)
     found = first_fitting(wanted, kept, lambda one: run_texts(one[1]))
-    return _with_verdicts(connection, scope, found, verdicts=wanted.verdicts)
+    held = experiences(connection, scope, "run", [run.id for _, run in found]) if wanted.verdicts and found else ()
+    return runs_of(found, held)
 
 
 def _runs_of(connection: Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
@@ -118,7 +119,8 @@ def _runs_of(connection: Connection, scope: str, ids: Iterable[str], *, verdicts
     sql = f"SELECT {columns} FROM lessonbank.trajectories t WHERE scope = %s AND id = ANY(%s)"
     found = rows(connection, sql, scope, list(map(encodable, ids)))
     kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in found]
-    return _with_verdicts(connection, scope, kept, verdicts=verdicts)
+    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
+    return runs_of(kept, held)
 
 
 _OUTCOME: Final = (
@@ -128,19 +130,6 @@ _OUTCOME: Final = (
 
 _STANDING: Final = f"pending, {FAILED}, tries, error"
 """How a run stands in the queue."""
-
-
-def _with_verdicts(
-    connection: Connection, scope: str, kept: Sequence[tuple[Sequence[Any], Trajectory]], *, verdicts: bool
-) -> list[Run]:
-    """These runs; the experiences that they belong to are read together."""
-    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
-    holders = newest_holders(held)
-    return [_run(run, holders.get(run.id), *standing) for standing, run in kept]
-
-
-def _run(run: Trajectory, holder: Experience | None, waits: bool, failed: bool, tries: int, error: str | None) -> Run:
-    return run_of(run, holder, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
 
 
 def recalls(connection: Connection, scope: str, wanted: RecallFilter, /) -> list[SavedRecall]:
@@ -161,7 +150,7 @@ def recalls(connection: Connection, scope: str, wanted: RecallFilter, /) -> list
         where.add(shown, scope, encodable(wanted.lesson))
     entry = _SETTLED_BY if wanted.settlements or wanted.settled is not None else "NULL::bytea"
     columns = f"{stored('record')}, {entry}"
-    sql = f"SELECT {columns} FROM lessonbank.recalls r WHERE {where}{_in_order(wanted, order)}"
+    sql = f"SELECT {columns} FROM lessonbank.recalls r WHERE {where}{in_order(wanted, order)}"
     return saved_recalls(wanted, chain.from_iterable(_pages(connection, sql, where.values)))
 
 
@@ -193,10 +182,6 @@ def _paged(
     if found_by := tags_wanted(wanted):
         where.add("tags @> %s", list(found_by))
     return where
-
-
-def _in_order(wanted: RunFilter | RecallFilter, order: Sequence[str]) -> str:
-    return " ORDER BY " + ", ".join(f"{column}{'' if wanted.oldest_first else ' DESC'}" for column in order)
 
 
 def _known(connection: Connection, sql: str, scope: str, id: str, *, kind: str) -> tuple[Any, ...]:

@@ -6,11 +6,9 @@ import math
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Final
 
-from lessonbank.contracts.records.settings import LOOKED_OVER
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._texts import checked
 
@@ -20,22 +18,10 @@ def stored(column: str, /) -> str:
     return f"CAST(coalesce({column}_sum, '') || ' ' || {column} AS BLOB)"
 
 
-def is_looked_over(connection: sqlite3.Connection, identity: tuple[int, int] | None, /) -> bool:
-    """Whether this very file was found sound today: then nobody else need read it whole before it is changed."""
-    row = connection.execute("SELECT value, sum FROM settings WHERE key = ?", (LOOKED_OVER,)).fetchone()
-    value = _today(identity)
-    return row == (value, checksum(LOOKED_OVER, value))
-
-
-def note_looked_over(connection: sqlite3.Connection, identity: tuple[int, int] | None, /) -> None:
-    """Keep that the file was found sound."""
-    value = _today(identity)
-    row = LOOKED_OVER, value, checksum(LOOKED_OVER, value)
+def keep_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
+    """Keep a value with the file, and its checksum beside it."""
+    row = key, value, checksum(key, value)
     connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
-
-
-def _today(identity: tuple[int, int] | None) -> str:
-    return f"{identity} {datetime.now(UTC):%Y-%m-%d}"
 
 
 VECTORS: Final = ("SELECT sum, space, key, vector FROM fresh", "SELECT sum, space, keys, vectors FROM blocks")

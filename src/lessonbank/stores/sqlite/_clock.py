@@ -17,7 +17,7 @@ from lessonbank.contracts.records.ids import now
 from lessonbank.contracts.records.settings import FILE_CLOCK
 from lessonbank.stores._records import microseconds
 
-from ._checks import checksum
+from ._checks import checksum, keep_setting
 
 _START: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -40,9 +40,7 @@ def present(connection: sqlite3.Connection, /) -> int:
     if row and row[1] == checksum(FILE_CLOCK, row[0]) and row[0].startswith(f"{start} "):
         return counted + int(row[0].removeprefix(f"{start} "))
     if not _only_reads(connection):
-        value = f"{start} {machine - counted}"
-        kept = FILE_CLOCK, value, checksum(FILE_CLOCK, value)
-        connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", kept)
+        keep_setting(connection, FILE_CLOCK, f"{start} {machine - counted}")
     return machine
 
 

@@ -20,11 +20,12 @@ from lessonbank._base.atomic_write import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from . import _forks
-from ._checks import check_rows, is_looked_over, note_looked_over
+from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._log import Checkpoint, checkpoint
+from ._looks import claim_look, is_looked_over, note_looked_over
 from ._origin import Origin, identity_of, stat_of
 from ._schema import check_current, check_library, check_version, prepare
 from ._stream import CLOSED, Stream
@@ -43,8 +44,10 @@ _TOGETHER: Final = 64
 """Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
 _REFUSED: Final = "nothing is written to a damaged bank"
 _NOT_HAD: Final = "failed to get page"
-_HELD_BACK: Final = 5.0
+_HELD_BACK: Final = 0.6
 """Seconds that changes wait at most until the file was looked over: 100,000 lessons take about one."""
+_LOOKS_AGAIN: Final = 0.02, 25
+"""Seconds between two looks at whether another process has found the file sound, and how many come before a claim."""
 _BEFORE_A_CHANGE: Final = 0.25
 """Seconds for which the first change of a file that was not looked over reads checksums at most."""
 _LOOKED_OVER: Final = 1 << 30
@@ -104,7 +107,7 @@ class Database:
         self._looked, self._is_checked, self._bad_vector = threading.Event(), False, False
         self._looked.set()
         self._waiting: deque[_Job] = deque()
-        self._may_change = True
+        self._may_change, self._reads_sums = True, False
         self._held: list[_Job] = []
         self._patience: threading.Timer | None = None
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="lessonbank-writer")
@@ -194,14 +197,31 @@ class Database:
 
     def _read_sums(self) -> None:
         """The same with the bytes inside the rows, at which SQLite does not look. Then changes are let in."""
-        self._looked.wait()
         try:
+            self._looked.wait()
+            if self._read_by_others():
+                return
+            self._reads_sums = True
             vector = self._look(check_rows)
             if vector is not None:
                 self._bad_vector = bool(vector)
                 self._note_checked(not vector)
         finally:
+            self._reads_sums = False
             self._let_changes_in()
+
+    def _read_by_others(self) -> bool:
+        """Wait while another process reads the sums of this very file; whether it found them sound."""
+        pause, looks = _LOOKS_AGAIN
+        with self._noticing():
+            while not self.write(claim_look, self._identity, at_once=True).result():
+                for _ in range(looks):
+                    time.sleep(pause)
+                    with self._lease(self._readers) as connection:
+                        self._is_checked = is_looked_over(connection, self._identity)
+                    if self._is_checked:
+                        return True
+        return False
 
     def _check_sums(self) -> None:
         """Before the first change of a file that was not looked over, and while a vector is damaged, read checksums.
@@ -347,7 +367,7 @@ class Database:
         if not self._may_change:
             jobs = self._hold_back(jobs)
         live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-        if not (self._is_checked or self._damage):
+        if not (self._is_checked or self._damage or self._reads_sums):
             live = self._on_sound_sums(live)
         if live:
             self._commit(live)

@@ -7,21 +7,21 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Any, Final
+from typing import Final
 
 from lessonbank._base.iterate import batches
 from lessonbank.contracts.ports import LessonFilter, RecallFilter, RunFilter, SavedRecall
-from lessonbank.contracts.records import Experience, Kind, Lesson, LessonState, Run, Trajectory
+from lessonbank.contracts.records import Kind, Lesson, LessonState, Run, Trajectory
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Where,
     asked_words,
     check_limit,
     first_fitting,
-    newest_holders,
+    in_order,
     no_such,
-    run_of,
     run_texts,
+    runs_of,
     saved_recall,
     saved_recalls,
     state_of,
@@ -194,18 +194,20 @@ def runs(connection: sqlite3.Connection, scope_name: str, wanted: RunFilter, /) 
         where.add(f"number {among} (SELECT record FROM tags WHERE kind = ? AND tag = ?)", RUN, UNFINISHED_TAG)
     if status in ("pending", "failed"):
         where.add(f"({FAILED}) = ?", status == "failed")
-    sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {where}{_in_order(wanted, order)}"
+    sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {where}{in_order(wanted, order)}"
     rows = connection.execute(sql, where.values)
     kept = ((standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows)
     found = first_fitting(wanted, kept, lambda row: run_texts(row[1]))
-    return _with_verdicts(connection, scope_name, found, verdicts=wanted.verdicts)
+    held = experiences(connection, scope_name, "run", [run.id for _, run in found]) if wanted.verdicts and found else ()
+    return runs_of(found, held)
 
 
 def _runs_of(connection: sqlite3.Connection, scope: str, ids: Iterable[str], *, verdicts: bool) -> list[Run]:
     sql = f"SELECT {_STANDING}, {stored('record')} FROM trajectories t WHERE {OF_SCOPE} AND id {AMONG_IDS}"
     rows = connection.execute(sql, (scope, among_ids(ids))).fetchall()
     kept = [(standing, loaded(Trajectory, checked(blob))) for *standing, blob in rows]
-    return _with_verdicts(connection, scope, kept, verdicts=verdicts)
+    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
+    return runs_of(kept, held)
 
 
 _OUTCOME = (
@@ -218,19 +220,6 @@ _RECORD: Final = stored("record")
 _AMONG: Final = f"{OF_SCOPE} AND id {AMONG_IDS}"
 _STANDING = f"pending, {FAILED}, tries, error"
 """How a run stands in the queue."""
-
-
-def _with_verdicts(
-    connection: sqlite3.Connection, scope: str, kept: Sequence[tuple[Sequence[Any], Trajectory]], *, verdicts: bool
-) -> list[Run]:
-    """These runs; the experiences that they belong to are read together."""
-    held = experiences(connection, scope, "run", [run.id for _, run in kept]) if verdicts and kept else ()
-    holders = newest_holders(held)
-    return [_run(run, holders.get(run.id), *standing) for standing, run in kept]
-
-
-def _run(run: Trajectory, holder: Experience | None, waits: int, failed: int, tries: int, error: str | None) -> Run:
-    return run_of(run, holder, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
 
 
 def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilter, /) -> list[SavedRecall]:
@@ -251,7 +240,7 @@ def recalls(connection: sqlite3.Connection, scope_name: str, wanted: RecallFilte
         shown = "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)"
         where.add(shown, scope.number, encodable(wanted.lesson))
     entry = _SETTLED_BY if wanted.settlements or wanted.settled is not None else "NULL"
-    sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {where}{_in_order(wanted, order)}"
+    sql = f"SELECT {stored('record')}, {entry} FROM recalls r WHERE {where}{in_order(wanted, order)}"
     return saved_recalls(wanted, connection.execute(sql, where.values))
 
 
@@ -278,10 +267,6 @@ def _paged(
         row = _known(connection, last, scope, wanted.after, kind=kind)
         where.add(f"({columns}) {'>' if wanted.oldest_first else '<'} ({places})", *row)
     return where
-
-
-def _in_order(wanted: RunFilter | RecallFilter, order: Sequence[str]) -> str:
-    return " ORDER BY " + ", ".join(f"{column}{'' if wanted.oldest_first else ' DESC'}" for column in order)
 
 
 def _add_tags(where: Where, column: str, kind: int, tags: Iterable[bytes]) -> None:

@@ -128,18 +128,18 @@ class Matrix:
         for word, bits in zip(self.codes, asked, strict=True):
             differ += np.bitwise_count(word[: self.size] ^ bits)
         reach = int(np.partition(differ[::_SAMPLED], most // _SAMPLED)[most // _SAMPLED])
-        while np.count_nonzero(differ <= reach) < most // 2:
+        while len(places := np.flatnonzero(differ <= reach)) < most // 2:
             reach += 1  # the sample was unlucky
-        seen, every = -1, len(self.dimensions)
-        places, scores = np.empty(0, np.intp), np.empty(0, np.float32)
-        while reach > seen:
-            more = np.flatnonzero((differ > seen) & (differ <= reach))
-            places, scores = np.concatenate([places, more]), np.concatenate([scores, self._cosines(more, query)])
+        every, scores = len(self.dimensions), self._cosines(places, query)
+        while True:
             worst = int(differ[places[np.argpartition(scores, -count)[-count:]]].max())
             share = min(max(worst, 1) / every, 0.5)
             # As if each bit were drawn: two standard deviations more than the worst of the best rows has.
             seen, reach = reach, ceil(worst + 2.0 * sqrt(every * share * (1.0 - share)))
-        return places, scores
+            if reach <= seen:
+                return places, scores
+            more = np.flatnonzero((differ > seen) & (differ <= reach))
+            places, scores = np.concatenate([places, more]), np.concatenate([scores, self._cosines(more, query)])
 
     def _cosines(self, places: Places, query: Vectors) -> NDArray[np.float32]:
         products = np.empty(len(places), np.float32)

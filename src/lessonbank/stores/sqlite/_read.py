@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from lessonbank.contracts.ports import ExperienceKey
 from lessonbank.contracts.records import Counts, Experience, JournalEntry
-from lessonbank.contracts.records.settings import FILE_CLOCK, LOOKED_OVER
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._entries import may_name
 from lessonbank.stores._listing import UNFINISHED_TAG
@@ -135,8 +134,8 @@ def settings(connection: sqlite3.Connection, prefix: str, exact: bool, /) -> dic
     if exact:
         value = setting(connection, prefix)
         return {} if value is None else {prefix: value}
-    sql = "SELECT key, value FROM settings WHERE substr(key, 1, length(?1)) = ?1 AND key NOT IN (?2, ?3) ORDER BY key"
-    return dict(connection.execute(sql, (prefix, LOOKED_OVER, FILE_CLOCK)))
+    sql = "SELECT key, value FROM settings WHERE substr(key, 1, length(?1)) = ?1 AND key NOT LIKE 'file.%' ORDER BY key"
+    return dict(connection.execute(sql, (prefix,)))
 
 
 def journal_entry(scope: str, row: Sequence[Any], /, *, naming: Collection[str] | None = None) -> JournalEntry | None:

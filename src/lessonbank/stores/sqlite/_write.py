@@ -31,7 +31,7 @@ from lessonbank.stores._texts import checked, records_with_sums, with_sum
 from lessonbank.text.bm25 import words
 
 from . import _lesson_words
-from ._checks import checksum, stored
+from ._checks import checksum, keep_setting, stored
 from ._clock import present
 from ._derived import RUN, change_words, derive, index_tail, note_shown, settle_pending, tag, underive
 from ._journal import AS_BEFORE, Batch, journal
@@ -248,8 +248,7 @@ def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) 
     if value is None:
         connection.execute("DELETE FROM settings WHERE key = ?", (key,))
     else:
-        row = key, value, checksum(key, value)
-        connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
+        keep_setting(connection, key, value)
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:

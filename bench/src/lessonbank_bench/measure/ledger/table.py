@@ -141,7 +141,6 @@ def _kind(claim: str, bound: str, rows: Sequence[Row]) -> str:
 
 
 def on_page(page: str, rows: Sequence[Row], /) -> str:
-    """A page with its table replaced: all that follows the mark. What misses stands below it in full."""
+    """A page with its table replaced: all that follows the mark."""
     text, mark, _ = page.partition(MARK)
-    parts = [*summary(rows), "", "## Rows that miss", "", *as_lines([row for row in rows if not row.holds])]
-    return f"{text}{mark}\n\n" + "\n".join(parts).rstrip() + "\n"
+    return f"{text}{mark}\n\n" + "\n".join(summary(rows)) + "\n"

@@ -18,6 +18,7 @@ that are not counted; no question is asked twice. Ratios can be compared between
     loop         how late a task comes that wants to run every millisecond, while the store works: the longest gap of a
                  window, median of three windows; `?` where an idle loop misses the target too. Where the system allows
                  it (root on Linux), the loop goes before other programs, so that only the store holds it up
+    care         `verify`, quick and whole, with its memory; the purge of one run
     retrievers   what each way to search costs over the same store
     peers        the same work done by reasoning-bank, Chroma and LanceDB: needs --peers
 
@@ -42,12 +43,12 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from . import big, bulk, freezing, opening, peers, retrievers, retrieving, size, writing
+from . import big, bulk, care, freezing, opening, peers, retrievers, retrieving, size, writing
 from .banks import Built, Part, built, copied
 from .figures import Figure, Missing, table
 from .workload import Queries, rows
 
-PARTS = ("retrieve", "write", "bulk", "open", "size", "loop", "retrievers", "peers")
+PARTS = ("retrieve", "write", "bulk", "open", "size", "loop", "care", "retrievers", "peers")
 MILLION = 1_000_000
 _SECONDS = 3.0
 """How long processes write at once."""
@@ -95,6 +96,7 @@ async def one_scope(run: Run, lessons: int) -> None:
         "open": _open,
         "size": _size,
         "loop": _loop,
+        "care": _care,
         "retrievers": _retrievers,
     }
     for part, measure in measures.items():
@@ -129,6 +131,10 @@ async def _size(run: Run, bank: Built, path: Path) -> list[Figure]:
 async def _loop(run: Run, bank: Built, path: Path) -> list[Figure]:
     everything = bank.lessons == run.lessons[0]
     return await freezing.freezing(path, bank.lessons, seconds=run.calls / 100, everything=everything)
+
+
+async def _care(run: Run, bank: Built, path: Path) -> list[Figure]:
+    return care.caring(path, bank.lessons)
 
 
 async def _retrievers(run: Run, bank: Built, path: Path) -> list[Figure]:

@@ -1,0 +1,221 @@
+"""Fits the lessons that were found to the task: one small call of a model keeps those that will matter, or none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Final, cast
+
+import anyio
+from pydantic import BaseModel
+
+from lessonbank._base.aio import read_reply, seconds_left
+from lessonbank._base.plural import counted
+from lessonbank.contracts.ports import LanguageModel, replies_of
+from lessonbank.contracts.records import Extraction, FitReceipt, Lesson, Recall, Usage, notes_of
+from lessonbank.contracts.records.ids import digest
+from lessonbank.contracts.settings import Fit
+from lessonbank.guard import canonical_line, clean, fence, nonce
+from lessonbank.guard.hazards import is_hazard
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.quote import quoted
+from lessonbank.text.bm25 import words
+from lessonbank.text.prompts import load
+from lessonbank.text.rendering import BYTES_PER_TOKEN, width
+from lessonbank.text.replies import fields_with, spoken
+
+from .injection import Injector
+
+SECONDS: Final = 1.5
+"""How long an agent waits for it."""
+MOST_LESSONS: Final = 12
+"""Lessons that the model reads: the first of those that are offered."""
+TOKENS_IN: Final = 900
+TOKENS_OUT: Final = 150
+MOST_WORDS: Final = 120
+_TASK: Final = 600
+"""Bytes of the task that the model reads at most."""
+_RESERVE: Final = 0.3
+"""Seconds that are left for keeping the receipt, where an agent has little patience."""
+_READ: Final = 4_000
+_OWN: Final = 0.5
+"""The share of the words of a line that are its lesson's or the task's, at least."""
+_TOKEN: Final = re.compile(r"[^\s\"'`()\[\],;!?]+")
+_PARTICULAR: Final = re.compile(r"[\d@/\\$<>{}=|~#_]|\w\.\w")
+"""What a word has that is no plain one: a number, a path, an address, code."""
+
+
+class _Kept(BaseModel):
+    check: str
+    keep: list[int]
+
+
+class _Line(BaseModel):
+    lesson: int
+    say: str
+
+
+class _Lines(BaseModel):
+    check: str
+    lines: list[_Line]
+
+
+class _UnusableError(Exception):
+    """Why a reply cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a reply says: which lessons, in order, and the lines of each where it words them anew."""
+
+    lessons: Sequence[Lesson]
+    lines: Mapping[str, Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fitter:
+    """A model that reads a task and the lessons offered for it, once and briefly.
+
+    Where it fails, takes too long or answers what it was not asked, the text stays as it is and a note says why.
+    """
+
+    model: LanguageModel
+    seconds: float = SECONDS
+
+    async def __call__(self, recall: Recall, how: Fit, /, *, injector: Injector, intake: IntakeFilter) -> Recall:
+        """`recall` with the text for its task, and on the receipt what was offered, what was kept and what it took.
+
+        The draws were made before, so that the evidence is of offering a lesson, whether or not it is kept.
+        """
+        offered, begun, told = recall.shown, perf_counter(), _Told()
+        try:
+            said = await self._asked(recall.task, offered[:MOST_LESSONS], how, told, intake)
+        except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything: the lessons are there
+            return _unfitted(recall, how, told.receipt(self.model.name, how, begun), str(error))
+        return _fitted(recall, said, told.receipt(self.model.name, how, begun), injector)
+
+    async def _asked(self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Told, intake: IntakeFilter) -> _Said:
+        prompt, mark = load(f"general/fit_{how}"), nonce()
+        room = TOKENS_IN * BYTES_PER_TOKEN - width(prompt.system + prompt.user) - 16 * len(mark)
+        slots = _slots(task, lessons, mark, room)
+        limit = min(self.seconds, seconds_left() - _RESERVE)
+        reply, form = None, _Kept if how == "select" else _Lines
+        with anyio.move_on_after(limit), replies_of(TOKENS_OUT):
+            reply = await self.model.generate(prompt.render(nonce=mark, **slots), temperature=0.0, schema=form)
+        if reply is None:
+            raise _UnusableError(f"the model gave no answer within {max(limit, 0.0):.2g} seconds")
+        told.usage = reply.usage
+        fields = await read_reply(partial(fields_with, mark), spoken(reply.text[:_READ]))
+        if fields is None:
+            raise _UnusableError("the model's reply is not what was asked for")
+        if how == "select":
+            return _Said(_named(fields.get("keep"), lessons))
+        return await _lines(fields.get("lines"), lessons, task, intake)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the call took so far, also where its reply is of no use."""
+
+    usage: Usage = Usage()  # noqa: RUF009 - it is frozen
+
+    def receipt(self, model: str, how: Fit, begun: float) -> FitReceipt:
+        prompt = load(f"general/fit_{how}").ref
+        seconds = round(perf_counter() - begun, 3)
+        return FitReceipt(how=how, model=model, prompt=prompt, usage=self.usage, seconds=seconds)
+
+
+def _slots(task: str, lessons: Sequence[Lesson], mark: str, room: int) -> dict[str, str]:
+    """The task and the lessons, each cut so that all of it has room."""
+    told = fence(_cut(task, _TASK), label="task", nonce=mark)
+    frame = width(fence("", label="lessons", nonce=mark))
+    each = max((room - width(told) - frame) // max(len(lessons), 1) - 6, 40)
+    lines = [f"[{n}] {_cut(f'{lesson.title}: {lesson.content}', each)}" for n, lesson in enumerate(lessons, 1)]
+    return {"task": told, "lessons": fence("\n".join(lines), label="lessons", nonce=mark)}
+
+
+def _cut(text: str, most: int) -> str:
+    """`text` as one line of at most so many bytes."""
+    line = " ".join(clean(text[: 4 * most]).split())
+    return line if width(line) <= most else line.encode()[: most - 3].decode("utf-8", "ignore") + "…"
+
+
+def _named(numbers: object, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
+    """The lessons that a list of numbers names, each once."""
+    if not isinstance(numbers, list):
+        raise _UnusableError("the model's reply is not what was asked for")
+    return list({lesson.id: lesson for lesson in map(partial(_one, lessons), cast("list[object]", numbers))}.values())
+
+
+def _one(lessons: Sequence[Lesson], number: object) -> Lesson:
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= len(lessons):
+        raise _UnusableError("the model names a lesson that was not offered")
+    return lessons[number - 1]
+
+
+async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: IntakeFilter) -> _Said:
+    """What the model says of each lesson. A line that names none is dropped; after 120 words no more come."""
+    if not isinstance(told, list):
+        raise _UnusableError("the model's reply is not what was asked for")
+    said, left = dict[str, list[str]](), MOST_WORDS
+    for one in cast("list[object]", told):
+        fields = cast("dict[str, object]", one) if isinstance(one, dict) else {}
+        number, say = fields.get("lesson"), fields.get("say")
+        if number is None or not isinstance(say, str) or not say.strip():
+            continue
+        lesson, line = _one(lessons, number), canonical_line(say[:_READ])
+        left -= len(line.split())
+        if left < 0:
+            break
+        said.setdefault(lesson.id, []).append(await _checked(line, lesson, task, intake))
+    if told and not said:
+        raise _UnusableError("no line of the model's reply names its lesson")
+    return _Said([next(lesson for lesson in lessons if lesson.id == id) for id in said], said)
+
+
+async def _checked(line: str, lesson: Lesson, task: str, intake: IntakeFilter) -> str:
+    """`line`, redacted, if the gate takes it and it says what its lesson says."""
+    source = f"{lesson.text}\n{task}"
+    if not _is_of(line, source) or (is_hazard(line) and not is_hazard(lesson.text)):
+        raise _UnusableError("the model says what the lesson does not say")
+    draft = Lesson(title=lesson.title, content=line, kind=lesson.kind)
+    kept = await intake.lessons(Extraction(lessons=(draft,)), (), shown=())
+    if not kept.lessons:
+        raise _UnusableError("the gate rejects what the model wrote")
+    return " ".join(kept.lessons[0].content.split())
+
+
+def _is_of(line: str, source: str) -> bool:
+    """Whether `line` has no number, path, address or code but those of `source`, and mostly its words."""
+    known = source.casefold()
+    tokens = [token.strip(".:*") for token in _TOKEN.findall(line.casefold())]
+    if any(_PARTICULAR.search(token) and token not in known for token in tokens):
+        return False
+    said = set(words(line))
+    return len(said & set(words(source))) >= _OWN * len(said)
+
+
+def _unfitted(recall: Recall, how: Fit, receipt: FitReceipt, why: str) -> Recall:
+    note = f"not fitted: {quoted(why, limit=200)}; the lessons are shown as they were found (fit={how!r})"
+    return recall.model_copy(update={"fit": receipt, "notes": (*recall.notes, *notes_of(note))})
+
+
+def _fitted(recall: Recall, said: _Said, receipt: FitReceipt, injector: Injector) -> Recall:
+    kept = tuple(lesson.id for lesson in said.lessons)
+    text = injector.text(said.lessons, id=recall.id, lines=said.lines) if kept else ""
+    left = {"shown": False, "unfit": True, "why": "offered, and the model that read the task did not keep it"}
+    candidates = tuple(
+        one.model_copy(update=left) if one.shown and one.lesson_id not in kept else one for one in recall.candidates
+    )
+    fit = receipt.model_copy(update={"is_applied": True, "kept": kept, "unfitted": recall.text})
+    told = {"text": text, "text_digest": digest(text), "candidates": candidates, "fit": fit}
+    return recall.model_copy(update=told)
+
+
+def none_kept(recall: Recall, /) -> str:
+    """Why a recall that a model fitted has no text."""
+    offered = sum(candidate.offered for candidate in recall.candidates)
+    return f"the model that read the task kept none of {counted(offered, 'lesson')} offered for it"
