@@ -114,9 +114,9 @@ def test_memory_reads_the_failure_in_every_dialect(dialect: Any) -> None:
         cures.consolidate(Experience(scope="x/@cures", task=failure.key, lessons=(lesson,)))
         run = RunFollower(bank, "proxy").begin_waiting("Publish release 1.4")
         (messages,) = BODIES[dialect].values()
-        assert "`add_changelog` went through" in memory._cure(run, messages)
-        assert memory._cure(run, [{"role": "tool"}]) == ""
-        assert memory._cure(None, messages) == ""
+        assert "`add_changelog` went through" in memory.cure_of(run, messages)
+        assert memory.cure_of(run, [{"role": "tool"}]) == ""
+        assert memory.cure_of(None, messages) == ""
 
 
 def test_results_without_a_call_before_them_are_left_alone() -> None:

@@ -59,7 +59,7 @@ class Memory:
                     run = self._follower.begin_waiting(frame["task"], run=frame["run"], scope=frame["scope"])
                     self.say({"id": frame["id"], "text": run.text})
                 case "again":
-                    self.say({"id": frame["id"], "text": _cure(self._follower.get(frame["run"]), frame["messages"])})
+                    self.say({"id": frame["id"], "text": cure_of(self._follower.get(frame["run"]), frame["messages"])})
                 case "end":
                     self._end(frame)
                 case "tell":
@@ -140,7 +140,7 @@ def main() -> None:
                 memory.do(frame)
 
 
-def _cure(run: FollowedRun | None, messages: list[Any]) -> str:
+def cure_of(run: FollowedRun | None, messages: list[Any]) -> str:
     """What got past the last failures of tools in these messages before."""
     if run is None:
         return ""
