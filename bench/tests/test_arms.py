@@ -14,16 +14,18 @@ from lessonbank.contracts.records import Step, Trajectory
 from lessonbank.demo import attempt
 from lessonbank.demo.agents import ScriptedAgent
 from lessonbank.demo.desk import truth
-from lessonbank.errors import ModelError
+from lessonbank.errors import ModelError, UsageError
 from lessonbank.testing import ScriptedModel
-from lessonbank.text.rendering import estimate_tokens
+from lessonbank.text.rendering import estimate_tokens, width
 from lessonbank_bench import ARMS, Task, play, stream, world
 from lessonbank_bench.arms import Memory, Setting, arm_from
 from lessonbank_bench.arms.bank import BankMemory
 
 SEED = 3
 BUDGET = 1500
-KEEPS_TEXT = [name for name in ARMS if name not in ("none", "a/a-none", "oracle")]
+ALONE = [name for name in ARMS if name != "mirror"]
+"""Arms that need no other beside them."""
+KEEPS_TEXT = [name for name in ALONE if name not in ("none", "a/a-none", "oracle")]
 COMBINED = ["lessonbank:retrieval=hybrid,limit=2", "synapse:budget=700", "awm-multi:profile=paper"]
 NONCE = re.compile(r"\b[0-9a-f]{8}\b")
 
@@ -54,7 +56,7 @@ def run_of(task: str, *actions: str, seen: str = "done", error: str | None = Non
 TASK = Task("Osmund", "Shared Repo Hub", "split a batch", "B-613")
 
 
-@pytest.mark.parametrize("name", [*ARMS, *COMBINED])
+@pytest.mark.parametrize("name", [*ALONE, *COMBINED])
 def test_an_arm_keeps_the_contract(name: str) -> None:
     """Nothing is known before learning, texts fit the budget and repeat themselves, and closing twice is fine."""
     with opened(name) as one, opened(name) as two:
@@ -67,7 +69,21 @@ def test_an_arm_keeps_the_contract(name: str) -> None:
     assert any(first) == (name not in ("none", "a/a-none"))
 
 
-@pytest.mark.parametrize("name", ARMS)
+def test_a_mirror_shows_as_much_as_the_bank_beside_it_and_says_nothing_of_it() -> None:
+    with opened("lessonbank") as bank, pytest.raises(UsageError, match="before it"), opened("mirror"):
+        pass
+    with opened("lessonbank") as bank:
+        assert isinstance(bank, BankMemory)
+        taught(bank)
+        mirror = ARMS["mirror"](Setting(f"desk/{SEED}", 2, SEED, beside=bank.text_for))
+        for task in (*stream(SEED, 12), *stream(SEED + 1, 3)):
+            shown, other = bank.text_for(task.goal), mirror.recall(task.goal)
+            assert [width(line) for line in other.split("\n")] == [width(line) for line in shown.split("\n")]
+            assert (other == shown) == (not shown)
+        assert len(bank.bank.recalls.list(limit=100)) == 12, "to be mirrored leaves no trace"
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_no_run_makes_learning_raise(name: str) -> None:
     odd = [
         run_of("t"),
