@@ -35,7 +35,7 @@ def run(task: str) -> Trajectory:
         (None, "hashing", "experience/dense+floor(0.12)+words(0.05)"),
         ("dense", "hashing", "experience/dense+floor(0.12)+words(0.05)"),
         ("lexical", "hashing", "experience/lexical+floor(0.07)"),
-        ("hybrid", "hashing", "experience/hybrid(dense+floor(0.12)+words(0.05), lexical+floor(0.07))"),
+        ("hybrid", "hashing", "experience/hybrid(dense+floor(0.12), lexical+floor(0.07))"),
         (Retrieval(relative_floor=0.4), "lexical", "experience/lexical+floor(0.07)+relative(0.4)"),
         (Retrieval(floor=0, relative_floor=0.4), "hashing", "experience/dense+relative(0.4)"),
         (Retrieval(floor=0), "lexical", "experience/lexical"),

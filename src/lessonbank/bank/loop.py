@@ -112,7 +112,7 @@ class AsyncReasoningBank:
             return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
         recaller = Recaller(self._handle)
         recall, found = await recaller.recall(task, asked, draw=True)
-        return await self._kept(await recaller.fit(recall, asked), found, begun=begun)
+        return await self._kept(await recaller.fit(recall, asked, since=begun), found, begun=begun)
 
     @takes_retrieve_options
     async def recall_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 from lessonbank.contracts.ports import Retriever
 from lessonbank.contracts.records import Found, Recall, notes_of
@@ -67,9 +68,10 @@ class Recaller:
         )
         return recall.model_copy(update={"metadata": asked.metadata or {}}), found
 
-    async def fit(self, recall: Recall, asked: RetrieveOptions, /) -> Recall:
+    async def fit(self, recall: Recall, asked: RetrieveOptions, /, *, since: float) -> Recall:
         """`recall` as a model fits it to its task, where that is asked for and there is anything to show.
 
+        `since`: when the recall was asked for, on the clock of `time.perf_counter`.
         Raises UsageError: there is no model.
         """
         how, fitter = asked.fit or self.handle.options.fit, self.handle.parts.fitter
@@ -79,7 +81,8 @@ class Recaller:
             raise UsageError(f"fit={how!r} needs a model, and this bank has none: pass model=…, or fit='none'")
         if not recall.text or self.handle.options.observe:
             return recall
-        return await fitter(recall, how, injector=self.handle.parts.injector, intake=self.handle.parts.intake)
+        parts = self.handle.parts
+        return await fitter(recall, how, since=since, injector=parts.injector, intake=parts.intake)
 
     async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
@@ -94,8 +97,9 @@ class Recaller:
 
     async def for_trial(self, task: str, /, *, asked: RetrieveOptions, exclude: Collection[str] = ()) -> Recall:
         """What a user would see for `task` if nothing were withheld. The task stays as it is: an agent is to do it."""
+        begun = perf_counter()
         recall, _ = await self.recall(await self.handle.parts.intake.task(task), asked, draw=False, exclude=exclude)
-        recall = await self.fit(recall, asked)
+        recall = await self.fit(recall, asked, since=begun)
         return recall.model_copy(update={"kept": False, "task": task})
 
     def _with(self, tried: Tried) -> Recaller:

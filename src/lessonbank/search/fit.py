@@ -30,7 +30,7 @@ from lessonbank.text.replies import fields_with, spoken
 from .injection import Injector
 
 SECONDS: Final = 1.5
-"""How long an agent waits for it."""
+"""How long an agent waits for a recall that is fitted: what searching took is taken off the model's time."""
 MOST_LESSONS: Final = 12
 """Lessons that the model reads: the first of those that are offered."""
 TOKENS_IN: Final = 900
@@ -85,28 +85,33 @@ class Fitter:
     model: LanguageModel
     seconds: float = SECONDS
 
-    async def __call__(self, recall: Recall, how: Fit, /, *, injector: Injector, intake: IntakeFilter) -> Recall:
+    async def __call__(
+        self, recall: Recall, how: Fit, /, *, since: float, injector: Injector, intake: IntakeFilter
+    ) -> Recall:
         """`recall` with the text for its task, and on the receipt what was offered, what was kept and what it took.
 
-        The draws were made before, so that the evidence is of offering a lesson, whether or not it is kept.
+        `since`: when the agent asked, on the clock of `time.perf_counter`. The draws were made before, so that the
+        evidence is of offering a lesson, whether or not it is kept.
         """
         offered, begun, told = recall.shown, perf_counter(), _Told()
         try:
-            said = await self._asked(recall.task, offered[:MOST_LESSONS], how, told, intake)
+            said = await self._asked(recall.task, offered[:MOST_LESSONS], how, told, intake, since)
         except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything: the lessons are there
             return _unfitted(recall, how, told.receipt(self.model.name, how, begun), str(error))
         return _fitted(recall, said, told.receipt(self.model.name, how, begun), injector)
 
-    async def _asked(self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Told, intake: IntakeFilter) -> _Said:
+    async def _asked(
+        self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Told, intake: IntakeFilter, since: float
+    ) -> _Said:
         prompt, mark = load(f"general/fit_{how}"), nonce()
         room = TOKENS_IN * BYTES_PER_TOKEN - width(prompt.system + prompt.user) - 16 * len(mark)
         slots = _slots(task, lessons, mark, room)
-        limit = min(self.seconds, seconds_left() - _RESERVE)
+        limit = max(min(self.seconds - (perf_counter() - since), seconds_left() - _RESERVE), 0.0)
         reply, form = None, _Kept if how == "select" else _Lines
         with anyio.move_on_after(limit), replies_of(TOKENS_OUT):
             reply = await self.model.generate(prompt.render(nonce=mark, **slots), temperature=0.0, schema=form)
         if reply is None:
-            raise _UnusableError(f"the model gave no answer within {max(limit, 0.0):.2g} seconds")
+            raise _UnusableError(f"the model gave no answer within {limit:.2g} seconds")
         told.usage = reply.usage
         fields = await read_reply(partial(fields_with, mark), spoken(reply.text[:_READ]))
         if fields is None:

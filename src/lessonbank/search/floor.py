@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 from lessonbank.contracts.records import Found, Match
 from lessonbank.text.bm25 import words
@@ -23,6 +24,8 @@ _HASHING: Final = "hashing-v1-"
 _DIGIT: Final = re.compile(r"\d")
 _COMPARED: Final = 20_000
 """Characters of a task whose words are compared: a task of a megabyte must not hold up the event loop."""
+_BRIEF: Final = 1_000
+"""Characters of a task whose words are remembered: a hybrid search compares the same tasks twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +129,32 @@ def above(found: Found, similarities: Sequence[float], least: float, /) -> Found
     return Found(notes=found.notes, empty=why)
 
 
-def _words(text: str) -> Sequence[str]:
-    """Each word once, in the order of the text."""
-    return tuple(dict.fromkeys(words(text[:_COMPARED])))
+class _Words(NamedTuple):
+    """The words of a task."""
+
+    every: frozenset[str]
+    first: str
+    plain: int
+    """How many have no digit."""
 
 
-def _overlap(one: Sequence[str], other: Sequence[str]) -> float:
-    common = set(one) & set(other)
-    sizes = [sum(word in common or not _DIGIT.search(word) for word in each) for each in (one, other)]
-    if not common or (len(common) == 1 and min(sizes) > 1 and one[0] != other[0]):
+def _words(text: str) -> _Words:
+    return _brief_words(text) if len(text) <= _BRIEF else _read_words(text[:_COMPARED])
+
+
+def _read_words(text: str) -> _Words:
+    said = words(text)
+    every = frozenset(said)
+    return _Words(every, said[0] if said else "", sum(not _DIGIT.search(word) for word in every))
+
+
+_brief_words = lru_cache(maxsize=256)(_read_words)
+
+
+def _overlap(one: _Words, other: _Words) -> float:
+    common = one.every & other.every
+    numbers = sum(_DIGIT.search(word) is not None for word in common)
+    sizes = one.plain + numbers, other.plain + numbers
+    if not common or (len(common) == 1 and min(sizes) > 1 and one.first != other.first):
         return 0.0
     return len(common) / sqrt(sizes[0] * sizes[1])

@@ -73,7 +73,8 @@ def _floors(asked: Retrieval, embedder: Embedder | None, profile: str) -> _Floor
     vectors = default_floor(embedder.space) if embedder else None
     if _by(asked) == "hybrid" and vectors is None:
         return _Floors(relative=share)  # what vectors of an unknown scale bring in, words cannot judge
-    return _Floors(default_floor(None), vectors, default_words(embedder.space) if embedder else None, share)
+    shared = default_words(embedder.space) if embedder and _by(asked) != "hybrid" else None
+    return _Floors(default_floor(None), vectors, shared, share)
 
 
 def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, floors: _Floors) -> Retriever:
