@@ -62,7 +62,7 @@ COMPUTED: Final = frozenset(
 """Of a lift: it is estimated in another way now, in the order in which recalls were made."""
 COUNTED: Final = frozenset({"lesson_id", "group", "cited", "title", "content", "retired", "proposed"})
 """Of a group or a lesson in a lift: what is neither estimated nor waits for earlier outcomes."""
-CHANGED: Final = frozenset({"keep_lessons", "sleep_after", "trust_names"})
+CHANGED: Final = frozenset({"additions", "fit", "keep_lessons", "sleep_after", "trust_names"})
 """Settings that a bank has no longer, or did not have yet."""
 BOTH: Final = re.compile(r"\.scopes\.acme/sheets\.(?:found\.[^.]+|proposals)(?:\[\d\])+: 'nothing' is now ")
 """Of a lesson and a sharper one a search gave one then, drawn anew each time. Both are found now, and a person is asked
