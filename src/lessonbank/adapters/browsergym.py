@@ -73,10 +73,10 @@ class ReasoningBankAgent:
         self._see(obs)
         with run.followed(self._trajectory):
             action, info = self.agent.get_action(_shown(obs, run.text))
-        self._done = str(_told(info, "think") or ""), "(no action)" if action is None else str(action)
-        self._instructions = self._instructions or _system(_told(info, "chat_messages"))
+        self._done = str(_read_field(info, "think") or ""), "(no action)" if action is None else str(action)
+        self._instructions = self._instructions or _system(_read_field(info, "chat_messages"))
         with harmless("what an action cost"):
-            self._usage += _cost(_told(info, "stats"))
+            self._usage += _cost(_read_field(info, "stats"))
         return action, info
 
     def watch(self, env: Any, /) -> Any:
@@ -115,7 +115,7 @@ class ReasoningBankAgent:
             return
         (thought, action), self._done = self._done, None
         self._steps.append(Step(thought=thought, action=Action(text=action), observation=_page(obs)))
-        self._answer = _said(obs)
+        self._answer = _last_reply(obs)
 
     def _trajectory(self) -> Trajectory:
         steps = [*self._steps]
@@ -245,7 +245,7 @@ def _page(obs: Any) -> Observation:
     return Observation(text="\n".join(filter(None, parts)), is_error=bool(error))
 
 
-def _said(obs: Any) -> str | None:
+def _last_reply(obs: Any) -> str | None:
     """What the agent told the user last. The first message is BrowserGym's greeting."""
     told = _fields(obs)
     messages = cast("Sequence[Mapping[str, Any]]", told.get("chat_messages") or ())
@@ -253,7 +253,7 @@ def _said(obs: Any) -> str | None:
     return said[-1] if said else None
 
 
-def _told(info: object, name: str) -> Any:
+def _read_field(info: object, name: str) -> Any:
     """A field of BrowserGym's `AgentInfo`, or of a dict in its place."""
     return _fields(info).get(name, getattr(info, name, None))
 

@@ -236,7 +236,7 @@ class Session:
 
     def _take(self, message: Message) -> None:
         if isinstance(message, AssistantMessage | UserMessage):
-            self._said(message)
+            self._add_message(message)
         elif isinstance(message, TaskNotificationMessage):
             self._part_ended(message)
         elif isinstance(message, SystemMessage) and message.subtype == "init":
@@ -273,7 +273,7 @@ class Session:
         self._turns.clear()
         return found
 
-    def _said(self, message: AssistantMessage | UserMessage) -> None:
+    def _add_message(self, message: AssistantMessage | UserMessage) -> None:
         turn = self._parts.get(message.parent_tool_use_id or "")
         if message.parent_tool_use_id is None and self._turns:
             turn = self._turns[0]

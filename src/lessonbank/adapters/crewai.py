@@ -355,9 +355,9 @@ def _end(open: _Open, agent: Any, *, answer: Any = None, error: BaseException | 
         usage = open.usage() if isinstance(error, Exception) else None
         open.run.fail(error, open.messages, usage=usage, metadata=about)
     else:
-        open.run.finish(open.messages, answer=_said(answer), usage=open.usage(), metadata=about)
+        open.run.finish(open.messages, answer=_text_of(answer), usage=open.usage(), metadata=about)
 
 
-def _said(result: Any) -> str:
+def _text_of(result: Any) -> str:
     result = getattr(result, "raw", result)
     return result.model_dump_json() if hasattr(result, "model_dump_json") else str(result)

@@ -98,7 +98,7 @@ def harmless(where: str) -> Generator[None]:
     try:
         yield
     except Exception as problem:  # noqa: BLE001 - as the first line says
-        log.warning("the memory failed in %s: %s", where, _told(problem))
+        log.warning("the memory failed in %s: %s", where, _describe(problem))
 
 
 def safely(work: Callable[Given, Result]) -> Callable[Given, Result | None]:
@@ -135,7 +135,7 @@ class FollowedRun:
         self._lock, self._is_over = threading.Lock(), False
         self._seen: list[object] = []
         self._tools: dict[str | int, tuple[object, Callable[[Any], object] | None]] = {}
-        self._told: tuple[Outcome | None, float | None] = (None, None)
+        self._describe: tuple[Outcome | None, float | None] = (None, None)
         self._codes, self._again, self._looks = dict[str, int](), list[Recall](), _MOST_LOOKS
         self.kept = Future[None]()
         """Done when the run is over and on disk, or could not be kept."""
@@ -302,7 +302,7 @@ class FollowedRun:
         """Note how the run ends, if it is not over yet; whether it is not."""
         with self._lock:
             if not self._is_over:
-                self._told = outcome, reward
+                self._describe = outcome, reward
             return not self._is_over
 
     def _end(self, end: End) -> None:
@@ -311,7 +311,7 @@ class FollowedRun:
                 return
             self._is_over = True
             if end.outcome is None and end.reward is None:
-                end = replace(end, outcome=self._told[0], reward=self._told[1])
+                end = replace(end, outcome=self._describe[0], reward=self._describe[1])
         seen = end.source if end.source is not None else self._seen
         # A host goes on writing into its list; the list itself is read later, in the bank's loop.
         source = list(cast("list[object]", seen)) if isinstance(seen, list) else seen
@@ -426,7 +426,7 @@ class RunFollower:
         try:
             return None if self._scope is None else self._scope(*arguments)
         except Exception as problem:  # noqa: BLE001 - the caller's own code, and memory never breaks a run
-            log.warning("scope= failed: %s", _told(problem))
+            log.warning("scope= failed: %s", _describe(problem))
             return ""
 
     def get(self, run: str, /) -> FollowedRun | None:
@@ -471,7 +471,7 @@ class RunFollower:
             if finding.cancelled() or isinstance(problem, TimeIsOver):  # either may be first
                 log.warning("the agent works without memory: no answer within %g seconds", self.asked.patience)
             elif problem:
-                log.warning("the agent works without memory: %s", _told(problem))
+                log.warning("the agent works without memory: %s", _describe(problem))
             else:
                 followed.recall = finding.result()
         return followed
@@ -503,7 +503,7 @@ class RunFollower:
         try:
             return stated(await cast("Any", self._verify)(run))
         except Exception as problem:  # noqa: BLE001 - the caller's own code: without it the judge decides
-            log.warning("verify= could not check a run: %s", _told(problem))
+            log.warning("verify= could not check a run: %s", _describe(problem))
             return None, None
 
     async def _correct(
@@ -532,5 +532,5 @@ def _cut(value: object, text: str) -> object:
     return value
 
 
-def _told(problem: BaseException) -> str:
+def _describe(problem: BaseException) -> str:
     return f"{type(problem).__name__}: {quoted(problem)}"

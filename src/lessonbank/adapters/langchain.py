@@ -124,7 +124,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Put the text before the messages of this run: at the same place with the same bytes in each request."""
-        found = self._found(request.state) or self._begin_waiting(request.state, request.runtime)
+        found = self._find_run(request.state) or self._begin_waiting(request.state, request.runtime)
         response = handler(_shown(found, request) or request)
         _see(found, response)
         return response
@@ -133,7 +133,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Put the text before the messages of this run: at the same place with the same bytes in each request."""
-        found = self._found(request.state) or await self._begin(request.state, request.runtime)
+        found = self._find_run(request.state) or await self._begin(request.state, request.runtime)
         response = await handler(_shown(found, request) or request)
         _see(found, response)
         return response
@@ -142,7 +142,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Follow a failure by what got past it before. An agent that begins in a tool has this run as its parent."""
-        found = self._found(request.state)
+        found = self._find_run(request.state)
         with found.run.running() if found else nullcontext():
             result = handler(request)
         said = _printed(found, request, result)
@@ -152,7 +152,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """Follow a failure by what got past it before. An agent that begins in a tool has this run as its parent."""
-        found = self._found(request.state)
+        found = self._find_run(request.state)
         with found.run.running() if found else nullcontext():
             result = await handler(request)
         said = _printed(found, request, result)
@@ -160,7 +160,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
 
     def after_agent(self, state: RunState, runtime: Runtime[Any]) -> None:
         """Keep the run, or leave that to the followed graph."""
-        if found := self._found(state):
+        if found := self._find_run(state):
             found.see(state["messages"])
             found.is_answered = True
             if found.graph is None:
@@ -217,7 +217,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         return found if current_run() not in self._open else None
 
     @safely
-    def _found(self, state: Any) -> _Open | None:
+    def _find_run(self, state: Any) -> _Open | None:
         """The run to which the state belongs: by its id, or by its thread when a run goes on that was interrupted."""
         if found := self._open.get(state.get("lessonbank_run", "")):
             return found

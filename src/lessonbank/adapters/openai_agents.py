@@ -209,7 +209,7 @@ class _Record:
         if result.interruptions:
             setattr(result.context_wrapper, _PAUSED, self)
             return
-        messages = self.messages([*self._own, *_said(result.new_items, result.raw_responses)])
+        messages = self.messages([*self._own, *_messages_of(result.new_items, result.raw_responses)])
         if self.run and _ran_out(result):
             self.run.finish(messages, error="MaxTurnsExceeded: the run had no turn left")
         elif self.run and result.final_output is None:
@@ -225,7 +225,7 @@ class _Record:
         if not self.run:
             return
         data = getattr(error, "run_data", None)  # errors of the SDK itself say what happened, but not in the last turn
-        told = [*self._own, *_said(data.new_items, data.raw_responses)] if data else []
+        told = [*self._own, *_messages_of(data.new_items, data.raw_responses)] if data else []
         seen = max(told, self._seen, key=len)
         self.run.fail(error, self.messages(seen))
 
@@ -341,7 +341,7 @@ def _is_failure(item: Any) -> bool:
     return isinstance(output, str) and output.startswith("An error occurred while running the tool")
 
 
-def _said(items: Sequence[RunItem], responses: Sequence[ModelResponse]) -> list[Any]:
+def _messages_of(items: Sequence[RunItem], responses: Sequence[ModelResponse]) -> list[Any]:
     """What was said and done in a run, with what each answer of the model cost."""
     used = {id(response.output[0]): response.usage for response in responses if response.output}
     said: list[Any] = []

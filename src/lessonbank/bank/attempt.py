@@ -177,7 +177,7 @@ class AsyncAttempt:
         try:
             call = partial(keep_or_spool, self._bank, "learn" if a_flag(wait, "wait=") else "submit")
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            result = await call(whole, **self._told(outcome, reward))
+            result = await call(whole, **self._learn_arguments(outcome, reward))
             await self._propose()
             return self._done(result)
         except FormatError as problem:
@@ -217,7 +217,11 @@ class AsyncAttempt:
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
-                self._done(await keep_or_spool(self._bank, "learn", self._timed_run(crashed), **self._told(None, None)))
+                self._done(
+                    await keep_or_spool(
+                        self._bank, "learn", self._timed_run(crashed), **self._learn_arguments(None, None)
+                    )
+                )
                 await self._propose()
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
@@ -236,7 +240,7 @@ class AsyncAttempt:
         """The outcome alone settles the receipt."""
         try:
             run = self._trajectory(answer=answer)
-            return self._done(await keep_or_spool(self._bank, "learn", run, **self._told(outcome, reward)))
+            return self._done(await keep_or_spool(self._bank, "learn", run, **self._learn_arguments(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
@@ -253,7 +257,7 @@ class AsyncAttempt:
                 self._spend(began, problem)
                 self._failed("a note is not in the inbox", problem)
 
-    def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
+    def _learn_arguments(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
         return {
             "task": self._named_task,
             "recall": self._receipt,

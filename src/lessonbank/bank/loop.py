@@ -112,7 +112,7 @@ class AsyncReasoningBank:
             return Recall(scope=self.scope, task=task, kept=False, notes=notes_of(OFF))
         recaller = Recaller(self._handle)
         recall, found = await recaller.recall(task, asked, draw=True)
-        return await self._kept(await recaller.fit(recall, asked, since=begun), found, begun=begun)
+        return await self._keep_recall(await recaller.fit(recall, asked, since=begun), found, begun=begun)
 
     @takes_retrieve_options
     async def recall_again(
@@ -147,12 +147,12 @@ class AsyncReasoningBank:
             why = OFF
             if not self.options.off:
                 if found := await recall_again(self._handle, state, first, asked, cured=a_flag(cured, "cured=")):
-                    return await self._kept(*found, begun=begun)
+                    return await self._keep_recall(*found, begun=begun)
                 why = "nothing more is known of where this run stands"
             task = await self.parts.intake.task(state.text or reason)
         return Recall(scope=self.scope, task=task, kept=False, step=state.step, notes=notes_of(why))
 
-    async def _kept(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
+    async def _keep_recall(self, recall: Recall, found: Found, /, *, begun: float) -> Recall:
         recall = recall.observed() if self.options.observe else await with_reason(recall, found, self.store)
         kept = await self._state.receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]

@@ -41,7 +41,7 @@ async def reflect(
         budget -= share
         with of.parts.intake.in_force():
             told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
-        kept = [] if dry_run or not told.changes else await _kept(of, told)
+        kept = [] if dry_run or not told.changes else await _apply_changes(of, told)
         done.append(told)
         looked, notes = [*looked, about.name], [*notes, *told.notes, *kept]
     if not found:
@@ -55,7 +55,7 @@ async def reflect(
     )
 
 
-async def _kept(of: Handle, told: Reflected) -> list[str]:
+async def _apply_changes(of: Handle, told: Reflected) -> list[str]:
     """Keep the changes; a note where the bank changed meanwhile, or has these words already."""
     vectors, notes = await of.index([change.experience for change in told.changes if isinstance(change, Replace)])
     try:

@@ -73,7 +73,12 @@ class Accounts:
         columns = ("runs", "steps", "calls", "results", "errors")
         short = names([file for file, _ in self.files], width=WIDEST) if self.files else {}
         rows = [
-            (short[file], account.format, *(account.sums[c] for c in columns), *map(_told, account.kinds.values()))
+            (
+                short[file],
+                account.format,
+                *(account.sums[c] for c in columns),
+                *map(_list_counts, account.kinds.values()),
+            )
             for (file, _), account in self.files.items()
         ]
         show_table("Read", ("file", "format", *columns, *_KINDS), rows)
@@ -110,5 +115,5 @@ class Accounts:
         }
 
 
-def _told(counts: Counter[str]) -> str:
+def _list_counts(counts: Counter[str]) -> str:
     return ", ".join(name if len(counts) == 1 else f"{times} {name}" for name, times in counts.most_common())

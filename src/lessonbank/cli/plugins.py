@@ -27,12 +27,12 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order in which they are shown."""
-        return [*super().list_commands(ctx), *sorted({*KNOWN, *_found()} - {*self.commands})]
+        return [*super().list_commands(ctx), *sorted({*KNOWN, *_find_plugins()} - {*self.commands})]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, or for another distribution's a name with a line of help."""
         own = super().get_command(ctx, cmd_name)
-        if own is not None or (cmd_name not in KNOWN and cmd_name not in _found()):
+        if own is not None or (cmd_name not in KNOWN and cmd_name not in _find_plugins()):
             return own
         line = KNOWN[cmd_name][1] if cmd_name in KNOWN else ""
         return TyperCommand(cmd_name, help=line, rich_help_panel="Of other distributions")
@@ -51,12 +51,12 @@ def load(name: str, /) -> Any:
     Raises:
         UsageError: the distribution is not installed.
     """
-    found = _found().get(name)
+    found = _find_plugins().get(name)
     if found is None:
         raise UsageError(f"`lessonbank {name}` is not installed: pip install {KNOWN[name][0]}")
     app: typer.Typer = found.load()
     return typer.main.get_command(app)
 
 
-def _found() -> dict[str, EntryPoint]:
+def _find_plugins() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}

@@ -68,7 +68,7 @@ def purge(
         owner, before = reviewing(memory, by, key_file), memory.admin.counts()
         with progress_console.status("erasing"):
             erased = owner.admin.purge(**named, reason=reason, by=by)
-        gone = _gone(before, memory.admin.counts())
+        gone = _subtract(before, memory.admin.counts())
     if as_json:
         show_json({"erased": erased, "gone": gone})
     else:
@@ -164,7 +164,7 @@ def _rows(memory: ReasoningBank, wanted: Erasing, lessons: Collection[str]) -> I
         yield "lives on", "", f"and {len(wanted.successors) - _LISTED} more"
 
 
-def _gone(before: Counts, after: Counts) -> dict[str, int]:
+def _subtract(before: Counts, after: Counts) -> dict[str, int]:
     names = {"runs": "trajectories", "experiences": "experiences", "lessons": "lessons", "recalls": "recalls"}
     gone = {name: getattr(before, field) - getattr(after, field) for name, field in names.items()}
     return {name: count for name, count in gone.items() if count}

@@ -217,7 +217,7 @@ class Columns:
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
-        told = _said(settlement, outcome)
+        told = _columns_of(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
             told = {name: told[name] for name in ("judged", "confidence") if name in told}  # the truth stays
         if not math.isnan(outcome):
@@ -393,7 +393,7 @@ def _runs(settlement: Settlement) -> int:
     return max(settlement.runs, len(settlement.trajectory_ids), 1)
 
 
-def _said(settlement: Settlement, outcome: float) -> dict[str, float]:
+def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
     """What a settlement says, by column."""
     usage, runs = settlement.usage, _runs(settlement)
     tokens = usage.input_tokens + usage.output_tokens

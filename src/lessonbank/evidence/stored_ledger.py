@@ -87,7 +87,7 @@ _REMEMBERED: Final = 5_000
 
 
 @dataclass(slots=True)
-class _Kept:
+class _ScopeState:
     """What is known of one scope."""
 
     columns: Columns = field(default_factory=Columns)
@@ -156,7 +156,7 @@ class StoredLedger:
     ) -> None:
         self.policy, self._trusts = policy, trusts
         self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _ScopeState] = {}
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
@@ -250,7 +250,7 @@ class StoredLedger:
             for id, at in last.items()
         }
 
-    async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
+    async def _measured(self, kept: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
         counts = await count_records(self._store, scope=scope)
         at, remembered = kept.measured
@@ -322,12 +322,12 @@ class StoredLedger:
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
         return Acted(changes=made, proposals=tuple(new), notes=proposal_notes(new))
 
-    def _episodes(self, kept: _Kept) -> Episodes:
+    def _episodes(self, kept: _ScopeState) -> Episodes:
         with self._lock:
             return kept.episodes()
 
     async def _decided(
-        self, kept: _Kept, episodes: Episodes, found: Review, sure: Review, scope: str
+        self, kept: _ScopeState, episodes: Episodes, found: Review, sure: Review, scope: str
     ) -> tuple[list[Change], dict[str, str]]:
         """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
@@ -356,7 +356,7 @@ class StoredLedger:
                         changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
         return changes, proposed
 
-    async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:
+    async def _proposals(self, kept: _ScopeState, scope: str) -> list[Proposal]:
         """What was proposed, and not answered since: the lesson is still shown, and nobody approved it."""
         proposed = self._told[scope].proposed.items()
         still = [(id, why) for id, (since, why) in proposed if kept.approved.get(id, 0) <= since]
@@ -379,17 +379,17 @@ class StoredLedger:
             return False
         return True
 
-    async def _read(self, scope: str) -> _Kept:
+    async def _read(self, scope: str) -> _ScopeState:
         """Everything that became known since the last time, or from the beginning.
 
         All of it is fetched first and taken in at once, unless another event loop was quicker: then again.
         """
         while True:
-            kept = self._kept.setdefault(scope, _Kept())
+            kept = self._kept.setdefault(scope, _ScopeState())
             since = kept.sequence
             entries = [e async for e in self._store.journal(scope=scope, since=since, kinds=_KINDS)]
             if len(kept.columns) and any(isinstance(e.entry, Purge) for e in entries):
-                self._kept[scope] = _Kept()  # what was erased must not be remembered here
+                self._kept[scope] = _ScopeState()  # what was erased must not be remembered here
                 continue
             receipts = await self._receipts(kept, entries, scope)
             with self._lock:
@@ -397,7 +397,7 @@ class StoredLedger:
                     kept.take_in(receipts, entries)
                     return kept
 
-    async def _receipts(self, kept: _Kept, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
+    async def _receipts(self, kept: _ScopeState, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
         """The receipts that `kept` does not have: those that `entries` speak of, and those that wait for an outcome.
 
         Where outcomes go missing on one side, there is no verdict. So whoever decides has to see what is missing.
@@ -410,7 +410,7 @@ class StoredLedger:
         found = [await if_there(get_recall(self._store, id, scope=scope)) for id in unknown]
         return [*reversed(new.values()), *(recall for recall in found if recall)]
 
-    async def _later_receipts(self, kept: _Kept, scope: str) -> list[Recall]:
+    async def _later_receipts(self, kept: _ScopeState, scope: str) -> list[Recall]:
         """The receipts made since the last reading, the newest first, up to a page of which each is known."""
         new, last = list[Recall](), None
         while True:
@@ -462,10 +462,10 @@ def proposal_notes(proposals: Sequence[Proposal], /) -> tuple[str, ...]:
     alike = defaultdict[tuple[str, str, bool], list[Proposal]](list)
     for one in proposals:
         alike[one.change, one.reason, one.lesson.approved].append(one)
-    return tuple(_said(some[0], len(some)) for some in alike.values())
+    return tuple(_describe_proposal(some[0], len(some)) for some in alike.values())
 
 
-def _said(proposal: Proposal, count: int) -> str:
+def _describe_proposal(proposal: Proposal, count: int) -> str:
     one = count == 1
     what = f"the lesson {quoted(proposal.lesson.title)} is" if one else f"{count} lessons are"
     it = "it" if one else "them"

@@ -66,13 +66,15 @@ def chances(recall: Recall, /) -> dict[str, float]:
     """By lesson that had a place: the probability with which it was to be shown, all draws together."""
     drawn = {WHOLE: recall.control_probability} | {draw.group: draw.probability for draw in recall.groups}
     return {
-        one.lesson_id: prod(map(_kept, (*[drawn.get(unit, 0.0) for unit in (WHOLE, *one.groups)], one.probability)))
+        one.lesson_id: prod(
+            map(_keep_chance, (*[drawn.get(unit, 0.0) for unit in (WHOLE, *one.groups)], one.probability))
+        )
         for one in recall.candidates
         if one.placed
     }
 
 
-def _kept(probability: float) -> float:
+def _keep_chance(probability: float) -> float:
     """The chance that a draw keeps its unit. A receipt may come from anywhere, and say anything."""
     return min(max(1.0 - probability, 0.0), 1.0)
 

@@ -69,7 +69,7 @@ def _numbered(run: Trajectory) -> list[Json]:
         told.append({"source": "system", "message": run.instructions})
     results: dict[str, list[Json]] = {}
     for number, step in enumerate(run.steps):
-        told += _told(step, number, results)
+        told += _atif_steps(step, number, results)
     if all(one["source"] != "user" for one in told):
         told.insert(bool(run.instructions), {"source": "user", "message": run.task})
     return [
@@ -78,7 +78,7 @@ def _numbered(run: Trajectory) -> list[Json]:
     ]
 
 
-def _told(step: Step, number: int, results: dict[str, list[Json]], /) -> list[dict[str, Json]]:
+def _atif_steps(step: Step, number: int, results: dict[str, list[Json]], /) -> list[dict[str, Json]]:
     """A step as those of ATIF: what the agent did with what came of it, and each word of somebody else.
 
     `results`: what came of the calls so far, by the ids of the calls.

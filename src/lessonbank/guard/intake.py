@@ -101,7 +101,7 @@ class IntakeFilter:
         if change.experience is given:
             return True
         try:
-            new = _said(change.experience) - _said(given) - _REPEATED
+            new = _values_of(change.experience) - _values_of(given) - _REPEATED
         except ValueError:  # a consolidator of the caller's put something into it that is no data
             return False
         if not {name for name, _ in new} <= {"", "why"}:
@@ -143,7 +143,7 @@ class IntakeFilter:
         return isinstance(self.redactor, Redacting)
 
 
-def _said(experience: Experience) -> set[tuple[str, str]]:
+def _values_of(experience: Experience) -> set[tuple[str, str]]:
     """Every name, text and number in an experience, with the name that leads to it."""
     said = set[tuple[str, str]]()
     waiting: list[tuple[str, Json]] = [("", experience.model_dump(mode="json", exclude=_NEAR, warnings=False))]

@@ -107,7 +107,7 @@ class Resident:
             elif request.get("do") == client.CURE:
                 self._cure(stream, request)
             elif request.get("do") == client.SAY:
-                _say(stream, {"text": self._said(request)})
+                _say(stream, {"text": self._answer_command(request)})
             elif request.get("do") == client.NOTE:
                 _say(stream, {})
                 self._later(QUIET)
@@ -164,7 +164,7 @@ class Resident:
         framed = f"<{client.FRAME}>\n{recall.text}\n</{client.FRAME}>" if recall.text else ""
         return _say(stream, {"text": framed, "line": line})
 
-    def _said(self, request: dict[str, Any]) -> str:
+    def _answer_command(self, request: dict[str, Any]) -> str:
         """What the person is told who wrote `/lessonbank`."""
         session = str(request["session"])
         if not client.is_session(session):

@@ -51,8 +51,8 @@ def as_gen_ai(attributes: Data, /, *, kind: str = "") -> Data:
         "gen_ai.usage.output_tokens": at(tree, "llm", "token_count", "completion"),
     }
     if kind in ("LLM", "AGENT"):
-        told["gen_ai.input.messages"] = _said(tree, "input", "user")
-        told["gen_ai.output.messages"] = _said(tree, "output", "assistant")
+        told["gen_ai.input.messages"] = _messages_at(tree, "input", "user")
+        told["gen_ai.output.messages"] = _messages_at(tree, "output", "assistant")
     if kind == "TOOL":
         told["gen_ai.tool.name"] = at(tree, "tool", "name")
         told["gen_ai.tool.call.id"] = at(tree, "tool", "id") or at(tree, "tool_call", "id")
@@ -61,7 +61,7 @@ def as_gen_ai(attributes: Data, /, *, kind: str = "") -> Data:
     return {**attributes, **{name: value for name, value in told.items() if value is not None}}
 
 
-def _said(tree: Data, side: str, role: str) -> list[Json]:
+def _messages_at(tree: Data, side: str, role: str) -> list[Json]:
     """The messages of a request or a reply; where there are none, those in what was sent or came back as a whole."""
     return _messages(at(tree, "llm", f"{side}_messages")) or Payloads().messages(at(tree, side, "value"), role)
 

@@ -53,10 +53,10 @@ class Payloads:
 
     def messages(self, value: Json, role: str, /) -> list[Json]:
         """The messages in what was sent or came back; a bare text is one message of `role`."""
-        found = self._found(decoded(value), role)
+        found = self._find_messages(decoded(value), role)
         return _answered([one for one in map(self._message, found) if one])
 
-    def _found(self, value: Json, role: str) -> list[Data]:
+    def _find_messages(self, value: Json, role: str) -> list[Data]:
         if isinstance(value, str):
             return self._spoken(value, role)
         if isinstance(value, list):
@@ -93,15 +93,18 @@ class Payloads:
             return [row]
         system: list[Data] = [{"role": "system", "content": told} for told in _systems(row)]
         if contents := row.get("contents"):
-            return [*system, *self._found([contents] if isinstance(contents, dict) else decoded(contents), role)]
+            return [
+                *system,
+                *self._find_messages([contents] if isinstance(contents, dict) else decoded(contents), role),
+            ]
         if reply := _first_reply(row):
-            return self._found(decoded(reply), role)
+            return self._find_messages(decoded(reply), role)
         if listing(at(row, "content", "parts")):
             return [{**mapping(row["content"]), "role": at(row, "content", "role") or "model"}]
         if arguments := listing(row.get("args")):
-            return self._found(arguments[0], role)
+            return self._find_messages(arguments[0], role)
         for name in _WRAPS:
-            if row.get(name) and (found := self._found(decoded(row[name]), role)) and found != [_BROKEN]:
+            if row.get(name) and (found := self._find_messages(decoded(row[name]), role)) and found != [_BROKEN]:
                 return [*system, *found]
         self.unread.update(dict.fromkeys(row))
         return system

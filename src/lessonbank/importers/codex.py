@@ -63,7 +63,9 @@ class _Session:
 def _message(item: Data) -> Data | None:
     kind = words(item.get("type"))
     if kind == "message":
-        return _said(words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content"))))
+        return _message_of(
+            words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content")))
+        )
     if kind in _CALLS:
         told = item.get("arguments", item.get("input", item.get("action")))
         nested = _nested_command(told) if item.get("name") == "exec" and isinstance(told, str) else {}
@@ -78,7 +80,7 @@ def _message(item: Data) -> Data | None:
     return None
 
 
-def _said(role: str, text: str) -> Data | None:
+def _message_of(role: str, text: str) -> Data | None:
     """What the user and the agent said. Developer messages are the program's, and may hold what memory showed."""
     if role == "assistant" and text:
         return {"role": "assistant", "content": text}

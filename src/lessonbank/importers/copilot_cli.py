@@ -108,11 +108,11 @@ class _Session:
         elif kind == "tool.execution_complete" and data.get("isUserRequested") is not True:
             agent.result(data, self.starts.pop(words(data.get("toolCallId")), None))
         elif kind.startswith("session."):
-            self._told(kind.removeprefix("session."), data)
+            self._read_session_event(kind.removeprefix("session."), data)
         elif not (kind in _SAID or _KNOWN.match(kind)):
             self.unknown[kind or "a line without a type"] = None
 
-    def _told(self, kind: str, data: Data) -> None:
+    def _read_session_event(self, kind: str, data: Data) -> None:
         """What the program says of the session."""
         if kind == "start":
             self.id = words(data.get("sessionId")) or self.id

@@ -122,7 +122,7 @@ def _messages(events: list[Data]) -> list[Json]:
         elif kind == "system":
             messages.append({"role": "system", "content": words(_arguments(event).get("content"))})
         elif kind == "message" and _by_user(event, first=not messages):
-            messages.append({"role": "user", "content": _said(event)})
+            messages.append({"role": "user", "content": _text_of(event)})
         else:
             messages.append(_action(event, kind))
     return messages
@@ -144,7 +144,7 @@ def _arguments(event: Data) -> Data:
     return args if isinstance(args, dict) else {key: value for key, value in event.items() if key not in _ENVELOPE}
 
 
-def _said(event: Data) -> str:
+def _text_of(event: Data) -> str:
     args = _arguments(event)
     return words(args.get("content")) or words(args.get("final_thought")) or words(event.get("message"))
 
@@ -153,7 +153,7 @@ def _action(event: Data, kind: str) -> Json:
     args = _arguments(event)
     thought = words(args.get("thought"))
     if kind in _SPOKEN:
-        return {"role": "assistant", "content": _said(event) or thought}
+        return {"role": "assistant", "content": _text_of(event) or thought}
     name, call_id, written = _call(event)
     kept: Data = {key: value for key, value in args.items() if key not in _INTERNAL and value is not None}
     call: Json = {"id": call_id, "name": name or kind, "arguments": written if written is not None else kept}

@@ -143,7 +143,7 @@ def _value(value: Json) -> Json:
     return _attributes(at(row.get("kvlistValue", row.get("kvlist_value")), "values"))
 
 
-def _told(attributes: Data) -> tuple[list[Json], list[Json]]:
+def _read_request(attributes: Data) -> tuple[list[Json], list[Json]]:
     """What one request was sent, and what came back."""
     system = decoded(attributes.get("gen_ai.system_instructions"))
     sent: list[Json] = [{"role": "system", "content": system}] if system else []
@@ -158,7 +158,7 @@ def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
     for event in events:
         role = _EVENT_ROLES.get(words(event["event"]))
         if role is None:
-            more_sent, more_back = _told(event)
+            more_sent, more_back = _read_request(event)
             sent.extend(more_sent)
             back.extend(more_back)
             continue
@@ -175,7 +175,7 @@ def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
 
 def _add_request(thread: _Thread, span: _Span) -> None:
     """Each request repeats the history; only what is new, or there more often than before, is appended."""
-    for message in thread.talk.add_request(*_said(span)):
+    for message in thread.talk.add_request(*_read_span(span)):
         for part in (*listing(at(message, "parts")), *listing(at(message, "tool_calls"))):
             thread.calls.add(words(at(part, "id")))
     thread.spent.append(span.attributes)
@@ -202,7 +202,7 @@ def _add_tool(thread: _Thread, span: _Span, answered: set[str]) -> None:
 def _answered(spans: list[_Span]) -> set[str]:
     ids: set[str] = set()
     for span in spans:
-        for message in (*_told(span.attributes)[0], *_told_by_events(span.events)[0]):
+        for message in (*_read_request(span.attributes)[0], *_told_by_events(span.events)[0]):
             ids.add(words(at(message, "tool_call_id")))
             ids.update(words(at(part, "id")) for part in listing(at(message, "parts")) if _is_result(part))
     return ids - {""}
@@ -233,7 +233,7 @@ def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
     answered = _answered(spans)
     threads: dict[str, _Thread] = {}
     above: dict[str, str] = {}
-    talking = {id(s) for s in spans if s.operation not in (_TOOL, _AGENT) and any(_said(s))}
+    talking = {id(s) for s in spans if s.operation not in (_TOOL, _AGENT) and any(_read_span(s))}
     talking = talking or {id(s) for s in spans if s.operation == _AGENT}
     for span in sorted(spans, key=lambda one: one.start):
         agent = _agent_of(span, by_id, above)
@@ -250,8 +250,8 @@ def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
             yield thread
 
 
-def _said(span: _Span) -> tuple[list[Json], list[Json]]:
-    sent, back = _told(span.attributes)
+def _read_span(span: _Span) -> tuple[list[Json], list[Json]]:
+    sent, back = _read_request(span.attributes)
     return (sent, back) if sent or back else _told_by_events(span.events)
 
 

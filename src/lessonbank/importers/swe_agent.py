@@ -59,7 +59,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
 def _messages(whole: Data) -> list[Json]:
     """The history, which has the prompts too; the last observation stands only among the steps."""
     steps = listing(whole.get("trajectory"))
-    told = [_told(m) for m in listing(whole.get("history")) if at(m, "is_demo") is not True]
+    told = [_split_action(m) for m in listing(whole.get("history")) if at(m, "is_demo") is not True]
     if not told:
         told = [*_prompts(steps), *(message for step in steps for message in _step(step))]
     elif steps and at(told[-1], "role") == "assistant":
@@ -69,7 +69,7 @@ def _messages(whole: Data) -> list[Json]:
     return environment_after_agent(told)
 
 
-def _told(message: Json) -> Json:
+def _split_action(message: Json) -> Json:
     """In text mode the command is cut out of what the agent said, so that thought and action stand apart."""
     entry = mapping(message)
     kept = mapping(without(entry, *_BOOKKEEPING))

@@ -106,7 +106,7 @@ async def _run_of(store: Store, experience: Experience) -> Run | None:
 async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
     """General lessons of one topic, and the changes that keep them. Raises ModelError."""
     prompt, mark = load("general/reflect"), nonce()
-    lessons, runs = _told(about, budget, mark)
+    lessons, runs = _write_material(about, budget, mark)
     shown = about.taught[: len(runs)]
     slots = {"nonce": mark, "lessons": lessons, "runs": "\n\n".join(runs), "limit": str(LIMIT)}
     reply = await model.generate(prompt.render(**slots), temperature=0.0, schema=GeneralLessons)
@@ -124,7 +124,7 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     return Reflected(lessons=kept.lessons, changes=changes, usage=usage, notes=(*notes, *kept.notes))
 
 
-def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
+def _write_material(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
     """The lessons and the runs as the model sees them, within `budget` tokens."""
     told = (f"L{n}. {one.title}: {one.content}" for n, one in enumerate(about.lessons, 1))
     every = [canonical_line(line, limit=3 * _EACH) for line in told]

@@ -111,7 +111,7 @@ class TopicsByWords:
         found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
         around = [match.experience for match in found if match.experience.id != experience.id]
         private = await aside(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
-        mine, said = _said(experience.task), [_said(one.task) for one in around]
+        mine, said = _topic_words(experience.task), [_topic_words(one.task) for one in around]
         held = Counter(word for task in (mine, *said) for word in task)
         recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]
         likeness, members = defaultdict[str, list[float]](list), defaultdict[str, Counter[str]](Counter)
@@ -232,7 +232,7 @@ def _new_id(experience: Experience) -> str:
     return digest(f"topic {experience.id}")[:8]
 
 
-def _said(task: str) -> Sequence[str]:
+def _topic_words(task: str) -> Sequence[str]:
     """The words of a task that could be its family's, each once: no numbers, no ids."""
     return tuple([word for word in dict.fromkeys(words(task[:_READ])) if word.isalpha() or not _DIGIT.search(word)])
 

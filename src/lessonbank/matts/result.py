@@ -88,7 +88,7 @@ def _lines(scaled: Scaled) -> list[str]:
     if scaled.mode == "sequential":
         names = ("First round", "last", f"any of {n}")
     values = (scaled.pass_at_1, scaled.best_of_n, *scaled.pass_at_k[-1:])
-    figures = [f"{name} {_told(value)}" for name, value in zip(names, values, strict=False)]
+    figures = [f"{name} {_write_figure(value)}" for name, value in zip(names, values, strict=False)]
     tokens = scaled.total.input_tokens + scaled.total.output_tokens
     best = "none" if scaled.choice is None else f"run {scaled.choice + 1} ({scaled.why})"
     return [
@@ -100,5 +100,5 @@ def _lines(scaled: Scaled) -> list[str]:
     ]
 
 
-def _told(figure: float | None) -> str:
+def _write_figure(figure: float | None) -> str:
     return "unknown" if figure is None else f"{figure:.2f}"

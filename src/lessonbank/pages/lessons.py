@@ -94,7 +94,7 @@ async def listing(visit: Visit) -> Response:
         "effects": [*_EFFECTS],
         "orders": _ORDERS,
         "order": asked.order,
-        "said": {id: (LOOKS[one.standing], _said(one)) for id, one in lifts.items()},
+        "said": {id: (LOOKS[one.standing], _write_effect(one)) for id, one in lifts.items()},
         "more": found[PAGE - 1].id if rest and not asked.is_ranked else None,
         "later": str(_start(visit) + PAGE) if rest and asked.is_ranked else None,
         "by_task": asked.by_task,
@@ -156,7 +156,7 @@ def _place(lift: LessonLift | None) -> tuple[bool, float]:
     return value is None, -(value or 0.0)
 
 
-def _said(lift: LessonLift) -> str:
+def _write_effect(lift: LessonLift) -> str:
     effect = "" if lift.success.value is None else f"{minus(points(lift.success))}: "
     times = f"shown {counted(lift.shown, 'time')}, left out {counted(lift.withheld, 'time')}"
     return f"{SIGN[lift.standing]} {effect}{said_of(lift)}; {times}"

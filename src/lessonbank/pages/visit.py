@@ -164,10 +164,10 @@ class Visit:
         """A page made from a template and what it tells."""
         made = self.site.templates.get_template(template)
         at = self.request.url.path.removeprefix(self.site.prefix).strip("/").partition("/")[0]
-        own = {"visit": self, "link": self.link, "here": at, "csrf": self.session.csrf, "done": self._told()}
+        own = {"visit": self, "link": self.link, "here": at, "csrf": self.session.csrf, "done": self._last_decision()}
         return HTMLResponse(made.render({**own, **told}), status_code=status)
 
-    def _told(self) -> str | None:
+    def _last_decision(self) -> str | None:
         """What was just decided, said once."""
         told, self.session.told = (None, self.session.told) if self.is_part else (self.session.told, None)
         return told

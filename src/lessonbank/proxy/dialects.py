@@ -124,7 +124,7 @@ def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
         return None
     messages, listed = _messages(body, found[key])
     is_text = isinstance(found[key].value, str)
-    said = [_said({"role": "user", "content": s.value} if is_text else s.value) for s in messages]
+    said = [_read_message({"role": "user", "content": s.value} if is_text else s.value) for s in messages]
     if not any(said):
         return None
     system = found.get("instructions" if dialect == "responses" else "system")
@@ -165,7 +165,7 @@ def _edits(request: Request, index: int, text: str) -> tuple[tuple[int, str], ..
 
 def mark_of(message: object, /) -> str | None:
     """What makes a message of the agent the same when its client sends it back; `None` for one it need not send."""
-    said = _said(message)
+    said = _read_message(message)
     return said.mark if said and said.speaker == "agent" else None
 
 
@@ -194,7 +194,7 @@ def _name(value: object) -> str | None:
     return inner if isinstance(inner, str) and inner else None
 
 
-def _said(message: object) -> Said | None:
+def _read_message(message: object) -> Said | None:
     if not isinstance(message, dict):
         return None
     told = cast("dict[str, Any]", message)

@@ -64,7 +64,7 @@ class Memory:
                     self._end(frame)
                 case "tell":
                     self._run(frame)
-                    self._follower.tell(frame["run"], **_told(frame))
+                    self._follower.tell(frame["run"], **_outcome_in(frame))
                 case _:
                     self._bank.drain()
                     self.say({"id": frame["id"], "text": ""})
@@ -97,7 +97,7 @@ class Memory:
         if frame["stopped"]:
             run.stop(kept, reason=frame["stopped"], metadata=metadata)
         else:
-            run.finish(kept, error=frame["error"], metadata=metadata, **_told(frame))
+            run.finish(kept, error=frame["error"], metadata=metadata, **_outcome_in(frame))
 
 
 def open_bank(settings: Mapping[str, Any], /) -> lessonbank.ReasoningBank:
@@ -160,7 +160,7 @@ def _code(seen: Observation) -> bool | None:
     return True if seen.is_error else None
 
 
-def _told(frame: Frame) -> dict[str, Any]:
+def _outcome_in(frame: Frame) -> dict[str, Any]:
     return {"outcome": frame.get("outcome"), "reward": frame.get("reward")}
 
 

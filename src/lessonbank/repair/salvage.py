@@ -196,7 +196,7 @@ def _put_right(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: s
     changes = list[Add | Replace]()
     hidden = list[str]()
     for kept in wreck.experiences.values():
-        if kept.scope == scope and (told := _told(wreck, kept)) is not None:
+        if kept.scope == scope and (told := _experience_of(wreck, kept)) is not None:
             if kept.id not in shown:
                 changes.append(Add(experience=told))
             elif experience_at(connection, shown[kept.id]) != told:
@@ -210,7 +210,7 @@ def _put_right(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: s
         apply(connection, Batch(name, _WRITER, records_with_sums([retired])))
 
 
-def _told(wreck: Wreck, kept: Kept) -> Experience | None:
+def _experience_of(wreck: Wreck, kept: Kept) -> Experience | None:
     """What an experience's row says it is, by itself or through the entry that wrote it."""
     if kept.record is not None:
         return kept.record
@@ -238,10 +238,10 @@ def _lost(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: str, c
     lessons = {id for (where, id), home in wreck.named["lessons"].items() if scope in (where, homes.get(home))}
     lost = Lost(
         scope=name,
-        experiences=_gone(connection, "experiences", _ids(wreck, "experiences", scope), scope),
-        lessons=_gone(connection, "lessons", lessons, scope),
-        runs=_gone(connection, "trajectories", _ids(wreck, "trajectories", scope), scope),
-        recalls=_gone(connection, "recalls", _ids(wreck, "recalls", scope), scope),
+        experiences=_missing_ids(connection, "experiences", _ids(wreck, "experiences", scope), scope),
+        lessons=_missing_ids(connection, "lessons", lessons, scope),
+        runs=_missing_ids(connection, "trajectories", _ids(wreck, "trajectories", scope), scope),
+        recalls=_missing_ids(connection, "recalls", _ids(wreck, "recalls", scope), scope),
         changes=tuple(changes),
     )
     return None if lost == Lost(scope=name) else lost
@@ -259,5 +259,5 @@ _THERE: Final = {
 }
 
 
-def _gone(connection: sqlite3.Connection, table: str, ids: Iterable[str], scope: int) -> tuple[str, ...]:
+def _missing_ids(connection: sqlite3.Connection, table: str, ids: Iterable[str], scope: int) -> tuple[str, ...]:
     return tuple(sorted(set(ids).difference(id for (id,) in connection.execute(_THERE[table], (scope,)))))

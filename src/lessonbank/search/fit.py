@@ -48,7 +48,7 @@ _PARTICULAR: Final = re.compile(r"[\d@/\\$<>{}=|~#_]|\w\.\w")
 """What a word has that is no plain one: a number, a path, an address, code."""
 
 
-class _Kept(BaseModel):
+class _Choice(BaseModel):
     check: str
     keep: list[int]
 
@@ -68,7 +68,7 @@ class _UnusableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Reading:
     """What a reply says: which lessons, in order, and the lines of each where it words them anew."""
 
     lessons: Sequence[Lesson]
@@ -93,7 +93,7 @@ class Fitter:
         `since`: when the agent asked, on the clock of `time.perf_counter`. The draws were made before, so that the
         evidence is of offering a lesson, whether or not it is kept.
         """
-        offered, begun, told = recall.shown, perf_counter(), _Told()
+        offered, begun, told = recall.shown, perf_counter(), _Cost()
         try:
             said = await self._asked(recall.task, offered[:MOST_LESSONS], how, told, intake, since)
         except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything: the lessons are there
@@ -101,13 +101,13 @@ class Fitter:
         return _fitted(recall, said, told.receipt(self.model.name, how, begun), injector)
 
     async def _asked(
-        self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Told, intake: IntakeFilter, since: float
-    ) -> _Said:
+        self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Cost, intake: IntakeFilter, since: float
+    ) -> _Reading:
         prompt, mark = load(f"general/fit_{how}"), nonce()
         room = TOKENS_IN * BYTES_PER_TOKEN - width(prompt.system + prompt.user) - 16 * len(mark)
         slots = _slots(task, lessons, mark, room)
         limit = max(min(self.seconds - (perf_counter() - since), seconds_left() - _RESERVE), 0.0)
-        reply, form = None, _Kept if how == "select" else _Lines
+        reply, form = None, _Choice if how == "select" else _Lines
         with anyio.move_on_after(limit), replies_of(TOKENS_OUT):
             reply = await self.model.generate(prompt.render(nonce=mark, **slots), temperature=0.0, schema=form)
         if reply is None:
@@ -117,12 +117,12 @@ class Fitter:
         if fields is None:
             raise _UnusableError("the model's reply is not what was asked for")
         if how == "select":
-            return _Said(_named(fields.get("keep"), lessons))
+            return _Reading(_named(fields.get("keep"), lessons))
         return await _lines(fields.get("lines"), lessons, task, intake)
 
 
 @dataclass(slots=True)
-class _Told:
+class _Cost:
     """What the call took so far, also where its reply is of no use."""
 
     usage: Usage = Usage()  # noqa: RUF009 - it is frozen
@@ -152,16 +152,20 @@ def _named(numbers: object, lessons: Sequence[Lesson]) -> Sequence[Lesson]:
     """The lessons that a list of numbers names, each once."""
     if not isinstance(numbers, list):
         raise _UnusableError("the model's reply is not what was asked for")
-    return list({lesson.id: lesson for lesson in map(partial(_one, lessons), cast("list[object]", numbers))}.values())
+    return list(
+        {
+            lesson.id: lesson for lesson in map(partial(_lesson_numbered, lessons), cast("list[object]", numbers))
+        }.values()
+    )
 
 
-def _one(lessons: Sequence[Lesson], number: object) -> Lesson:
+def _lesson_numbered(lessons: Sequence[Lesson], number: object) -> Lesson:
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= len(lessons):
         raise _UnusableError("the model names a lesson that was not offered")
     return lessons[number - 1]
 
 
-async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: IntakeFilter) -> _Said:
+async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: IntakeFilter) -> _Reading:
     """What the model says of each lesson. A line that names none is dropped; after 120 words no more come."""
     if not isinstance(told, list):
         raise _UnusableError("the model's reply is not what was asked for")
@@ -171,14 +175,14 @@ async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: Int
         number, say = fields.get("lesson"), fields.get("say")
         if number is None or not isinstance(say, str) or not say.strip():
             continue
-        lesson, line = _one(lessons, number), canonical_line(say[:_READ])
+        lesson, line = _lesson_numbered(lessons, number), canonical_line(say[:_READ])
         left -= len(line.split())
         if left < 0:
             break
         said.setdefault(lesson.id, []).append(await _checked(line, lesson, task, intake))
     if told and not said:
         raise _UnusableError("no line of the model's reply names its lesson")
-    return _Said([next(lesson for lesson in lessons if lesson.id == id) for id in said], said)
+    return _Reading([next(lesson for lesson in lessons if lesson.id == id) for id in said], said)
 
 
 async def _checked(line: str, lesson: Lesson, task: str, intake: IntakeFilter) -> str:
@@ -208,7 +212,7 @@ def _unfitted(recall: Recall, how: Fit, receipt: FitReceipt, why: str) -> Recall
     return recall.model_copy(update={"fit": receipt, "notes": (*recall.notes, *notes_of(note))})
 
 
-def _fitted(recall: Recall, said: _Said, receipt: FitReceipt, injector: Injector) -> Recall:
+def _fitted(recall: Recall, said: _Reading, receipt: FitReceipt, injector: Injector) -> Recall:
     kept = tuple(lesson.id for lesson in said.lessons)
     text = injector.text(said.lessons, id=recall.id, lines=said.lines) if kept else ""
     left = {"shown": False, "unfit": True, "why": "offered, and the model that read the task did not keep it"}

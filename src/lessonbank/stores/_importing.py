@@ -91,9 +91,9 @@ class _Once:
         """`experiences` without copies of what is here, or of one another."""
         wordings = {wording_of(lesson) for experience in experiences for lesson in experience.lessons}
         held = dict(sorted(self._here.present().worded(wordings), reverse=True))
-        return [self._one(experience, held) for experience in experiences]
+        return [self._import_experience(experience, held) for experience in experiences]
 
-    def _one(self, experience: Experience, held: dict[str, str]) -> Experience:
+    def _import_experience(self, experience: Experience, held: dict[str, str]) -> Experience:
         once = said_once(experience, held)
         if once is not experience:
             self._kept |= {i.id: id for i in experience.lessons if (id := held[wording_of(i)]) != i.id}

@@ -67,7 +67,7 @@ def _receipt(*, scope: str = MINE) -> Recall:
     )
 
 
-def _told(of: Experience, run: Trajectory, outcome: Outcome) -> Rejudge:
+def _rejudge(of: Experience, run: Trajectory, outcome: Outcome) -> Rejudge:
     truth = Verdict(outcome=outcome, source="human", reason="It was seen.")
     return Rejudge(experience_id=of.id, trajectory_id=run.id, verdict=truth, reason="told later")
 
@@ -102,7 +102,7 @@ class HistoryTests(StoreTests):
             await store.save_runs([run, other], scope=MINE)
             known = experience(attempts=[attempt(run, "unknown"), attempt(other, "success")])
             await added(store, known, along=[towards(0)])
-            change = _told(known, run, "failure")
+            change = _rejudge(known, run, "failure")
             (entry,) = await store.apply([change], scope=MINE, writer="ana")
             assert (entry.entry, entry.entry.kind, entry.sequence) == (change, "verdict", 2)
             kept = await get_experience(store, known.id, scope=MINE)
@@ -127,10 +127,10 @@ class HistoryTests(StoreTests):
             await added(store, known)
             good: list[Change] = [
                 Add(experience=new),
-                _told(new, run, "failure"),
+                _rejudge(new, run, "failure"),
                 Retire(lesson_ids=(new.lessons[0].id,), reason="?"),
             ]
-            for wrong in (_told(known, stranger, "failure"), _told(experience(), run, "failure")):
+            for wrong in (_rejudge(known, stranger, "failure"), _rejudge(experience(), run, "failure")):
                 with refused(NotFound):
                     await store.apply([*good, wrong], scope=MINE, writer="tests")
             assert await collected(store.scan(scope=MINE)) == [known]
@@ -144,7 +144,7 @@ class HistoryTests(StoreTests):
             await store.save_runs([run, other], scope=MINE)
             both = experience(attempts=[attempt(run, "unknown"), attempt(other, "unknown")])
             await added(store, both)
-            told = [_told(both, run, "failure"), _told(both, other, "success")]
+            told = [_rejudge(both, run, "failure"), _rejudge(both, other, "success")]
             await store.apply(told, scope=MINE, writer="tests")
             await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
             entries = await collected(store.journal(scope=MINE))

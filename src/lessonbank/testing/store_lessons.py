@@ -20,7 +20,7 @@ def lessons_in(*titles: str, task: str = "Cancel the pending order", minute: int
     return experience(task, lessons=[lesson(title) for title in titles], minute=minute, scope=scope)
 
 
-async def _found(store: Store, axis: int = 0, *, limit: int = 9, scope: str = MINE) -> list[str]:
+async def _find_titles(store: Store, axis: int = 0, *, limit: int = 9, scope: str = MINE) -> list[str]:
     """Titles of the lessons closest to an axis: what a match names must be an active lesson of its experience."""
     found = (await store.nearest(towards(axis), scope=scope, space=LESSONS, limit=limit)).matches
     named = [next(i for i in match.experience.lessons if i.id == match.lesson_id) for match in found]
@@ -61,8 +61,8 @@ class LessonSpaceTests(StoreTests):
             assert [match.experience for match in found] == [near, far, near]
             assert [match.lesson_id for match in found] == [near.lessons[0].id, far.lessons[0].id, near.lessons[1].id]
             assert [match.score for match in found] == sorted((m.score for m in found), reverse=True)
-            assert await _found(store, limit=2) == ["a", "c"]
-            assert await _found(store, limit=0) == []
+            assert await _find_titles(store, limit=2) == ["a", "c"]
+            assert await _find_titles(store, limit=0) == []
 
     async def test_vectors_of_lessons_come_with_their_experience_or_later(self) -> None:
         async with self.opened() as store:
@@ -77,13 +77,13 @@ class LessonSpaceTests(StoreTests):
             await store.apply(
                 [change], scope=MINE, writer="tests", vectors={known.lessons[1].id: towards(1)}, space=LESSONS
             )
-            assert await _found(store) == ["b"]
+            assert await _find_titles(store) == ["b"]
             await store.index({known.lessons[0].id: towards(0)}, scope=MINE, space=LESSONS)
-            assert await _found(store) == ["a", "b"]
+            assert await _find_titles(store) == ["a", "b"]
             for id in (other.lessons[0].id, "nothing"):
                 with refused(NotFound):
                     await store.index({id: towards(0)}, scope=MINE, space=LESSONS)
-            assert await _found(store, scope=THEIRS) == []
+            assert await _find_titles(store, scope=THEIRS) == []
 
     async def test_tasks_and_lessons_never_meet(self) -> None:
         async with self.opened() as store:
@@ -92,9 +92,9 @@ class LessonSpaceTests(StoreTests):
             await store.index({known.id: towards(0)}, scope=MINE, space=SPACE)
             (task,) = (await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches
             assert (task.experience, task.lesson_id) == (known, None)
-            assert await _found(store) == ["a", "b"]
+            assert await _find_titles(store) == ["a", "b"]
             await drop_index(store, scope=MINE, space=LESSONS)
-            assert await _found(store) == []
+            assert await _find_titles(store) == []
             assert await missing(store) == [(i.id, i.text) for i in known.lessons]
             assert len((await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)).matches) == 1
 
@@ -103,12 +103,12 @@ class LessonSpaceTests(StoreTests):
             known = lessons_in("a", "b", "c")
             hidden = experience(lessons=[lesson("d", retired=True), lesson("e")], minute=1)
             await along(store, known, hidden)
-            assert await _found(store) == ["a", "b", "c", "e"]
+            assert await _find_titles(store) == ["a", "b", "c", "e"]
             await _apply(store, Retire(lesson_ids=(known.lessons[0].id, hidden.lessons[1].id), reason="test"))
-            assert await _found(store) == ["b", "c"]
-            assert await _found(store, limit=1) == ["b"]
+            assert await _find_titles(store) == ["b", "c"]
+            assert await _find_titles(store, limit=1) == ["b"]
             await _apply(store, Restore(lesson_ids=(known.lessons[0].id, hidden.lessons[0].id), reason="test"))
-            assert await _found(store) == ["a", "b", "c", "d"]
+            assert await _find_titles(store) == ["a", "b", "c", "d"]
 
     async def test_an_excluded_experience_takes_all_its_lessons_along(self) -> None:
         async with self.opened() as store:
@@ -124,7 +124,7 @@ class LessonSpaceTests(StoreTests):
             theirs = [lessons_in(*"abcdef", scope=THEIRS) for _ in range(10)]
             await along(store, *theirs, scope=THEIRS)
             await along(store, lessons_in("mine"))
-            assert await _found(store, 4, limit=5) == ["mine"]
+            assert await _find_titles(store, 4, limit=5) == ["mine"]
 
     async def test_a_changed_text_makes_the_vector_invalid_and_an_unchanged_one_keeps_it(self) -> None:
         async with self.opened() as store:
@@ -134,10 +134,10 @@ class LessonSpaceTests(StoreTests):
             renamed = known.lessons[1].model_copy(update={"description": "When it is told."})
             moved = known.model_copy(update={"task": "Another task", "lessons": (retitled, renamed, known.lessons[2])})
             await _apply(store, Replace(experience=moved))
-            assert await _found(store) == ["c"]
+            assert await _find_titles(store) == ["c"]
             assert await missing(store) == [(i.id, i.text) for i in (retitled, renamed)]
             await store.index({retitled.id: towards(5)}, scope=MINE, space=LESSONS)
-            assert await _found(store, 5, limit=1) == ["z"]
+            assert await _find_titles(store, 5, limit=1) == ["z"]
 
     async def test_a_lesson_that_changes_its_place_is_found_as_itself_or_waits_to_be_embedded(self) -> None:
         async with self.opened() as store:
@@ -149,11 +149,11 @@ class LessonSpaceTests(StoreTests):
             await _apply(store, Replace(experience=known.model_copy(update={"lessons": (d, lesson("n"), b)})))
             waiting = {id for id, _ in await missing(store)}
             for axis, each in ((1, b), (3, d)):
-                assert each.id in waiting or (await _found(store, axis, limit=1)) == [each.title]
-            assert set(await _found(store)) <= {"b", "d", "o"}
-            assert await _found(store, 4, limit=1) == ["o"]
+                assert each.id in waiting or (await _find_titles(store, axis, limit=1)) == [each.title]
+            assert set(await _find_titles(store)) <= {"b", "d", "o"}
+            assert await _find_titles(store, 4, limit=1) == ["o"]
             await store.index({id: along.get(id, towards(6)) for id in waiting}, scope=MINE, space=LESSONS)
-            assert [(await _found(store, axis, limit=1)) for axis in (1, 3, 4, 6)] == [["b"], ["d"], ["o"], ["n"]]
+            assert [(await _find_titles(store, axis, limit=1)) for axis in (1, 3, 4, 6)] == [["b"], ["d"], ["o"], ["n"]]
             with refused(NotFound):
                 await store.index({a.id: towards(0)}, scope=MINE, space=LESSONS)
 
@@ -164,14 +164,14 @@ class LessonSpaceTests(StoreTests):
             await along(store, second)
             await store.index({i.id: towards(0, tilt=3) for i in first.lessons[:1]}, scope=MINE, space=LESSONS)
             before = await _apply(store, Retire(lesson_ids=(second.lessons[0].id,), reason="test"))
-            assert await _found(store) == ["d", "a"]
+            assert await _find_titles(store) == ["d", "a"]
             await _apply(store, Rollback(to=1, reason="test"))
-            assert await _found(store) == ["a"]
+            assert await _find_titles(store) == ["a"]
             assert await missing(store) == [(first.lessons[1].id, first.lessons[1].text)]
             await _apply(store, Rollback(to=before, reason="test"))
-            assert await _found(store) == ["d", "a"]
+            assert await _find_titles(store) == ["d", "a"]
             await _apply(store, Rollback(to=before - 1, reason="test"))
-            assert await _found(store) == ["c", "d", "a"]
+            assert await _find_titles(store) == ["c", "d", "a"]
 
     async def test_a_purged_lesson_leaves_no_vector_and_its_neighbours_are_not_taken_for_it(self) -> None:
         async with self.opened() as store:
@@ -182,13 +182,13 @@ class LessonSpaceTests(StoreTests):
             await purge_one(store, "lesson", known.lessons[0].id, scope=MINE, writer="tests", reason="test")
             waiting = {id for id, _ in await missing(store)}
             assert waiting <= {i.id for i in known.lessons[1:]}
-            assert "a" not in await _found(store)
+            assert "a" not in await _find_titles(store)
             await store.index({id: along[id] for id in waiting}, scope=MINE, space=LESSONS)
-            assert [(await _found(store, axis, limit=1)) for axis in (1, 2, 3)] == [["b"], ["c"], ["o"]]
+            assert [(await _find_titles(store, axis, limit=1)) for axis in (1, 2, 3)] == [["b"], ["c"], ["o"]]
             with refused(NotFound):
                 await store.index({known.lessons[0].id: towards(0)}, scope=MINE, space=LESSONS)
             await purge_one(store, "scope", "", scope=MINE, writer="tests", reason="test")
-            assert await _found(store) == await missing(store) == []
+            assert await _find_titles(store) == await missing(store) == []
 
     async def test_active_lessons_without_a_vector_are_listed_oldest_first(self) -> None:
         async with self.opened() as store:

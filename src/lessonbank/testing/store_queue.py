@@ -14,7 +14,7 @@ from .store_samples import MINE, THEIRS, StoreTests, added, attempt, check_sound
 _HOUR = 3600.0
 
 
-async def _kept(store: Store, count: int, /, *, scope: str = MINE, wait: float = 0.0) -> list[Trajectory]:
+async def _keep_runs(store: Store, count: int, /, *, scope: str = MINE, wait: float = 0.0) -> list[Trajectory]:
     """Runs that were kept one by one: workers may claim each of them."""
     runs = [trajectory(f"task {n}") for n in range(count)]
     for run in runs:
@@ -49,7 +49,7 @@ class QueueTests(StoreTests):
 
     async def test_runs_are_claimed_oldest_first_and_once(self) -> None:
         async with self.opened() as store:
-            runs = await _kept(store, 3)
+            runs = await _keep_runs(store, 3)
             assert await _claimed(store, 2) == runs[:2]
             assert await _claimed(store, 2, worker="two") == runs[2:]
             assert await _claimed(store, 2, worker="two") == []
@@ -57,7 +57,7 @@ class QueueTests(StoreTests):
 
     async def test_a_claim_names_the_scope_and_how_often_the_run_was_taken_before(self) -> None:
         async with self.opened() as store:
-            (run,) = await _kept(store, 1, scope=THEIRS)
+            (run,) = await _keep_runs(store, 1, scope=THEIRS)
             for tries in range(3):
                 (claim,) = await queue_of(store).claim(worker=f"worker {tries}", limit=5, seconds=0.0)
                 assert (claim.scope, claim.trajectory, claim.tries) == (THEIRS, run, tries)
@@ -65,7 +65,7 @@ class QueueTests(StoreTests):
 
     async def test_many_workers_at_once_never_get_the_same_run(self) -> None:
         async with self.opened() as store:
-            runs = await _kept(store, 20)
+            runs = await _keep_runs(store, 20)
 
             async def take(name: str) -> Sequence[Trajectory]:
                 return await _claimed(store, 3, worker=name)
@@ -76,14 +76,14 @@ class QueueTests(StoreTests):
 
     async def test_claims_can_be_of_one_scope(self) -> None:
         async with self.opened() as store:
-            mine, theirs = await _kept(store, 1), await _kept(store, 2, scope=THEIRS)
+            mine, theirs = await _keep_runs(store, 1), await _keep_runs(store, 2, scope=THEIRS)
             assert await _claimed(store, scope=THEIRS) == theirs
             assert await _claimed(store, scope="acme/nothing") == []
             assert await _claimed(store, scope=MINE) == mine
 
     async def test_a_run_whose_time_is_over_is_handed_to_the_next_worker(self) -> None:
         async with self.opened() as store:
-            (run,) = await _kept(store, 1)
+            (run,) = await _keep_runs(store, 1)
             await _claimed(store, seconds=0.0)
             assert await _claimed(store, worker="two") == [run]
             assert not await queue_of(store).extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
@@ -92,7 +92,7 @@ class QueueTests(StoreTests):
 
     async def test_a_worker_keeps_its_runs_for_longer(self) -> None:
         async with self.opened() as store:
-            first, second, other = await _kept(store, 3)
+            first, second, other = await _keep_runs(store, 3)
             await _claimed(store, 2, seconds=0.0)
             held = await queue_of(store).extend(
                 [first.id, second.id, "nothing"], scope=MINE, worker="one", seconds=_HOUR
@@ -105,7 +105,7 @@ class QueueTests(StoreTests):
 
     async def test_a_learned_run_is_nobodys(self) -> None:
         async with self.opened() as store:
-            (run,) = await _kept(store, 1)
+            (run,) = await _keep_runs(store, 1)
             await _claimed(store, seconds=0.0)
             await _learn(store, run)
             assert not await queue_of(store).extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
@@ -116,7 +116,7 @@ class QueueTests(StoreTests):
 
     async def test_a_failed_try_waits_and_says_why(self) -> None:
         async with self.opened() as store:
-            first, second = await _kept(store, 2)
+            first, second = await _keep_runs(store, 2)
             await _claimed(store, 1)
             assert await queue_of(store).release(
                 first.id, scope=MINE, worker="one", error="no model \ud800", wait=_HOUR
@@ -129,7 +129,7 @@ class QueueTests(StoreTests):
 
     async def test_a_run_that_is_given_back_without_an_error_was_not_tried(self) -> None:
         async with self.opened() as store:
-            (run,) = await _kept(store, 1)
+            (run,) = await _keep_runs(store, 1)
             await _claimed(store)
             assert not await queue_of(store).release(run.id, scope=THEIRS, worker="one")
             assert not await queue_of(store).release("\ud800", scope=MINE, worker="one")
@@ -139,7 +139,7 @@ class QueueTests(StoreTests):
 
     async def test_a_run_that_is_given_up_is_only_taken_anyway(self) -> None:
         async with self.opened() as store:
-            (run,) = await _kept(store, 1)
+            (run,) = await _keep_runs(store, 1)
             await _claimed(store)
             await queue_of(store).release(run.id, scope=MINE, worker="one", error="it always fails", wait=None)
             assert await _claimed(store) == []
@@ -194,7 +194,7 @@ class QueueTests(StoreTests):
 
     async def test_a_scope_can_be_one_workers_alone(self) -> None:
         async with self.opened() as store:
-            mine, theirs = await _kept(store, 3), await _kept(store, 2, scope=THEIRS)
+            mine, theirs = await _keep_runs(store, 3), await _keep_runs(store, 2, scope=THEIRS)
             assert await _claimed(store, 2, exclusive=True) == mine[:2]
             assert await _claimed(store, worker="two", exclusive=True) == theirs
             assert await _claimed(store, 2, exclusive=True) == mine[2:]
@@ -207,8 +207,8 @@ class QueueTests(StoreTests):
     async def test_the_queue_counts_what_waits_what_is_claimed_and_what_is_given_up(self) -> None:
         async with self.opened() as store:
             assert await queue_of(store).queue() == await queue_of(store).queue(scope="acme/nothing") == QueueStatus()
-            first, second, *_ = await _kept(store, 4)
-            await _kept(store, 1, scope=THEIRS)
+            first, second, *_ = await _keep_runs(store, 4)
+            await _keep_runs(store, 1, scope=THEIRS)
             await store.save_runs([trajectory()], scope=MINE)
             await _claimed(store, 2, scope=MINE)
             await queue_of(store).release(first.id, scope=MINE, worker="one", error="it always fails", wait=None)
@@ -224,7 +224,7 @@ class QueueTests(StoreTests):
 
     async def test_a_rebuild_leaves_the_queue_as_it_is(self) -> None:
         async with self.opened() as store:
-            runs = await _kept(store, 3)
+            runs = await _keep_runs(store, 3)
             await added(store, experience(attempts=[attempt(runs[2], "success")]))
             await _claimed(store, 1)
             before = await queue_of(store).queue()

@@ -67,7 +67,7 @@ async def _do(store: Store, *changes: Change) -> None:
     await store.apply(changes, scope=MINE, writer="ana")
 
 
-async def _kept(store: Store, which: Lesson) -> Lesson:
+async def _read_lesson(store: Store, which: Lesson) -> Lesson:
     owner = await experience_of_lesson(store, which.id, scope=MINE)
     return next(i for i in owner.lessons if i.id == which.id)
 
@@ -128,7 +128,7 @@ class TrustTests(StoreTests):
                 await _do(store, away, Replace(experience=target.model_copy(update={"lessons": (trusted,)})))
             doubted = trusted.model_copy(update={"state": "probation"})
             await _do(store, away, Replace(experience=target.model_copy(update={"lessons": (doubted,)})))
-            assert (await _kept(store, trusted)).state == "probation"
+            assert (await _read_lesson(store, trusted)).state == "probation"
             await _sound(store)
 
     async def test_a_record_moves_a_lesson_and_nothing_else_of_it(self) -> None:
@@ -179,7 +179,7 @@ class TrustTests(StoreTests):
             with refused(Conflict):
                 await _do(store, Add(experience=new), hidden, hidden)
             await _do(store, Add(experience=new), _moved(*new.lessons), hidden)
-            assert (await _kept(store, new.lessons[0])).state == "quarantined"
+            assert (await _read_lesson(store, new.lessons[0])).state == "quarantined"
             await _sound(store)
 
     async def test_only_a_person_lets_a_lesson_out_of_quarantine(self) -> None:
@@ -194,7 +194,7 @@ class TrustTests(StoreTests):
                 with refused(Conflict):
                     await _do(store, move)
             await _do(store, _moved(*known.lessons, by="person"))
-            assert (await _kept(store, known.lessons[0])).state == "active"
+            assert (await _read_lesson(store, known.lessons[0])).state == "active"
             await _sound(store)
 
     async def test_a_lesson_may_come_in_quarantined_and_is_found_nowhere(self) -> None:
@@ -226,11 +226,11 @@ class TrustTests(StoreTests):
             counts = await count_records(store, scope=MINE)
             assert (counts.lessons, counts.retired, counts.quarantined) == (3, 1, 1)
             await _do(store, Restore(lesson_ids=(two.id,), reason="of use"))
-            kept = await _kept(store, two)
+            kept = await _read_lesson(store, two)
             assert (kept.retired, kept.state, kept.hidden) == (False, "quarantined", True)
             assert (await count_records(store, scope=MINE)).quarantined == 2
             await _do(store, Retire(lesson_ids=(one.id,), reason="no use"), _moved(one))
-            kept = await _kept(store, one)
+            kept = await _read_lesson(store, one)
             assert (kept.retired, kept.state, kept.hidden) == (True, "active", True)
             await rebuild(store)
             assert (await count_records(store, scope=MINE)).quarantined == 1
@@ -242,13 +242,13 @@ class TrustTests(StoreTests):
             await added(store, known)
             one, _ = known.lessons
             await _do(store, Retire(lesson_ids=(one.id,), reason="not met", asleep=True))
-            kept = await _kept(store, one)
+            kept = await _read_lesson(store, one)
             assert (kept.retired, kept.asleep, kept.hidden) == (True, True, True)
             await rebuild(store)
-            assert (await _kept(store, one)).asleep
+            assert (await _read_lesson(store, one)).asleep
             await _sound(store)
             await _do(store, Restore(lesson_ids=(one.id,), reason="met"))
-            kept = await _kept(store, one)
+            kept = await _read_lesson(store, one)
             assert (kept.retired, kept.asleep) == (False, False)
             await _sound(store)
 

@@ -270,10 +270,10 @@ class PairEvidence:
             "notes": (*about.notes, *_notes(rows), *([_BLIND] if is_blind else [])),
         }
         if kept and not refused:
-            update |= self._found([changed for changed, _ in kept], [run for _, pair in kept for run in pair])
+            update |= self._count_signs([changed for changed, _ in kept], [run for _, pair in kept for run in pair])
         return about.model_copy(update=update)
 
-    def _found(self, changed: Sequence[float], runs: Sequence[TrialRun]) -> dict[str, object]:
+    def _count_signs(self, changed: Sequence[float], runs: Sequence[TrialRun]) -> dict[str, object]:
         low, high = self._test.interval()
         return {
             "wins": sum(d > 0 for d in changed),

@@ -342,7 +342,7 @@ class _Play:
             room = (self._design.max_runs - self._runs) // 2
             batch = list(islice(pairs, max(1, min(room, self._design.concurrency))))
             stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
-        return self._told(stopped)
+        return self._report(stopped)
 
     def _spent(self, room: int) -> Stopped | None:
         """Which budget is used up, so that no further pair is begun."""
@@ -358,12 +358,12 @@ class _Play:
         for pair in await gather([partial(self._pair, one) for one in batch], limit=self._design.concurrency):
             stopped = self._evidence.take(pair)
             if self._progress:
-                self._progress(self._told(stopped))
+                self._progress(self._report(stopped))
             if stopped:
                 return stopped
         return None
 
-    def _told(self, stopped: Stopped | None) -> Trial:
+    def _report(self, stopped: Stopped | None) -> Trial:
         spent = {"runs": self._runs, "usage": self._usage, "seconds": round(self._seconds, 3)}
         return self._evidence.told(self._about.model_copy(update={**spent, "stopped": stopped}))
 

@@ -56,21 +56,23 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
             raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor, contrast and fit")
         if not {"judge", "extractor"} & set(named):
             raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast and fit are optional")
-        made = {role: _one(one, _live(model) if role == "fit" else model, store) for role, one in named.items()}
+        made = {role: _make_model(one, _live(model) if role == "fit" else model, store) for role, one in named.items()}
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
         if "fit" not in made:
             main = "extractor" if "extractor" in made else "judge"
-            made["fit"] = _one(named[main], _live(model), store) if model.batch else made[main]
+            made["fit"] = _make_model(named[main], _live(model), store) if model.batch else made[main]
         return Roles(**made)
-    one = _one(choice, model, store)
-    return Roles(judge=one, extractor=one, contrast=one, fit=_one(choice, _live(model), store) if model.batch else one)
+    one = _make_model(choice, model, store)
+    return Roles(
+        judge=one, extractor=one, contrast=one, fit=_make_model(choice, _live(model), store) if model.batch else one
+    )
 
 
 def _live(model: Model) -> Model:
     return replace(model, batch=False)
 
 
-def _one(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:
+def _make_model(choice: OneModel, model: Model, store: Callable[[], Store] | None) -> LanguageModel:
     from lessonbank.providers.models.wrappers import Clipped, Retrying, standard
 
     bare = bare_model(choice, model.base_url, model.api_key, batch=model.batch, max_tokens=model.max_tokens)

@@ -89,7 +89,7 @@ async def ranked(of: Handle, scope: Scope, /, *, every: bool) -> list[Entry]:
 
     First what is shown to help, by how much; then what came again most often, what a person approved, what is newest.
     """
-    told = await _told(of)
+    told = await _read_lift(of)
     names = topic_names(lesson for lesson, _ in scope.lessons.values() if not lesson.hidden)
     chosen = [lesson for lesson, _ in scope.lessons.values() if not lesson.hidden]
     entries = list[Entry]()
@@ -105,7 +105,7 @@ def _capital(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-async def _told(of: Handle) -> dict[str, LessonLift]:
+async def _read_lift(of: Handle) -> dict[str, LessonLift]:
     try:
         lift = await of.parts.ledger.lift(scope=of.scope, level=0.95)
     except UsageError:  # a bank that measures nothing

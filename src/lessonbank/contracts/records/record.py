@@ -65,13 +65,13 @@ def _refused(kind: type[BaseModel], error: Exception) -> LessonbankError:
     if isinstance(error, LessonbankError):
         return error
     if isinstance(error, ValidationError):
-        return InvalidRecord(_said(kind, error))
+        return InvalidRecord(_explain(kind, error))
     return InvalidRecord(
         f"{kind.__name__} takes plain values; reading one of those given raised {type(error).__name__}"
     )
 
 
-def _said(kind: type[BaseModel], error: ValidationError) -> str:
+def _explain(kind: type[BaseModel], error: ValidationError) -> str:
     """What is wrong, in one sentence: first a field that does not exist, which may be a missing one mistyped."""
     problems = error.errors(include_url=False)
     first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])

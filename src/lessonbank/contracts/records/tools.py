@@ -37,7 +37,9 @@ def tool_name(tool: object, /) -> str:
     """The name of a tool, in any form that `signatures` reads; empty if it has none."""
     if isinstance(tool, str):
         return tool
-    name = _told(tool, "name") or _told(tool, "type")  # a provider's own tool, such as a web search, has only a type
+    name = _field_of(tool, "name") or _field_of(
+        tool, "type"
+    )  # a provider's own tool, such as a web search, has only a type
     return name.strip() if isinstance(name, str) and name != "function" else ""
 
 
@@ -57,13 +59,13 @@ def _signature(tool: object) -> str:
     name = tool_name(tool)
     if not name:
         return ""
-    schema = next((read for key in _SCHEMAS if (read := _schema(_told(tool, key)))), None)
-    about = _told(tool, "description")
+    schema = next((read for key in _SCHEMAS if (read := _schema(_field_of(tool, key)))), None)
+    about = _field_of(tool, "description")
     said = _SENTENCE.split(about.strip()[:_LINE], maxsplit=1)[0] if isinstance(about, str) else ""
     return _line(f"{name}({', '.join(_arguments(schema) if schema else ())})" + (f" - {said}" if said else ""))
 
 
-def _told(tool: object, key: str) -> Any:
+def _field_of(tool: object, key: str) -> Any:
     """What a definition says, or an object of a framework."""
     told = _mapping(tool)
     if told is None:

@@ -268,7 +268,7 @@ def people(text: str, /) -> list[LookAlike]:
     for row in rows:
         at = row.start()
         found += [LookAlike(at + start, at + end, "name") for start, end in _names_in(row[0])]
-    found += [name for cue in cues if (name := _told(text, cue))]
+    found += [name for cue in cues if (name := _words_behind(text, cue))]
     if is_ascii(text):
         return found
     for pattern in _NAMED_DENSE:
@@ -281,7 +281,7 @@ def people(text: str, /) -> list[LookAlike]:
 
 def named(text: str, /) -> list[LookAlike]:
     """What stands where a name is told: `my name is`, `customer`, `Mr`."""
-    return [name for cue in sought_in(text, _NAMED_AFTER)[0] if (name := _told(text, cue))]
+    return [name for cue in sought_in(text, _NAMED_AFTER)[0] if (name := _words_behind(text, cue))]
 
 
 @lru_cache(maxsize=256)  # pages say the same again and again
@@ -352,7 +352,7 @@ def _is_capitalised(word: str) -> bool:
     return len(word) == 1 or rest[1:] == rest[1:].lower()
 
 
-def _told(text: str, cue: re.Match[str]) -> LookAlike | None:
+def _words_behind(text: str, cue: re.Match[str]) -> LookAlike | None:
     """The words behind `cue` up to three, as long as none of them is an ordinary one."""
     if cue["sure"] == "named" and _NAMED_THING.search(text, max(0, cue.start() - 20), cue.start()):
         return None

@@ -60,7 +60,7 @@ def found_together(texts: Iterable[str], /) -> dict[str, list[Span]]:
     brief = [text for text in told if _SHORT <= len(text) <= _TOGETHER]
     for batch in _batches(sorted(brief, key=str.isascii)):
         begins = list(_begins(map(len, batch)))
-        for span in _found(_APART.join(batch), DETECTORS, _DEEP):
+        for span in _find_spans(_APART.join(batch), DETECTORS, _DEEP):
             for text in batch[bisect_right(begins, span.start) - 1 : bisect_left(begins, span.end)]:
                 told.pop(text, None)
     return told
@@ -84,7 +84,7 @@ def _near_placeholders(text: str) -> View:
 
 def _in_portions(text: str, first: int, last: int, detectors: Sequence[Detector], deep: int = _DEEP) -> Iterator[Span]:
     for start, end in portions(text, first, last):
-        for span in _found(text[start:end], detectors, deep):
+        for span in _find_spans(text[start:end], detectors, deep):
             yield span._replace(start=span.start + start, end=span.end + start)
 
 
@@ -100,7 +100,7 @@ def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
     return at >= 0 and gone[at][1] > span.start
 
 
-def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span]:
+def _find_spans(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span]:
     page = Page(text)
     plain = found_on(page, detectors)
     yield from plain

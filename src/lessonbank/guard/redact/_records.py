@@ -174,7 +174,7 @@ def _through(record: R, field: Field) -> R:
     for name in _texts_of(type(record)):
         if not (value := getattr(record, name)):
             continue
-        told = _told(value, field)
+        told = _redact_value(value, field)
         if name in _NEVER_EMPTY:
             told = str(told).strip() or (_GONE if str(value).strip() else "")
         if told is not value:
@@ -182,7 +182,7 @@ def _through(record: R, field: Field) -> R:
     return record.model_copy(update=new) if new else record
 
 
-def _told(value: object, field: Field, name: str = "") -> object:
+def _redact_value(value: object, field: Field, name: str = "") -> object:
     """`value` with every text in it redacted, under the names that lead to it. Numbers go where they are secrets.
 
     What does not change is `value` itself.
@@ -193,7 +193,7 @@ def _told(value: object, field: Field, name: str = "") -> object:
         return _through(value, field)
     if isinstance(value, tuple | list):
         parts = cast("list[object]", value)
-        told = [_told(part, field, name) for part in parts]
+        told = [_redact_value(part, field, name) for part in parts]
         if all(map(is_, told, parts)):
             return cast("object", value)
         return tuple(told) if isinstance(value, tuple) else told
@@ -220,7 +220,7 @@ def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:
         while free in told:
             twins[base] += 1
             free = f"{base} ({twins[base] + 1})"
-        told[free] = new = cast("Json", _told(value, field, _beside(data) if key == "value" else key))
+        told[free] = new = cast("Json", _redact_value(value, field, _beside(data) if key == "value" else key))
         same = same and new is value and free is key
     return data if same else told
 

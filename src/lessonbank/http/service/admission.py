@@ -93,7 +93,7 @@ class Admission:
             )
         if self._users and (person := self._users.key_of(request)):
             return self._reading(request, person)
-        key = await self._found(request)
+        key = await self._find_key(request)
         if key is None:
             raise Unauthenticated(
                 "no such key, or it has ended: send `Authorization: Bearer KEY` (`lessonbank keys add`)"
@@ -106,9 +106,9 @@ class Admission:
         """Whether the key of a request that goes on still opens: it may be removed, rotated or over by now."""
         if self._users and self._users.key_of(request):
             return True
-        return await self._found(request) is not None
+        return await self._find_key(request) is not None
 
-    async def _found(self, request: Request) -> Key | None:
+    async def _find_key(self, request: Request) -> Key | None:
         kind, _, written = request.headers.get("authorization", "").partition(" ")
         return await self._keys.find(written.strip()) if kind.lower() == "bearer" else None
 

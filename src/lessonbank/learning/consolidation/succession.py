@@ -75,10 +75,10 @@ class Succession:
     def is_approved(self) -> bool:
         """Whether the approval passes on: a person vouched for these very words, for every task."""
         vouched = self.of.approved and self.of.state == "active" and not self.of.only
-        return self.is_new and vouched and _said(self.of) == _said(self.lesson)
+        return self.is_new and vouched and _wording(self.of) == _wording(self.lesson)
 
 
-def _said(lesson: Lesson) -> tuple[str, ...]:
+def _wording(lesson: Lesson) -> tuple[str, ...]:
     return lesson.kind, lesson.title, lesson.description, lesson.content
 
 

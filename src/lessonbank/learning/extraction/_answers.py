@@ -29,14 +29,18 @@ def failed(text: str, /) -> bool | None:
         return None
     if not isinstance(data, dict):
         return None
-    told = [said for name, value in data.items() if (said := _told(_HUMP.sub("_", name).lower(), value)) is not None]
+    told = [
+        said
+        for name, value in data.items()
+        if (said := _is_failed_status(_HUMP.sub("_", name).lower(), value)) is not None
+    ]
     if told:
         return any(told)
     speaks = any(name.lower() in _SPEAKS and isinstance(value, str) for name, value in data.items())
     return None if speaks else False
 
 
-def _told(name: str, value: Json) -> bool | None:
+def _is_failed_status(name: str, value: Json) -> bool | None:
     if name in _TELLING:
         return not value if isinstance(value, bool) else None
     if name in _CODES:

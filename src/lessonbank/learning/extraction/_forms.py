@@ -46,7 +46,7 @@ class Choice(BaseModel):
     confirmed: list[str] = Field(description="Options that it shows to work")
 
 
-class _Said(BaseModel):
+class _LessonText(BaseModel):
     """What a lesson claims and says."""
 
     rests_on: str = Field(description="The field or message that shows it")
@@ -59,27 +59,27 @@ class _Said(BaseModel):
     content: str = Field(description="At most 60 words")
 
 
-class Lesson(_Said, _Shown):
+class Lesson(_LessonText, _Shown):
     """One lesson: first what shows it, then what it says."""
 
 
-class ContrastLesson(_Said, _ShownBetween):
+class ContrastLesson(_LessonText, _ShownBetween):
     """One lesson from several runs."""
 
 
-class LessonBeside(_Said, _Beside, _Shown):
+class LessonBeside(_LessonText, _Beside, _Shown):
     """One lesson, where memory has some already."""
 
 
-class ContrastLessonBeside(_Said, _Beside, _ShownBetween):
+class ContrastLessonBeside(_LessonText, _Beside, _ShownBetween):
     """One lesson from several runs, where memory has some already."""
 
 
-class LessonAdding(_Said, _Adding, _Shown):
+class LessonAdding(_LessonText, _Adding, _Shown):
     """One lesson, which may add to one that memory has."""
 
 
-class ContrastLessonAdding(_Said, _Adding, _ShownBetween):
+class ContrastLessonAdding(_LessonText, _Adding, _ShownBetween):
     """One lesson from several runs, which may add to one that memory has."""
 
 

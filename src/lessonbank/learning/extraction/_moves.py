@@ -114,7 +114,7 @@ class Move:
     shown: Shown = field(repr=False)
 
     @cached_property
-    def _told(self) -> str:
+    def _write_action(self) -> str:
         if self.calls:
             return " and ".join(map(partial(called, shown=self.shown, step=self.number), self.calls[:3]))
         return action_line(self.raw, self.shown, step=self.number)
@@ -122,13 +122,17 @@ class Move:
     @cached_property
     def label(self) -> str:
         """What was done, with a slot for every value."""
-        return cut(self._told, _LABEL)
+        return cut(self._write_action, _LABEL)
 
     @cached_property
     def deed(self) -> str:
         """What was done, in a few words: the tools that were called, or the line of a shell."""
         named = " and ".join([call.name for call in self.calls[:3]])
-        told = self._told[len(named) + 1 : -1] if self.calls and is_command(self.calls[0]) else named or self._told
+        told = (
+            self._write_action[len(named) + 1 : -1]
+            if self.calls and is_command(self.calls[0])
+            else named or self._write_action
+        )
         return cut(told, _DEED)
 
     @cached_property
@@ -146,7 +150,7 @@ class Move:
     @cached_property
     def seen(self) -> str:
         """What came back, in a few words."""
-        return cut(message(self.gist, self.shown, beside=self._told, loud=self.effect == "error"), _SEEN)
+        return cut(message(self.gist, self.shown, beside=self._write_action, loud=self.effect == "error"), _SEEN)
 
     @property
     def arguments(self) -> tuple[tuple[str, str], ...]:

@@ -203,7 +203,7 @@ class LLMExtractor:
         runs, mark = shown.runs, shown.code
         labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
         fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
-        told = [_told(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
+        told = [_describe_verdict(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
         if len(runs) > 1 and not self._show_labels:
             told = [_UNTOLD]
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
@@ -290,7 +290,7 @@ def _level(wanted: Sequence[int], budget: int, /) -> int:
     return max(level, *wanted, 1)
 
 
-def _told(label: str, verdict: Verdict, mark: str) -> str:
+def _describe_verdict(label: str, verdict: Verdict, mark: str) -> str:
     """How a run ended and who says so; a reason is somebody's text, so it is fenced."""
     sure = f", confidence {verdict.confidence:.2f}" if verdict.source in ("judge", "framework_error") else ""
     line = f"{label.partition(' (')[0].capitalize()}: {verdict.outcome} ({_HOW_KNOWN[verdict.source]}{sure})."

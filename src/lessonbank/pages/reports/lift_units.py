@@ -76,13 +76,13 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST, address: Address = no
 def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
     count = counted(group.lessons, "lesson")
-    summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _said(standing_of(group), group), forest)
+    summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _write_effect(standing_of(group), group), forest)
     inside = f'<div class="inside">{_facts(_escaped(numbers(group)))}{lessons}</div>'
     return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
 
 
 def _lesson(lesson: LessonLift, scope: str, forest: Forest, address: Address) -> str:
-    summary = _summary(bar(lesson), escape(named(lesson)), _said(said_of(lesson), lesson), forest)
+    summary = _summary(bar(lesson), escape(named(lesson)), _write_effect(said_of(lesson), lesson), forest)
     when = canonical(lesson.description, limit=_WHEN).strip()
     content = canonical(lesson.content, limit=_TEXT).strip()
     text = f'<p class="soft">{escape(when)}</p>' if when else ""
@@ -112,7 +112,7 @@ def _ruler(forest: Forest) -> str:
     return f'\n<div class="unit row ruler"><span class="soft">points of success</span>{forest.ruler()}</div>'
 
 
-def _said(standing: str, unit: UnitLift) -> str:
+def _write_effect(standing: str, unit: UnitLift) -> str:
     effect = "" if unit.success.value is None else f", {minus(points(unit.success))}"
     return f"{SIGN[unit.standing]} {standing}{effect}"
 

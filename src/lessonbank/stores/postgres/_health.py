@@ -21,10 +21,10 @@ _LONG: Final = 600
 
 def storage(connection: Connection, /) -> dict[str, str]:
     """Names and short texts; one that asks for something says what."""
-    return dict(_told(connection))
+    return dict(_read_facts(connection))
 
 
-def _told(connection: Connection) -> Iterator[tuple[str, str]]:
+def _read_facts(connection: Connection) -> Iterator[tuple[str, str]]:
     asked = row(connection, "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
                             " WHERE extname = 'vector')")  # fmt: skip
     server, vector = asked or ("", "")

@@ -204,11 +204,11 @@ def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) ->
         wrong += (t.id, set(tags_of(t))) != (id, set(tagged))
     yield "records that cannot be found by what they say", wrong
     for table, those in wanted.items():
-        there = Counter(map(tuple, _kept(connection, scope, table)))
+        there = Counter(map(tuple, _read_rows(connection, scope, table)))
         yield f"rows of {table} that disagree with the records", ((there - those) + (those - there)).total()
 
 
-def _kept(connection: Connection, scope: str, table: str) -> Iterable[Sequence[Any]]:
+def _read_rows(connection: Connection, scope: str, table: str) -> Iterable[Sequence[Any]]:
     if table == "terms":
         return every_place(connection, scope)
     return rows(connection, f"SELECT {_COLUMNS[table]} FROM lessonbank.{table} WHERE scope = %s", scope)

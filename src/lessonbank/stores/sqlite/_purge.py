@@ -136,7 +136,7 @@ def _delete_recall(connection: sqlite3.Connection, *receipt: object) -> Sequence
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptRow:
     """Where an experience is kept."""
 
     scope: int
@@ -152,7 +152,7 @@ class _Past:
     """The records of a scope that name what goes, as JSON by number. What is changed in the tables is changed here."""
 
     entries: dict[int, bytes]
-    experiences: dict[int, _Kept]
+    experiences: dict[int, _KeptRow]
     recalls: dict[int, bytes]
     doomed: list[int] = field(default_factory=list[int])
     """Experiences of which nothing is left. Their rows go at the end, all at once."""
@@ -168,15 +168,15 @@ def _past(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Eras
 
 def _experiences(
     connection: sqlite3.Connection, scope: ScopeRow, entries: Collection[int], ids: Collection[str]
-) -> dict[int, _Kept]:
+) -> dict[int, _KeptRow]:
     """Those that name one of the ids, present ones and those that a rollback took out."""
     every = "FROM experiences WHERE scope IN (?, ?) AND record"
     scopes = scope.number, -scope.number
     held = connection.execute(f"SELECT number, scope, entry {every} IS NULL", scopes)
     own = connection.execute(f"SELECT number, scope, {stored('record')} {every} IS NOT NULL", scopes)
     named = naming((((number, where), checked(record)) for number, where, record in own), ids)
-    return {number: _Kept(where, entry, b"") for number, where, entry in held if entry in entries} | {
-        number: _Kept(where, None, text) for (number, where), text in named
+    return {number: _KeptRow(where, entry, b"") for number, where, entry in held if entry in entries} | {
+        number: _KeptRow(where, None, text) for (number, where), text in named
     }
 
 
@@ -281,7 +281,9 @@ def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, past: _P
             forget(connection, scope.number, keys=stale_lessons(number, experience.lessons, left.lessons))
 
 
-def _put_back(connection: sqlite3.Connection, number: int, kept: _Kept, before: Experience, left: Experience) -> _Kept:
+def _put_back(
+    connection: sqlite3.Connection, number: int, kept: _KeptRow, before: Experience, left: Experience
+) -> _KeptRow:
     place = kept.scope if kept.scope > 0 else -number
     underive(connection, place, number, before)
     derive(connection, place, {number: left})

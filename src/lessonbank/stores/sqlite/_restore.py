@@ -66,7 +66,7 @@ def _restored(backup: Path, bank: Path) -> Restored:
     try:
         now = _reading(backup, lambda connection: _copied(connection, backup, part))
         refuse_if_open(bank)
-        kept = _kept(bank) if bank.exists() else None
+        kept = _move_aside(bank) if bank.exists() else None
         finish(part, bank)
     finally:
         abandon(part)
@@ -85,7 +85,7 @@ def _copied(connection: sqlite3.Connection, backup: Path, part: Path) -> FileSta
     return _state(connection, part.stat().st_size)
 
 
-def _kept(bank: Path) -> Path:
+def _move_aside(bank: Path) -> Path:
     """The file and its log under another name, too. What is at the first name stays there until it is replaced."""
     name = f"{bank.stem}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}{bank.suffix}"
     for ending in ("-wal", ""):

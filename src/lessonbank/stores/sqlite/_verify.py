@@ -269,7 +269,7 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
     settled: dict[str, int] = {}
     ids = ids_of(connection, scope)
     for number, entry, *those in named(_readable(connection, scope, beside, found), ids):
-        found[_UNTOLD] += not _told(*beside.pop(number), *those)
+        found[_UNTOLD] += not _names_what_it_wrote(*beside.pop(number), *those)
         if (brought := entry.brings) is not None:
             held[sequence_of(number)] = brought.id
         elif isinstance(entry, Rollback):
@@ -305,7 +305,7 @@ def _readable(
             yield number, entry
 
 
-def _told(whole: str | None, part: str | None, held: list[int], flipped: list[int]) -> bool:
+def _names_what_it_wrote(whole: str | None, part: str | None, held: list[int], flipped: list[int]) -> bool:
     """Whether an entry names what it wrote. A purge may leave it naming more that it once changed in part."""
     try:
         return sorted(json.loads(whole or "[]")) == sorted(held) and set(flipped) <= {*json.loads(part or "[]"), *held}

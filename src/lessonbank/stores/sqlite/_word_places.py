@@ -84,7 +84,7 @@ class Tasks:
         if waiting:
             numbers = np.concatenate((numbers, np.array([*waiting], np.int64)))
             times = np.concatenate((times, np.array([*waiting.values()], np.float64)))
-        return self._found(numbers, times)
+        return self._find_places(numbers, times)
 
     def drags(self, at: Numbers, /) -> Floats:
         """What the length of each of these tasks adds to the denominator of BM25's term saturation."""
@@ -104,7 +104,7 @@ class Tasks:
         for marked, numbers in self._connection.execute(sql, (name + REPEATED, name + _END)):
             yield int(marked.rpartition(REPEATED)[2]), numbers_in(numbers)
 
-    def _found(self, numbers: Numbers, times: Floats) -> Places:
+    def _find_places(self, numbers: Numbers, times: Floats) -> Places:
         if not len(self.numbers):
             return Places(numbers[:0], times[:0])
         at = numbers - self.numbers[0] if self._unbroken else np.searchsorted(self.numbers, numbers)

@@ -89,18 +89,18 @@ class Present:
         """See `View.knows`."""
         if id in self._unknown:
             return False
-        return self._one("SELECT 1 FROM experiences WHERE scope = ? AND id = ?", id) is not None
+        return self._first_value("SELECT 1 FROM experiences WHERE scope = ? AND id = ?", id) is not None
 
     def experience(self, id: str, /) -> Experience | None:
         """See `View.experience`."""
-        number = self._one("SELECT number FROM experiences WHERE scope = ? AND id = ?", id)
+        number = self._first_value("SELECT number FROM experiences WHERE scope = ? AND id = ?", id)
         return None if number is None else experience_at(self._connection, number)
 
     def owner(self, lesson_id: str, /) -> str | None:
         """See `View.owner`."""
         if lesson_id in self._unowned:
             return None
-        return self._one(
+        return self._first_value(
             "SELECT e.id FROM lessons i JOIN experiences e ON e.number = i.experience WHERE i.scope = ? AND i.id = ?",
             lesson_id,
         )
@@ -108,14 +108,14 @@ class Present:
     def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
         """See `View.learned`."""
         sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
-        return {id for id in trajectory_ids if self._one(sql, encodable(id)) is not None}
+        return {id for id in trajectory_ids if self._first_value(sql, encodable(id)) is not None}
 
     def worded(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
         """See `View.worded`."""
         sql = f"SELECT wording, id FROM lessons WHERE scope = ? AND wording {AMONG_IDS}"
         return self._connection.execute(sql, (self._scope.number, among_ids(wordings))).fetchall()
 
-    def _one(self, sql: str, id: str) -> Any:
+    def _first_value(self, sql: str, id: str) -> Any:
         row = self._connection.execute(sql, (self._scope.number, id)).fetchone()
         return row[0] if row else None
 
