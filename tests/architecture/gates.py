@@ -68,6 +68,17 @@ def lint(root: Path) -> list[str]:
     return _ruff(root, "check")
 
 
+def participles(root: Path) -> list[str]:
+    """Functions and classes whose whole name says that something was done, and not what."""
+    problems: list[str] = []
+    for path in sorted((root / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(_read(path))):
+            defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            if defines and node.name.strip("_").lower() in _NO_NAMES and node.name not in _PORT_RECORDS:
+                problems.append(f"{_name(root, path)}:{node.lineno}: {node.name!r} names nothing: use a verb or a noun")
+    return problems
+
+
 def encodings(root: Path) -> list[str]:
     """Text files opened without saying in which encoding. A rule ruff calls preview, so it runs alone."""
     return _ruff(root, "check", "--preview", "--select=PLW1514")
@@ -366,6 +377,9 @@ _CALL = re.compile(r"(?:[`>(]|: |['\"])lessonbank ([a-z]+)\b(?: ([a-z]+)\b)?([^`
 """A command as a file names it: in a code span, an element, a string or a sentence that tells what to type."""
 _SPAN = r"`(?:lessonbank )?({groups}) ([a-z]+)\b([^`\n]*)`"
 """A command of a group, in a code span, also without the program's name."""
+_NO_NAMES = ("told", "said", "kept", "found", "one", "gone")
+_PORT_RECORDS = ("Found", "_One")
+"""What a retriever returns, a public record; and a form whose name is part of what models are asked."""
 _TELLS_OLD_NAMES = ("CHANGELOG.md", "docs/guides/upgrading.md", "docs/decisions/0053-forty-commands.md")
 _TEXTS = (".md", ".py", ".html", ".yaml", ".yml", ".js", ".ipynb", ".txt", ".json", ".toml")
 

@@ -78,6 +78,11 @@ def test_a_text_file_opened_without_its_encoding_is_caught(copy: Path) -> None:
     check(gates.encodings, copy, "lessonbank/errors.py", "encoding")
 
 
+def test_a_function_named_by_a_participle_is_caught(copy: Path) -> None:
+    plant(copy, "errors.py", "\n\ndef _told() -> None:\n    pass\n")
+    check(gates.participles, copy, "lessonbank/errors.py", "_told")
+
+
 def test_a_file_nobody_formatted_is_caught(copy: Path) -> None:
     plant(copy, "errors.py", "\nCODES = [ 'a',\n  'b' ]\n")
     check(gates.formatting, copy, "lessonbank/errors.py")

@@ -25,7 +25,7 @@ def test_a_trace_is_whole_with_the_span_that_began_it() -> None:
     open_traces = OpenTraces()
     assert open_traces.add("alpha", spans("one", 2)) == []
     assert open_traces.add("alpha", [Span(("one",), b"end", True)]) == [[b"x" * 10, b"x" * 10, b"end"]]
-    assert open_traces.told("alpha") == open_traces.dropped == 0
+    assert open_traces.take_dropped("alpha") == open_traces.dropped == 0
 
 
 def test_a_tenant_drops_its_own_oldest_traces_and_is_told_once() -> None:
@@ -33,19 +33,19 @@ def test_a_tenant_drops_its_own_oldest_traces_and_is_told_once() -> None:
     open_traces.add("beta", spans("hers", 3))
     for n in range(40):
         open_traces.add("alpha", spans(f"his {n}", 3))
-    assert open_traces.told("alpha") == open_traces.dropped == 111
-    assert open_traces.told("alpha") == 0
+    assert open_traces.take_dropped("alpha") == open_traces.dropped == 111
+    assert open_traces.take_dropped("alpha") == 0
     assert open_traces.add("beta", spans("hers", 0, last=True)) == [[b"x" * 10] * 3 + [b"end"]]
-    assert open_traces.told("beta") == 0
+    assert open_traces.take_dropped("beta") == 0
 
 
 def test_of_a_dropped_trace_nothing_more_is_taken() -> None:
     open_traces = OpenTraces(tenant_bytes=100)
     open_traces.add("alpha", spans("old", 6))
     open_traces.add("alpha", spans("new", 6))
-    assert open_traces.told("alpha") == 6
+    assert open_traces.take_dropped("alpha") == 6
     assert open_traces.add("alpha", spans("old", 1, last=True)) == []
-    assert open_traces.told("alpha") == 2
+    assert open_traces.take_dropped("alpha") == 2
 
 
 @pytest.mark.parametrize("many", [spans("one", TRACE_SPANS + 1), spans("one", 1, size=TENANT_BYTES + 1)])
@@ -53,7 +53,7 @@ def test_a_trace_that_is_too_large_is_dropped_alone(many: list[Span]) -> None:
     open_traces = OpenTraces()
     open_traces.add("alpha", spans("two"))
     assert open_traces.add("alpha", many) == []
-    assert open_traces.told("alpha") == len(many)
+    assert open_traces.take_dropped("alpha") == len(many)
     assert open_traces.add("alpha", spans("two", 0, last=True)) == [[b"x" * 10, b"end"]]
 
 
@@ -61,14 +61,14 @@ def test_all_tenants_together_are_bounded_and_the_largest_pays() -> None:
     open_traces = OpenTraces(tenant_bytes=100, all_bytes=200)
     for tenant, count in (("alpha", 9), ("beta", 9), ("gamma", 5)):
         open_traces.add(tenant, spans("one", count))
-    assert [open_traces.told(tenant) for tenant in ("alpha", "beta", "gamma")] == [9, 0, 0]
+    assert [open_traces.take_dropped(tenant) for tenant in ("alpha", "beta", "gamma")] == [9, 0, 0]
 
 
 def test_more_traces_than_a_tenant_may_have_open_cost_the_oldest() -> None:
     open_traces = OpenTraces()
     for n in range(TENANT_TRACES + 5):
         open_traces.add("alpha", spans(str(n)))
-    assert open_traces.told("alpha") == 5
+    assert open_traces.take_dropped("alpha") == 5
 
 
 def otlp(trace: str, *, root: bool = False, text: str = "") -> dict[str, Any]:

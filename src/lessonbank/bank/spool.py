@@ -139,7 +139,7 @@ class Spool:
                 file.executemany("DELETE FROM runs WHERE number = ?", meant)
         return len(meant)
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """What waits, for people."""
         if not self.path.exists():
             return "nothing waits on this machine"

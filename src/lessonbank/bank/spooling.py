@@ -176,4 +176,4 @@ async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> int
 
 async def said_of(spool: Spool | None, /) -> str:
     """What waits, for people."""
-    return "off" if spool is None else await _aside(spool.said)
+    return "off" if spool is None else await _aside(spool.describe)

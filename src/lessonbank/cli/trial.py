@@ -159,8 +159,8 @@ def _bar() -> Generator[Callable[[Trial], None]]:
     with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
         row = bar.add_task("runs", total=None)
 
-        def told(trial: Trial) -> None:
+        def show_progress(trial: Trial) -> None:
             known = "" if trial.effect is None else f" ({100 * trial.effect:+.0f} points so far)"
             bar.update(row, completed=trial.runs, total=trial.most_runs, description=f"runs{known}")
 
-        yield told
+        yield show_progress

@@ -57,7 +57,7 @@ def report(
     found = review(episodes, level=level)
     known, told, control = episodes.known, ~np.isnan(episodes.outcome), episodes.control
     units = _Units(episodes, found)
-    whole = units.told(0)
+    whole = units.fields_of(0)
     share_with, share_without = _shares(episodes, found)
     missing = units.missing(0, shown=True), units.missing(0, shown=False)
     return Lift(
@@ -125,7 +125,7 @@ class _Units:
         rows = self._newest[self._ends[unit] : self._ends[unit + 1]][:_LAST]
         return tuple([self.of.recall_ids[row] for row in map(int, rows)])
 
-    def told(self, unit: int) -> dict[str, Any]:
+    def fields_of(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
         found, differs = self.found, bool(self.found.differs[unit])
         success, more = self._estimate(unit), found.more[unit]
@@ -174,7 +174,7 @@ def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
             members[list(parents)] += 1
     made = [
         GroupLift(
-            group=(id := units.of.units[n]), name=names.get(id, ""), lessons=int(members[n]), **units.told(int(n))
+            group=(id := units.of.units[n]), name=names.get(id, ""), lessons=int(members[n]), **units.fields_of(int(n))
         )
         for n in np.flatnonzero(units.of.level == GROUP_LEVEL)
         if members[n] or units.of.units[n].startswith(AGAIN)
@@ -186,7 +186,7 @@ def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[
     there = np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
     made = [_lesson(units, int(n), lessons.get(units.of.units[n]), proposed) for n in there]
     if len(made) == 1 and made[0].standing not in ("helps", "harms"):  # it is all of memory, and has one decision
-        whole = units.told(0)
+        whole = units.fields_of(0)
         made = [made[0].model_copy(update={name: whole[name] for name in _DECISION})]
     return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
 
@@ -205,7 +205,7 @@ def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collectio
         proposed=id in proposed,
         recall_ids=units.last_recalls(unit),
         **known,
-        **units.told(unit),
+        **units.fields_of(unit),
     )
 
 

@@ -118,7 +118,7 @@ def _run(trace: str, steps: Sequence[Step], name: str) -> Run:
     )
 
 
-Told: TypeAlias = tuple[list[Json], list[Json]]
+Exchange: TypeAlias = tuple[list[Json], list[Json]]
 """What a request was sent and what came back."""
 
 
@@ -131,18 +131,18 @@ def _by_user(message: Json) -> bool:
     return (at(message, "role") or at(message, "type")) in ("user", "human")
 
 
-def _messages_of(step: Step, payloads: Payloads) -> Told:
+def _messages_of(step: Step, payloads: Payloads) -> Exchange:
     return payloads.messages(step.sent, "user"), payloads.messages(step.back, "assistant")
 
 
-def _told_once(calls: Sequence[Step], payloads: Payloads) -> list[Told]:
+def _told_once(calls: Sequence[Step], payloads: Payloads) -> list[Exchange]:
     """The requests, each once: a call inside a call is the same request, told by two instrumentations."""
     by_id = {call.id: call for call in calls if call.id}
     inner: dict[str, list[Step]] = {}
     for call in calls:
         if call.parent in by_id and call.parent != call.id:
             inner.setdefault(call.parent, []).append(call)
-    told: list[Told] = []
+    told: list[Exchange] = []
     for call in calls:
         below = inner.get(call.id, [])
         if len(below) > 1 or len(inner.get(call.parent, [])) == 1:
@@ -151,7 +151,7 @@ def _told_once(calls: Sequence[Step], payloads: Payloads) -> list[Told]:
     return told
 
 
-def _better(*ways: Told) -> Told:
+def _better(*ways: Exchange) -> Exchange:
     """Of several records of a request the fullest: the most messages, and a reply with calls before one of words."""
     sent = max((sent for sent, _ in ways), key=len)
     return sent, max((back for _, back in ways), key=lambda back: (any(at(m, "tool_calls") for m in back), bool(back)))

@@ -20,7 +20,7 @@ from lessonbank.errors import NotFound, UsageError, printable
 from lessonbank.guard.identity import called_by
 from lessonbank.guard.trust import TrustPolicy, showable
 
-from .answers import NOTHING, Recalled, Recorded, Told, both, fenced, listed, recalled, whole
+from .answers import NOTHING, Reasons, Recalled, Recorded, both, fenced, listed, recalled, whole
 from .arguments import takes_retrieve_options
 from .memory import SOURCE, Memory, promptly
 
@@ -83,14 +83,14 @@ async def remember(
     task: Task,
     ctx: Context,
     recall_id: Annotated[Id, Field(description="The recall_id that recall gave for this task.")] = "",
-) -> Annotated[CallToolResult, Told]:
+) -> Annotated[CallToolResult, Reasons]:
     """Call this when you found out something that outlasts this task. A person decides whether anybody is shown it."""
     memory = _memory(ctx)
     async with _mine(memory) as bank:
         recall = memory.open_recalls.take(recall_id, task=task, scope=bank.scope, session=_session(ctx))
         about = recall.metadata if isinstance(recall, Recall) else {}
         await bank.lessons.propose(note, task=task, recall=recall, metadata={**about, **SOURCE})
-    told = Told(text="It waits in the inbox: a person decides whether it is kept.")
+    told = Reasons(text="It waits in the inbox: a person decides whether it is kept.")
     return both(told, told.text)
 
 
@@ -146,13 +146,13 @@ def _run(
 async def why(
     id: Annotated[Id, Field(min_length=4, description="A recall_id, or the id of a lesson.")],
     ctx: Context,
-) -> Annotated[CallToolResult, Told]:
+) -> Annotated[CallToolResult, Reasons]:
     """Say why a recall showed what it showed, or where a lesson comes from. Call it only when the user asks."""
     async with _mine(_memory(ctx)) as bank:
         text = await _of_recall(bank, id) or await _of_lesson(bank, id)
     if text is None:
         raise NotFound(f"no recall and no lesson {printable(id, most=80)!r} in this scope")
-    told = Told(text=fenced(text, label="why"))
+    told = Reasons(text=fenced(text, label="why"))
     return both(told, told.text)
 
 

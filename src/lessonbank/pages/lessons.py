@@ -174,7 +174,7 @@ def _row(lesson: Lesson, lift: LessonLift | None) -> Sequence[object]:
     return (*words, topic, said_of(lift) if lift else None, *numbers, *times, *made)
 
 
-async def one(visit: Visit) -> Response:
+async def show_lesson(visit: Visit) -> Response:
     """One lesson. What takes long to find out is a page of its own, which this one asks for."""
     id = visit.id
     owner = await visit.bank.lessons.experience(id)

@@ -105,7 +105,7 @@ def _row(run: Run) -> Sequence[object]:
     return (*ended, facts.at.isoformat() if facts.at else None, facts.seconds, facts.user, *took)
 
 
-async def one(visit: Visit) -> Response:
+async def show_run(visit: Visit) -> Response:
     """One run, step by step."""
     run = await visit.bank.runs.get(visit.id)
     recall = await recall_of(visit, run)

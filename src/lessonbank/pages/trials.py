@@ -26,7 +26,7 @@ _LARGEST: Final = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TrialFile:
     """A file of a trial."""
 
     name: str
@@ -48,7 +48,7 @@ async def page(visit: Visit) -> Response:
     return visit.page("trials.html", {"kept": kept})
 
 
-def _list_trials(folder: Path, scope: str, /, *, whole: bool) -> Iterator[Kept]:
+def _list_trials(folder: Path, scope: str, /, *, whole: bool) -> Iterator[TrialFile]:
     """The trials of a scope. `whole`: also what is none, for who owns the bank: its name may be another tenant's."""
     files = [(file.stat(), file) for file in folder.glob("*.jsonl") if file.is_file()]
     for stat, file in sorted(files, key=lambda one: one[0].st_mtime, reverse=True)[:_LOOKED_AT]:
@@ -61,11 +61,11 @@ def _list_trials(folder: Path, scope: str, /, *, whole: bool) -> Iterator[Kept]:
         yield _read(file, stat.st_mtime, stat.st_size)
 
 
-def _read(file: Path, at: float, size: int) -> Kept:
+def _read(file: Path, at: float, size: int) -> TrialFile:
     moment = datetime.fromtimestamp(at, UTC)
     if size > _LARGEST:
-        return Kept(file.name, moment, None, f"it has {size:,} bytes, and at most {_LARGEST:,} are read")
+        return TrialFile(file.name, moment, None, f"it has {size:,} bytes, and at most {_LARGEST:,} are read")
     try:
-        return Kept(file.name, moment, read_trial(file))
+        return TrialFile(file.name, moment, read_trial(file))
     except LessonbankError as error:
-        return Kept(file.name, moment, None, str(error))
+        return TrialFile(file.name, moment, None, str(error))

@@ -95,7 +95,7 @@ def _number(name: str, told: str) -> float:
         raise refusal(name, "is a number", told) from None
 
 
-async def one(visit: Visit) -> Response:
+async def show_recall(visit: Visit) -> Response:
     """One recall: the text, and each lesson that was found."""
     recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(recall=recall.id, retired=True, limit=PAGE)

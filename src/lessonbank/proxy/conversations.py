@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from lessonbank.contracts.records.ids import new_id
 
 from .answers import Answer
-from .dialects import Request, Said, asks, mark_of
+from .dialects import Request, SpokenMessage, asks, mark_of
 from .entrance import Whose
 
 Key: TypeAlias = bytes
@@ -162,7 +162,7 @@ class Conversations:
         if answer.id:
             self._know(self._key(conversation.whose, "response", answer.id), conversation)
 
-    def told(
+    def find_named(
         self, whose: Whose, /, *, conversation: str | None = None, response: str | None = None
     ) -> Conversation | None:
         """The conversation that somebody names."""
@@ -290,7 +290,7 @@ def _same(request: Request, index: int, mark: str) -> int | None:
     return index if index in same else next(iter(same), None)
 
 
-def turn_to_recall(conversation: Conversation, request: Request, /) -> tuple[int, Said] | None:
+def turn_to_recall(conversation: Conversation, request: Request, /) -> tuple[int, SpokenMessage] | None:
     """The turn of the user that memory is to be asked for: the first of a run that asks for something.
 
     Only one text is ever added to a conversation, so none is looked for once there is one.

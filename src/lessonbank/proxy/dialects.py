@@ -38,7 +38,7 @@ _PART: Final[dict[Dialect, str]] = {"chat": "text", "responses": "input_text", "
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenMessage:
     """One message: who speaks, the text, the task if it is one, and what makes it this message and no other."""
 
     speaker: Speaker
@@ -54,7 +54,7 @@ class Request:
     dialect: Dialect
     body: str
     messages: list[Span]
-    said: list[Said | None]
+    said: list[SpokenMessage | None]
     listed: str
     """The list of messages as JSON, as the client wrote it."""
     system: str
@@ -105,7 +105,7 @@ def dialect_of(path: str, /) -> Dialect | None:
     return next((dialect for form, dialect in _PATHS if form.fullmatch(path)), None)
 
 
-def asks(said: Said | None, /) -> bool:
+def asks(said: SpokenMessage | None, /) -> bool:
     """Whether a turn asks for something: one that only greets is no task."""
     return bool(said and said.task.strip()) and first_request((said.task, "?")) == said.task if said else False
 
@@ -194,7 +194,7 @@ def _name(value: object) -> str | None:
     return inner if isinstance(inner, str) and inner else None
 
 
-def _read_message(message: object) -> Said | None:
+def _read_message(message: object) -> SpokenMessage | None:
     if not isinstance(message, dict):
         return None
     told = cast("dict[str, Any]", message)
@@ -202,14 +202,14 @@ def _read_message(message: object) -> Said | None:
     if isinstance(role, str):
         return _message(told, _ROLES.get(role))
     if kind in _CALLS:
-        return Said("agent", "", "", _mark("agent", "", [_call(told)], []))
+        return SpokenMessage("agent", "", "", _mark("agent", "", [_call(told)], []))
     if kind.endswith("_output"):
         text = json.dumps(told.get("output"), sort_keys=True)
-        return Said("tool", "", "", _mark("tool", text, [str(told.get("call_id"))], []))
+        return SpokenMessage("tool", "", "", _mark("tool", text, [str(told.get("call_id"))], []))
     return None
 
 
-def _message(message: dict[str, Any], speaker: Speaker | None) -> Said | None:
+def _message(message: dict[str, Any], speaker: Speaker | None) -> SpokenMessage | None:
     if speaker is None:
         return None
     content = message.get("content")
@@ -230,7 +230,7 @@ def _message(message: dict[str, Any], speaker: Speaker | None) -> Said | None:
             others.append({key: value for key, value in part.items() if key != "cache_control"})
     text = "\n".join(texts).strip()
     task = next((each for each in reversed(texts) if each.strip()), "")
-    return Said(speaker, text, task, _mark(speaker, text, names, others))
+    return SpokenMessage(speaker, text, task, _mark(speaker, text, names, others))
 
 
 def _mark(speaker: str, text: str, names: list[str], others: list[object]) -> str:

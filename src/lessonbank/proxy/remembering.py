@@ -137,7 +137,7 @@ class Remembering:
         reward: float | None,
     ) -> str | None:
         """How a run ended, told from outside; the run's id, or `None` if there is no such run."""
-        found = self._conversations.told(whose, conversation=conversation, response=response)
+        found = self._conversations.find_named(whose, conversation=conversation, response=response)
         return self._settled(found, outcome, reward) if found else None
 
     async def watch(self) -> None:
@@ -185,7 +185,7 @@ class Remembering:
         if OUTCOME not in headers and REWARD not in headers:
             return
         try:
-            outcome, reward = told(headers.get(OUTCOME), headers.get(REWARD))
+            outcome, reward = read_outcome(headers.get(OUTCOME), headers.get(REWARD))
         except UsageError as error:
             log.warning("an outcome was not taken in: %s", quoted(error))
             return
@@ -199,7 +199,7 @@ class Remembering:
         return conversation.last_run or None
 
 
-def told(outcome: object, reward: object, /) -> tuple[Outcome | None, float | None]:
+def read_outcome(outcome: object, reward: object, /) -> tuple[Outcome | None, float | None]:
     """An outcome and a reward, as they came from outside.
 
     Raises:

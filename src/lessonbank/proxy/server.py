@@ -17,7 +17,7 @@ from lessonbank.errors import LessonbankError, MissingExtra, UsageError
 from .entrance import Entrance, Refused, Whose
 from .forwarding import Forwarder
 from .process import MemoryProcess
-from .remembering import Remembering, told
+from .remembering import Remembering, read_outcome
 
 try:
     from starlette.applications import Starlette
@@ -143,7 +143,7 @@ async def _json(request: Request) -> dict[str, Any]:
 
 
 async def _outcome(remembering: Remembering, whose: Whose, body: dict[str, Any]) -> JSONResponse:
-    outcome, reward = told(body.get("outcome"), body.get("reward"))
+    outcome, reward = read_outcome(body.get("outcome"), body.get("reward"))
     conversation, response = body.get("conversation"), body.get("response")
     if not isinstance(conversation if conversation is not None else response, str):
         raise UsageError("name the conversation, or the id of one of its responses")

@@ -41,7 +41,7 @@ from lessonbank.stores.sqlite._verify import problems
 from lessonbank.stores.sqlite._write import Written, apply, rows_for, set_setting, write
 
 from .pages import Pages
-from .wreck import Kept, Wreck, WrittenEntry
+from .wreck import ExperienceRow, Wreck, WrittenEntry
 
 _WRITER: Final = "salvage"
 _ENTRY: Final = "INSERT INTO journal (number, at, kind, writer, entry, entry_sum, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -210,7 +210,7 @@ def _put_right(connection: sqlite3.Connection, wreck: Wreck, scope: int, name: s
         apply(connection, Batch(name, _WRITER, records_with_sums([retired])))
 
 
-def _experience_of(wreck: Wreck, kept: Kept) -> Experience | None:
+def _experience_of(wreck: Wreck, kept: ExperienceRow) -> Experience | None:
     """What an experience's row says it is, by itself or through the entry that wrote it."""
     if kept.record is not None:
         return kept.record

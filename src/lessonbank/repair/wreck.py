@@ -14,7 +14,7 @@ from lessonbank.contracts.records.timeline import Entry
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._format_10 import Table, upgraded
 from lessonbank.stores._records import loaded
-from lessonbank.stores._texts import Kept as Text
+from lessonbank.stores._texts import TextWithSum as Text
 from lessonbank.stores._texts import checked
 from lessonbank.stores.sqlite._checks import checksum
 from lessonbank.stores.sqlite._migrations import run
@@ -49,7 +49,7 @@ class WrittenEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ExperienceRow:
     """An experience's row: where it is shown, which entry wrote it last, and its own record where it has one."""
 
     scope: int
@@ -69,7 +69,7 @@ class Wreck:
     sequences: dict[int, int] = field(default_factory=dict[int, int])
     settings: dict[str, str] = field(default_factory=dict[str, str])
     journal: dict[int, WrittenEntry] = field(default_factory=dict[int, WrittenEntry])
-    experiences: dict[int, Kept] = field(default_factory=dict[int, Kept])
+    experiences: dict[int, ExperienceRow] = field(default_factory=dict[int, ExperienceRow])
     runs: dict[int, tuple[dict[str, Any], Trajectory]] = field(
         default_factory=dict[int, tuple[dict[str, Any], Trajectory]]
     )
@@ -145,7 +145,7 @@ class Wreck:
         self.named["experiences"].setdefault((row["scope"], row["id"]), number)
         record = _record(Experience, row) if row["record"] is not None else None
         if row["sum"] == checksum(number, row["entry"]) and (record is None or record.id == row["id"]):
-            self.experiences.setdefault(number, Kept(row["scope"], row["id"], row["entry"], record))
+            self.experiences.setdefault(number, ExperienceRow(row["scope"], row["id"], row["entry"], record))
 
     def _run(self, number: int, row: dict[str, Any]) -> None:
         self.named["trajectories"].setdefault((row["scope"], row["id"]), number)

@@ -26,7 +26,7 @@ from lessonbank.contracts.records.timeline import Entry, live
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 
 from ._records import microseconds
-from ._texts import Kept, checked
+from ._texts import TextWithSum, checked
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
@@ -78,7 +78,7 @@ class Batch:
 
     scope: str
     writer: str
-    entries: Sequence[tuple[Entry, Kept]]
+    entries: Sequence[tuple[Entry, TextWithSum]]
     """What happens, in order, each as it is kept."""
     vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
     space: str | None = None

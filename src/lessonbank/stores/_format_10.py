@@ -13,7 +13,7 @@ from lessonbank.errors import StoreDamaged
 
 from ._entries import entry_of
 from ._records import json_of, loaded
-from ._texts import Kept, with_sum
+from ._texts import TextWithSum, with_sum
 
 Table: TypeAlias = Literal["journal", "experiences", "trajectories", "recalls"]
 
@@ -88,7 +88,7 @@ def unpacked(data: bytes, /) -> bytes:
 class Upgraded(NamedTuple):
     """A record of format 10, as this release keeps it."""
 
-    kept: Kept
+    kept: TextWithSum
     has_moved: bool
     """Whether what it said in its metadata has moved to fields."""
 

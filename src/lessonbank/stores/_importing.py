@@ -11,7 +11,7 @@ from lessonbank.guard.wording import said_once, wording_of
 
 from ._arrivals import Before, marked, without_claims
 from ._changes import View, vouched
-from ._texts import Kept, records_with_sums
+from ._texts import TextWithSum, records_with_sums
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Imported
@@ -43,7 +43,7 @@ class Receiver(Before, Protocol):
         """The experiences that taught one of these lessons again, oldest first."""
         ...
 
-    def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
+    def apply(self, entries: Sequence[tuple[Entry, TextWithSum]], /, *, writer: str) -> object:
         """Make changes, or settle recalls."""
         ...
 
@@ -73,7 +73,7 @@ def import_records(
     return added
 
 
-def _ready(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, Kept]]]:
+def _ready(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, TextWithSum]]]:
     """Experiences as JSON ahead: to make it takes as long as to write it."""
     first = {experience.id: experience for experience in reversed(portion.experiences)}
     return portion, records_with_sums([Add(experience=e) for e in portion.experiences if first[e.id] is e])
@@ -109,7 +109,7 @@ class _Once:
         return Replace(experience=renamed, reason="a lesson that it names is here already")
 
 
-def _add(here: Receiver, adds: Sequence[tuple[Add, Kept]], once: _Once | None, writer: str) -> int:
+def _add(here: Receiver, adds: Sequence[tuple[Add, TextWithSum]], once: _Once | None, writer: str) -> int:
     there = here.present([add.experience for add, _ in adds])
     new = [one for one in adds if not there.knows(one[0].experience.id)]
     allowed = [without_claims(add.experience, here) for add, _ in new]
@@ -117,7 +117,7 @@ def _add(here: Receiver, adds: Sequence[tuple[Add, Kept]], once: _Once | None, w
     return _apply(here, [_ready_as(e, one) for e, one in zip(kept, new, strict=True)], writer)
 
 
-def _ready_as(experience: Experience, one: tuple[Add, Kept]) -> tuple[Add, Kept]:
+def _ready_as(experience: Experience, one: tuple[Add, TextWithSum]) -> tuple[Add, TextWithSum]:
     return one if experience is one[0].experience else records_with_sums([Add(experience=experience)])[0]
 
 
@@ -136,7 +136,7 @@ def _trust(here: Receiver, portion: Imported, by: str) -> None:
     _apply(here, records_with_sums([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), by)
 
 
-def _apply(here: Receiver, entries: Sequence[tuple[Entry, Kept]], writer: str) -> int:
+def _apply(here: Receiver, entries: Sequence[tuple[Entry, TextWithSum]], writer: str) -> int:
     if entries:
         here.apply(entries, writer=writer)
     return len(entries)

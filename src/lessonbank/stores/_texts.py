@@ -13,16 +13,16 @@ from ._records import dumped
 
 R = TypeVar("R", bound=Record)
 
-Kept: TypeAlias = tuple[str, int]
+TextWithSum: TypeAlias = tuple[str, int]
 """A record's JSON, and the CRC-32 of its UTF-8: for accidents. Whoever can forge it can write the file anyway."""
 
 
-def with_sum(text: str, /) -> Kept:
+def with_sum(text: str, /) -> TextWithSum:
     """What the two columns of a record hold."""
     return text, zlib.crc32(text.encode())
 
 
-def records_with_sums(records: Sequence[R], /) -> list[tuple[R, Kept]]:
+def records_with_sums(records: Sequence[R], /) -> list[tuple[R, TextWithSum]]:
     """Each record as it is kept, and what its columns hold.
 
     Raises:
@@ -46,6 +46,6 @@ def checked(value: bytes, /) -> bytes:
     raise StoreDamaged("a kept record is not what was written (its checksum is wrong)")
 
 
-def kept_again(value: bytes, /) -> Kept:
+def kept_again(value: bytes, /) -> TextWithSum:
     """What the columns of another row hold to keep the same. Raises StoreDamaged."""
     return with_sum(checked(value).decode())

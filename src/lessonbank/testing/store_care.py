@@ -8,7 +8,7 @@ from lessonbank.contracts.store_calls import care_of, drop_index, experience_of_
 from lessonbank.errors import StoreUnavailable
 
 from .store_lessons import LESSONS, along, lessons_in, missing
-from .store_repeating import found, kept, repeating
+from .store_repeating import add_along_axes, find_repeating, repeating
 from .store_rewinding import present
 from .store_samples import (
     MINE,
@@ -83,9 +83,9 @@ class CareTests(StoreTests):
         async with self.opened() as store:
             first = experience()
             again = repeating(*first.lessons)
-            await kept(store, first, again)
+            await add_along_axes(store, first, again)
             await rebuild(store)
-            assert await found(store) == [(again.id, first.lessons)]
+            assert await find_repeating(store) == [(again.id, first.lessons)]
             await check_sound(store)
 
     async def test_a_closed_store_rebuilds_and_tells_nothing(self) -> None:

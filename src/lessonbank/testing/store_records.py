@@ -336,7 +336,7 @@ class RecordTests(StoreTests):
         async with self.opened() as store:
             run = trajectory()
 
-            async def said(identity: str, verdict: Verdict | None = None) -> tuple[str, Verdict | None]:
+            async def read_note(identity: str, verdict: Verdict | None = None) -> tuple[str, Verdict | None]:
                 told = Submission(identity=identity, verdict=verdict)
                 await store.save_runs([run.model_copy(update={"submission": told})], scope=MINE)
                 noted = (await get_trajectory(store, run.id, scope=MINE)).submission
@@ -346,11 +346,11 @@ class RecordTests(StoreTests):
             failure = Verdict(outcome="failure", source="ground_truth")
             success = Verdict(outcome="success", source="ground_truth")
             human = Verdict(outcome="success", source="human")
-            assert await said("key:ana", failure) == ("key:ana", failure)
-            assert await said("key:ben") == ("key:ana", failure)
-            assert await said("key:ben", success) == ("key:ana", failure)
-            assert await said("process:ana@host", success) == ("process:ana@host", success)
-            assert await said("key:ben", human) == ("key:ben", human)
+            assert await read_note("key:ana", failure) == ("key:ana", failure)
+            assert await read_note("key:ben") == ("key:ana", failure)
+            assert await read_note("key:ben", success) == ("key:ana", failure)
+            assert await read_note("process:ana@host", success) == ("process:ana@host", success)
+            assert await read_note("key:ben", human) == ("key:ben", human)
 
     async def test_metadata_of_the_caller_say_nothing_to_the_store(self) -> None:
         async with self.opened() as store:

@@ -31,7 +31,7 @@ def repeating(*lessons: Lesson, task: str = AGAIN, minute: int = 1, own: Sequenc
     return experience(task, lessons=own, minute=minute).model_copy(update={"repeats": told})
 
 
-async def found(store: Store, *, limit: int = 9) -> list[tuple[str, tuple[Lesson, ...]]]:
+async def find_repeating(store: Store, *, limit: int = 9) -> list[tuple[str, tuple[Lesson, ...]]]:
     """What is found for the task of `repeating`, by its words; by its vector it is the same, best first."""
     by_words = await store.search(AGAIN, scope=MINE, limit=limit)
     near = (await store.nearest(towards(1), scope=MINE, space=SPACE, limit=limit)).matches
@@ -40,7 +40,7 @@ async def found(store: Store, *, limit: int = 9) -> list[tuple[str, tuple[Lesson
     return [(match.experience.id, match.experience.lessons) for match in close]
 
 
-async def kept(store: Store, *experiences: Experience) -> None:
+async def add_along_axes(store: Store, *experiences: Experience) -> None:
     """Add experiences whose vectors lie along an axis each."""
     await added(store, *experiences, along=[towards(at) for at in range(len(experiences))])
 
@@ -57,8 +57,8 @@ class RepeatingTests(StoreTests):
         async with self.opened() as store:
             first = experience()
             again = repeating(*first.lessons)
-            await kept(store, first, again)
-            assert await found(store) == [(again.id, first.lessons)]
+            await add_along_axes(store, first, again)
+            assert await find_repeating(store) == [(again.id, first.lessons)]
             assert await get_experience(store, again.id, scope=MINE) == again
             assert (await count_records(store, scope=MINE)).lessons == 1
             assert await store.experiences("repeats", [first.lessons[0].id], scope=MINE) == [again]
@@ -74,15 +74,15 @@ class RepeatingTests(StoreTests):
             waiting = await store.unindexed(scope=MINE, space=SPACE, limit=9)
             assert [id for id, _ in waiting] == [first.id, again.id]
             await store.index({again.id: towards(1)}, scope=MINE, space=SPACE)
-            assert await found(store) == [(again.id, (own, *first.lessons))]
+            assert await find_repeating(store) == [(again.id, (own, *first.lessons))]
 
     async def test_it_is_found_while_the_lesson_may_be_shown_and_shows_it_as_it_is_now(self) -> None:
         async with self.opened() as store:
             first = experience()
             (known,) = first.lessons
             again = repeating(known)
-            await kept(store, first, again)
-            assert await found(store)
+            await add_along_axes(store, first, again)
+            assert await find_repeating(store)
             hiding: list[tuple[Change, Change]] = [
                 (Retire(lesson_ids=(known.id,), reason="x"), Restore(lesson_ids=(known.id,), reason="x")),
                 (
@@ -92,13 +92,13 @@ class RepeatingTests(StoreTests):
             ]
             for away, back in hiding:
                 await change(store, away)
-                assert await found(store) == []
+                assert await find_repeating(store) == []
                 await change(store, back)
-                ((_, shown),) = await found(store)
+                ((_, shown),) = await find_repeating(store)
                 assert shown == (await get_experience(store, first.id, scope=MINE)).lessons
             said = Edit(lesson_id=known.id, title="Wait", description="", content="Wait a day.", by="Ana", reason="")
             await change(store, said)
-            ((_, shown),) = await found(store)
+            ((_, shown),) = await find_repeating(store)
             assert [(one.id, one.title, one.version) for one in shown] == [(known.id, "Wait", 2)]
             await check_sound(store)
 
@@ -107,21 +107,21 @@ class RepeatingTests(StoreTests):
             first = experience()
             again = repeating(*first.lessons)
             await added(store, again, along=[towards(1)])
-            assert await found(store) == []
-            await kept(store, first)
-            assert await found(store) == [(again.id, first.lessons)]
+            assert await find_repeating(store) == []
+            await add_along_axes(store, first)
+            assert await find_repeating(store) == [(again.id, first.lessons)]
             await change(store, Replace(experience=first.model_copy(update={"lessons": (lesson("Else"),)})))
-            assert await found(store) == []
+            assert await find_repeating(store) == []
             await change(store, Replace(experience=again.model_copy(update={"repeats": {}})))
             await change(store, Replace(experience=first))
-            assert await found(store) == []
+            assert await find_repeating(store) == []
             await check_sound(store)
 
     async def test_a_rollback_takes_it_out_and_brings_it_back(self) -> None:
         async with self.opened() as store:
             first = experience()
             again = repeating(*first.lessons)
-            await kept(store, first)
+            await add_along_axes(store, first)
             await added(store, again, along=[towards(1)])
             await change(store, Retire(lesson_ids=(first.lessons[0].id,), reason="x"))
             for to, lessons in (
@@ -133,19 +133,19 @@ class RepeatingTests(StoreTests):
                 (2, [first.lessons]),
             ):
                 await change(store, Rollback(to=to, reason="test"))
-                assert [shown for _, shown in await found(store)] == lessons
+                assert [shown for _, shown in await find_repeating(store)] == lessons
                 await check_sound(store)
 
     async def test_a_purged_lesson_is_no_more_what_another_experience_taught(self) -> None:
         async with self.opened() as store:
             first, other = experience(lessons=(lesson(SECRET),)), experience("Ship the parcel", minute=2)
             again = repeating(*first.lessons, *other.lessons)
-            await kept(store, first, again, other)
+            await add_along_axes(store, first, again, other)
             await purge_one(store, "lesson", first.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
-            assert await found(store) == [(again.id, other.lessons)]
+            assert await find_repeating(store) == [(again.id, other.lessons)]
             await purge_one(store, "lesson", other.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
-            assert await found(store) == []
+            assert await find_repeating(store) == []
             assert (await get_experience(store, again.id, scope=MINE)).repeats == {}
             await check_sound(store)
 
@@ -158,15 +158,15 @@ class RepeatingTests(StoreTests):
             both = repeating(*first.lessons, minute=2).model_copy(
                 update={"attempts": (attempt(two, "success"), attempt(three, "success"))}
             )
-            await kept(store, first, again)
+            await add_along_axes(store, first, again)
             await added(store, both)
             await purge_one(store, "trajectory", two.id, scope=MINE, writer="ana", reason="asked to")
-            assert await found(store) == []
+            assert await find_repeating(store) == []
             left = await get_experience(store, both.id, scope=MINE)
             assert (len(left.attempts), left.repeats) == (1, {})
             assert [m.experience for m in await store.search(one.task, scope=MINE, limit=9)] == [first]
             await added(store, again, along=[towards(1)])
             await purge_one(store, "trajectory", one.id, scope=MINE, writer="ana", reason="asked to")
             assert SECRET not in await everything(store)
-            assert await found(store) == []
+            assert await find_repeating(store) == []
             await check_sound(store)

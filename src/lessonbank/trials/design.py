@@ -252,7 +252,7 @@ class PairEvidence:
             return "effect shown"
         return "too small to matter" if small and test.above(-small) and test.below(small) else None
 
-    def told(self, about: Trial, /) -> Trial:
+    def with_findings(self, about: Trial, /) -> Trial:
         """`about` with what was found so far."""
         rows = tuple(run for pair in self._pairs for run in pair)
         kept = [(changed, pair) for pair in self._pairs if (changed := difference(pair)) is not None]

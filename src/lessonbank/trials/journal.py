@@ -141,7 +141,7 @@ def read_trial(path: Path, /) -> Trial:
         "seconds": round(sum(run.seconds for run in runs), 3),
         "stopped": stopped,
     }
-    return evidence.told(about.model_copy(update=spent))
+    return evidence.with_findings(about.model_copy(update=spent))
 
 
 def _head(path: Path, line: bytes) -> _Head:

@@ -37,7 +37,7 @@ Tasks: TypeAlias = str | Recall | Iterable[str | Recall]
 """Texts of tasks, kept recalls, or ids of these."""
 Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
 """Recalls for a task what a user would see, and keeps no receipt."""
-Told: TypeAlias = Callable[[Trial], None]
+Progress: TypeAlias = Callable[[Trial], None]
 
 ECHO = "memory_digest"
 """Where a trajectory's metadata may say what was shown: SHA-256 of the memory text (UTF-8), as hex."""
@@ -88,7 +88,7 @@ async def try_again(
     design: Design,
     scope: str,
     resume: object = None,
-    progress: Told | None = None,
+    progress: Progress | None = None,
 ) -> Trial:
     """Do `tasks` in pairs, until it is clear what the thing in question changes.
 
@@ -327,7 +327,7 @@ class _Play:
         about: Trial,
         design: Design,
         journal: Journal,
-        progress: Told | None,
+        progress: Progress | None,
     ) -> None:
         self._agent, self._verify = (called(one, threads=design.concurrency) for one in (agent, verify))
         self._is_seeded, self._arms = bool(taken(agent, "seed")), {one.id: one for one in arms}
@@ -365,7 +365,7 @@ class _Play:
 
     def _report(self, stopped: Stopped | None) -> Trial:
         spent = {"runs": self._runs, "usage": self._usage, "seconds": round(self._seconds, 3)}
-        return self._evidence.told(self._about.model_copy(update={**spent, "stopped": stopped}))
+        return self._evidence.with_findings(self._about.model_copy(update={**spent, "stopped": stopped}))
 
     async def _pair(self, planned: Planned) -> Sequence[TrialRun]:
         """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""

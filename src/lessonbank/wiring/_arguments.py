@@ -56,10 +56,10 @@ def promised(
     if callable(relabel):  # what `bank.scale(labels=)` asks of an extractor
         labelled = cast("Callable[[bool], Callable[[A], Awaitable[R]]]", relabel)
 
-        def told(shown: bool, /) -> Callable[[A], CoroutineType[Any, Any, R]] | None:
+        def with_label(shown: bool, /) -> Callable[[A], CoroutineType[Any, Any, R]] | None:
             return promised(labelled(shown), kind, name=name)
 
-        setattr(held_to_it, "labelled", told)  # noqa: B010 - a function has no such attribute by its type
+        setattr(held_to_it, "labelled", with_label)  # noqa: B010 - a function has no such attribute by its type
     return held_to_it
 
 

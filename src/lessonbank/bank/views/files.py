@@ -118,7 +118,7 @@ class LessonFiles:
                 )
         for plan in plans:
             await plan.put()
-        return [plan.told() for plan in plans]
+        return [plan.report() for plan in plans]
 
     async def read(self, path: Path, /) -> list[Synced]:
         """Read what somebody changed, as proposals; and what people wrote elsewhere, as lessons on probation.
@@ -154,7 +154,7 @@ class LessonFiles:
             if not preview:
                 await self._keep(drafts)
                 await plan.put()
-            told = plan.told()
+            told = plan.report()
             update = {**_proposals(drafts, plan.held), "notes": (*told.notes, *notes)}
             found.append(told.model_copy(update=update))
         return found
@@ -251,7 +251,7 @@ class Plan:
         if self.after != self.held.data:
             await to_thread.run_sync(partial(disk.replace, self.held.path, self.after, earlier=self.held.data))
 
-    def told(self) -> Synced:
+    def report(self) -> Synced:
         """It in words."""
         return Synced(
             path=str(self.held.path),

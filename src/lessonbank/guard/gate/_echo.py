@@ -54,12 +54,12 @@ class Shown:
         return found[:_MOST]
 
     @cached_property
-    def _written(self) -> Sequence[_Told]:
-        return [_Told.of(lesson, str) for lesson in self._lessons]
+    def _written(self) -> Sequence[_EarlierText]:
+        return [_EarlierText.of(lesson, str) for lesson in self._lessons]
 
     @cached_property
-    def _seen(self) -> Sequence[_Told]:
-        return [_Told.of(lesson, skeleton) for lesson in self._lessons]
+    def _seen(self) -> Sequence[_EarlierText]:
+        return [_EarlierText.of(lesson, skeleton) for lesson in self._lessons]
 
     def has(self, title: str, content: str, /) -> bool:
         """Whether a lesson says what one of these lessons says, or part by part what several of them say.
@@ -75,7 +75,7 @@ class Shown:
         )
 
 
-def _repeats(told: Sequence[_Told], title: str, content: str) -> bool:
+def _repeats(told: Sequence[_EarlierText], title: str, content: str) -> bool:
     if not told:
         return False
     whole, read = f"{title}\n{content}", told[0].read
@@ -96,7 +96,7 @@ def _repeats(told: Sequence[_Told], title: str, content: str) -> bool:
     return not is_new or all(any(one.has(part) for one in told) for part in parts)
 
 
-def _turns(told: Sequence[_Told], words: frozenset[str]) -> bool:
+def _turns(told: Sequence[_EarlierText], words: frozenset[str]) -> bool:
     """Whether a lesson of these words puts a few of them in the place of some of the shown lesson most like it."""
     own = words - _TELLING_LITTLE
     share, theirs = max((one.likeness(own) for one in told), key=lambda found: found[0])
@@ -106,7 +106,7 @@ def _turns(told: Sequence[_Told], words: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _EarlierText:
     flat: str
     words: frozenset[str]
     runs: frozenset[tuple[str, ...]]
@@ -116,7 +116,7 @@ class _Told:
     """How texts are read before they are compared: as they are written, or as people see them."""
 
     @classmethod
-    def of(cls, text: str, read: Callable[[str], str], /) -> _Told:
+    def of(cls, text: str, read: Callable[[str], str], /) -> _EarlierText:
         seen = read(text)
         words = _words(seen)
         names = _specific(text, read) | {stem(word) for word in _WORD.findall(seen[:20_000].casefold())}

@@ -71,7 +71,7 @@ class OpenTraces:
         self._tenants[tenant].dropped += spans
         self.dropped += spans
 
-    def told(self, tenant: str, /) -> int:
+    def take_dropped(self, tenant: str, /) -> int:
         """How many spans of a tenant were dropped since it was last told."""
         own = self._tenants[tenant]
         dropped, own.dropped = own.dropped, 0

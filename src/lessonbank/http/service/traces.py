@@ -54,7 +54,7 @@ class Traces:
                     if not await _submitted(caller.bank, run):
                         self._open.refused(tenant, len(trace))
         self._metrics.spans_dropped = self._open.dropped
-        return _answer(kind, self._open.told(tenant))
+        return _answer(kind, self._open.take_dropped(tenant))
 
 
 async def _submitted(bank: AsyncReasoningBank, run: Trajectory) -> bool:

@@ -62,7 +62,7 @@ class Bounded:
             return
         begun, status, id = perf_counter(), 0, new_id()
 
-        async def told(message: Message) -> None:
+        async def send_logged(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -73,7 +73,7 @@ class Bounded:
 
         with self._metrics.busy(), self._spans.around(scope) as span:
             try:
-                await self._app(scope, self._body(scope, receive), told)
+                await self._app(scope, self._body(scope, receive), send_logged)
             finally:
                 self._note(scope, status, perf_counter() - begun, id, span)
 

@@ -57,7 +57,7 @@ class Eliminating:
             step.take(lesson)
         rest = new.model_copy(update={"lessons": tuple(i for i in new.lessons if i.id not in step.decided)})
         decided = await self.inner(rest)
-        changes = [step.kept(c) if isinstance(c, Add) and c.experience.id == new.id else c for c in decided]
+        changes = [step.complete(c) if isinstance(c, Add) and c.experience.id == new.id else c for c in decided]
         return Decision((*changes, *step.merges), usage=spent(decided))
 
 
@@ -117,7 +117,7 @@ class _Joining:
         self.decided.add(lesson.id)
         self._kept.append(kept)
 
-    def kept(self, change: Add, /) -> Add:
+    def complete(self, change: Add, /) -> Add:
         """`change` with the lessons that were decided here, and what they repeat."""
         one = change.experience
         order = {lesson.id: number for number, lesson in enumerate(self._new.lessons)}

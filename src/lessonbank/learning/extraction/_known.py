@@ -35,7 +35,7 @@ class Known:
     additions: bool = False
     """Whether the extractor is asked what a lesson that comes again adds."""
 
-    def told(self, nonce: str, /) -> str:
+    def write_prompt(self, nonce: str, /) -> str:
         """What the prompt says about them; empty where there are none."""
         if not self.lessons:
             return ""

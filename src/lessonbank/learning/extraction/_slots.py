@@ -125,7 +125,7 @@ class Shown:
         self.task = text.lower()
 
     @cached_property
-    def said(self) -> set[str]:
+    def instruction_words(self) -> set[str]:
         """Words of the agent's instructions: whoever wrote them meant no customer."""
         return {word for word in set(_WORD.findall(self.instructions[: 2 * _READ])) if word.islower()}
 
@@ -373,7 +373,7 @@ def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
     parts = _SLOT_OR_WORD.split(text)
     words = {part.lower() for part in parts[1::2] if part[0] != "<"}
     odd = unusual(words) - own - shown.values().vocabulary
-    odd -= shown.said if odd else odd
+    odd -= shown.instruction_words if odd else odd
     return _SEVERAL_LEFT_OUT.sub("<…> ", "".join(["<…>" if part.lower() in odd else part for part in parts])).strip()
 
 

@@ -207,7 +207,7 @@ class LLMExtractor:
         if len(runs) > 1 and not self._show_labels:
             told = [_UNTOLD]
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
-        slots |= {"agent": shown.agent, "known": self._known.told(mark)}
+        slots |= {"agent": shown.agent, "known": self._known.write_prompt(mark)}
         return {name: slots[name] for name in prompt.slots if name in slots}
 
     def _label(self, number: int, run: _Run) -> str:

@@ -158,11 +158,13 @@ def _overall(lift: Lift) -> str:
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
-    def told(value: float | None) -> str:
+    def write_value(value: float | None) -> str:
         return "" if value is None else minus(f"{value:+z,{form}}")
 
-    span = "" if effect.low is None or effect.high is None else f"{told(effect.low)} to {told(effect.high)}"
-    return (name, "", "", told(effect.value) or "not known", span, "", "")
+    span = (
+        "" if effect.low is None or effect.high is None else f"{write_value(effect.low)} to {write_value(effect.high)}"
+    )
+    return (name, "", "", write_value(effect.value) or "not known", span, "", "")
 
 
 def _missing(lift: Lift) -> str:

@@ -37,7 +37,7 @@ from . import (
     _words,
     _write,
 )
-from ._database import EVERY, Connection, Database, finished, limits_of, prepared, said, translated
+from ._database import EVERY, Connection, Database, finished, first_line, limits_of, prepared, translated
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import ExperienceKey, Vectors
@@ -247,13 +247,13 @@ _OTHER_THAN_PORTS: Final = re.compile(r"[^0-9,]")
 
 
 def _prepare(url: str, *, read_only: bool, partitions: int) -> None:
-    """Reach the server once, so that what is wrong is said at once, and bring the tables to today's."""
+    """Reach the server once, so that what is wrong is first_line at once, and bring the tables to today's."""
     _check_address(url)
     try:
         connection = psycopg.connect(url, prepare_threshold=None, **limits_of(url))
     except psycopg.Error as error:
         raise StoreUnavailable(
-            f"cannot reach the database ({said(error)}): check the address and its server"
+            f"cannot reach the database ({first_line(error)}): check the address and its server"
         ) from error
     try:
         prepared(connection)

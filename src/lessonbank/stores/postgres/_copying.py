@@ -11,7 +11,7 @@ from lessonbank.contracts.records import Rollback
 from lessonbank.contracts.records.timeline import live
 from lessonbank.stores._entries import entry_of
 from lessonbank.stores._records import json_of
-from lessonbank.stores._texts import Kept, checked, kept_again, with_sum
+from lessonbank.stores._texts import TextWithSum, checked, kept_again, with_sum
 
 from ._database import Connection, do, many, rows, stored
 from ._rebuild import rebuild
@@ -107,7 +107,7 @@ def _values(scope: str, table: Table, one: Row) -> tuple[Any, ...]:
 
 def finish_copy(connection: Connection, scope: str, /) -> None:
     """See `Copyable.finish_copy`. A record that the journal no longer holds has no experience."""
-    held, jumps, last = dict[str, Kept](), dict[int, int](), 0
+    held, jumps, last = dict[str, TextWithSum](), dict[int, int](), 0
     sql = f"SELECT sequence, {stored('entry')} FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for sequence, blob in rows(connection, sql, scope):
         entry, last = entry_of(checked(blob)), sequence

@@ -497,21 +497,25 @@ def translated() -> Generator[None]:
     except LessonbankError:
         raise
     except PoolTimeout as error:
-        raise StoreUnavailable(f"{said(error)}: see that the database runs and takes more connections") from error
+        raise StoreUnavailable(f"{first_line(error)}: see that the database runs and takes more connections") from error
     except psycopg.errors.InsufficientPrivilege as error:
-        raise StoreUnavailable(f"this database role may not do that ({said(error)}): use one that may") from error
+        raise StoreUnavailable(f"this database role may not do that ({first_line(error)}): use one that may") from error
     except psycopg.errors.LockNotAvailable as error:
         raise StoreUnavailable("others kept what this needs of the database locked: find out who, try again") from error
     except psycopg.errors.QueryCanceled as error:
-        raise StoreUnavailable(f"the database took longer than may be waited for ({said(error)}): try again") from error
+        raise StoreUnavailable(
+            f"the database took longer than may be waited for ({first_line(error)}): try again"
+        ) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         raise ReadOnly("the database takes no writes, as a standby does: connect to the primary") from error
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName) as error:
-        raise StoreUnavailable(f"the bank lacks what every bank has ({said(error)}): open it again") from error
+        raise StoreUnavailable(f"the bank lacks what every bank has ({first_line(error)}): open it again") from error
     except psycopg.Error as error:
-        raise StoreUnavailable(f"the database failed ({said(error)}): nothing was half done; try again") from error
+        raise StoreUnavailable(
+            f"the database failed ({first_line(error)}): nothing was half done; try again"
+        ) from error
 
 
-def said(error: psycopg.Error, /) -> str:
+def first_line(error: psycopg.Error, /) -> str:
     """The first line of what the database said. Values that a statement had are in later ones."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -10,7 +10,7 @@ from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._entries import Batch
 from lessonbank.stores._records import encodable
-from lessonbank.stores._texts import Kept
+from lessonbank.stores._texts import TextWithSum
 
 from ._database import Connection, row
 from ._listing import recalls
@@ -74,6 +74,6 @@ class Receiver:
         """See `Receiver.repeating`."""
         return experiences(self._connection, self._scope, "repeats", lesson_ids) if lesson_ids else []
 
-    def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
+    def apply(self, entries: Sequence[tuple[Entry, TextWithSum]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""
         return apply(self._connection, Batch(self._scope, writer, entries))

@@ -10,7 +10,7 @@ from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Experience, Recall, Trajectory
 from lessonbank.stores._changes import View
 from lessonbank.stores._records import encodable
-from lessonbank.stores._texts import Kept
+from lessonbank.stores._texts import TextWithSum
 
 from ._journal import Batch
 from ._listing import recalls
@@ -78,6 +78,6 @@ class Receiver:
         """See `Receiver.repeating`."""
         return experiences(self._connection, self._name, "repeats", lesson_ids)
 
-    def apply(self, entries: Sequence[tuple[Entry, Kept]], /, *, writer: str) -> object:
+    def apply(self, entries: Sequence[tuple[Entry, TextWithSum]], /, *, writer: str) -> object:
         """See `Receiver.apply`."""
         return apply(self._connection, Batch(self._name, writer, entries))

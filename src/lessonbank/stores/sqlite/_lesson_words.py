@@ -23,7 +23,7 @@ INDEXED: Final = (
 """The experiences that hold what `asking` says, and the few that the index does not hold yet."""
 
 
-def said(experience: Experience, /) -> str:
+def words_of(experience: Experience, /) -> str:
     """Each word of an experience's lessons once, with a blank between each two."""
     return " ".join(dict.fromkeys(word for lesson in experience.lessons for word in words(lesson.text)))
 
@@ -36,14 +36,14 @@ def asking(scope: int, asked: Collection[str], /) -> str:
 
 def put(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
     """Make experiences findable by the words of their lessons, by number; by none they are yet."""
-    _put(connection, ((number, scope, said(experience)) for number, experience in experiences.items()))
+    _put(connection, ((number, scope, words_of(experience)) for number, experience in experiences.items()))
 
 
 def change(
     connection: sqlite3.Connection, scope: int, number: int, before: Experience, after: Experience | None, /
 ) -> None:
     """Have an experience that is in the index found by other words; by none where it is gone."""
-    old, new = said(before), said(after) if after else ""
+    old, new = words_of(before), words_of(after) if after else ""
     if old != new:
         replace_terms(connection, "lesson_index", number, terms(scope, old), terms(scope, new))
 
@@ -69,7 +69,7 @@ def _read(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterator[
     kept = stored_at(connection, numbers)
     sql = "SELECT number, abs(scope) FROM experiences WHERE number BETWEEN ? AND ?"
     scopes = dict(connection.execute(sql, (min(numbers), max(numbers))))
-    return ((number, scopes[number], said(experience_of(*kept[number]))) for number in sorted(kept))
+    return ((number, scopes[number], words_of(experience_of(*kept[number]))) for number in sorted(kept))
 
 
 def _put(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]]) -> None:

@@ -220,7 +220,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
         again = {lesson for (lesson,) in repeats.pop(number, [])} == set(experience.repeats)
         if number <= indexed:
-            said.update(terms(scope, _lesson_words.said(experience)).split())
+            said.update(terms(scope, _lesson_words.words_of(experience)).split())
         found = again and _tagged(connection, EXPERIENCE, number, experience)
         wrong += derived != _derived(experience) or not found
     yield "experiences have lost their record", lost
