@@ -29,7 +29,7 @@ class RetrieveKeywords(TypedDict, total=False):
 
 PATIENCE: Final = 2.0
 """Seconds that an agent waits for its memory."""
-LEAST_PATIENCE: Final = 0.05
+LEAST_PATIENCE: Final = 0.01
 """Seconds: in less, a disk has written nothing, and no server has answered."""
 PATIENT: Final = f"is a number of seconds above {LEAST_PATIENCE:g}"
 
