@@ -143,7 +143,7 @@ def test_nobody_finds_the_conversation_of_another_scope_or_key(other: Whose) -> 
         assert yours is not mine
         assert text == ""
         assert desk.all.find_named(other, response=response) is None
-        assert desk.all.find(MINE, response=response) is mine
+        assert desk.all.find_named(MINE, response=response) is mine
 
 
 def test_another_proxy_knows_other_keys() -> None:
@@ -338,4 +338,4 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch: pytest.Monkey
         desk.reply(found, asked, said(f"Done {number}."), id=f"r{number}")
     assert len(desk.all.due(0)) == 2
     assert len(desk.all) == 3
-    assert [bool(desk.all.find(MINE, response=f"r{n}")) for n in range(5)] == [False, False, True, True, True]
+    assert [bool(desk.all.find_named(MINE, response=f"r{n}")) for n in range(5)] == [False, False, True, True, True]
