@@ -57,6 +57,15 @@ def test_a_reply_is_kept_and_given_again_without_anybody_at_the_desk(tmp_path: P
         assert nobody.value.code == 504
 
 
+def test_a_replay_answers_what_is_on_the_cassette_and_writes_nothing(tmp_path: Path) -> None:
+    line = json.dumps({"key": key(asked("Do it.")), "reply": "ls"})
+    (tmp_path / "cassette.jsonl").write_text(line + "\n", encoding="utf-8")
+    desk = Desk(tmp_path, replay=True)
+    assert desk.reply(asked("Do it."), patience=60) == "ls"
+    assert desk.reply(asked("Do something else."), patience=60) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["cassette.jsonl"]
+
+
 def test_codes_and_folders_that_were_drawn_do_not_make_another_request() -> None:
     one = asked("<<<run 12345678>>>\n| x\nThe code is 12345678\n/tmp/house-rules-ab12cd_f/repository")
     two = asked("<<<run abcdef01>>>\n| x\nThe code is abcdef01\n/tmp/house-rules-zz12cd_f/repository")

@@ -6,6 +6,7 @@ the cassette. Any other is laid on the desk as a file, until its reply is there.
 ```sh
 python -m lessonbank_bench.model_desk serve DESK --port 8765      # the server
 python -m lessonbank_bench.model_desk take DESK READER            # waits for a request, and prints it
+python -m lessonbank_bench.model_desk serve DESK --replay         # only what was answered before
 python -m lessonbank_bench.model_desk answer DESK READER < reply  # replies; prints what waits next
 ```
 
@@ -61,19 +62,21 @@ class Desk:
 
     Args:
         folder: where they are kept.
+        replay: answer from the cassette alone, and write nothing.
     """
 
-    def __init__(self, folder: Path, /) -> None:
-        self._folder, self._cassette = folder, folder / "cassette.jsonl"
+    def __init__(self, folder: Path, /, *, replay: bool = False) -> None:
+        self._folder, self._cassette, self._replay = folder, folder / "cassette.jsonl", replay
         self._lock = threading.Lock()
-        for name in ("waiting", "taken", "replies", "readers"):
+        for name in () if replay else ("waiting", "taken", "replies", "readers"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         self._known = read_cassette(self._cassette)
 
     def reply(self, body: Mapping[str, Any], /, *, world: str = "", patience: float) -> str | None:
         """The reply to a request, once it is there; `None` where nobody wrote one in time."""
         name = key(body)
-        if (known := self._known.get(name)) is not None:
+        known = self._known.get(name)
+        if known is not None or self._replay:
             return known
         self._lay(name, body, world)
         until, path = time.monotonic() + patience, self._folder / "replies" / f"{name}.json"
@@ -209,9 +212,10 @@ def main(arguments: list[str] | None = None, /) -> int:
     parser.add_argument("desk", type=Path)
     parser.add_argument("reader", nargs="?", default="")
     parser.add_argument("--port", type=int, default=8765)
+    parser.add_argument("--replay", action="store_true", help="serve what is in DESK/cassette.jsonl, and nothing else")
     parser.add_argument("--patience", type=float, default=500.0, help="seconds")
     asked = parser.parse_args(arguments)
-    desk = Desk(asked.desk)
+    desk = Desk(asked.desk, replay=asked.replay)
     if asked.what == "serve":
         server(desk, asked.port, patience=asked.patience).serve_forever()
     if asked.what == "answer":
