@@ -156,8 +156,8 @@ def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch)
     assert found
     assert found[1]
     assert found[1].runs[0].id == "run-1"
-    assert "2 runs wait" in place.said()
-    assert "2 were dropped" in place.said()
+    assert "2 runs wait" in place.describe()
+    assert "2 were dropped" in place.describe()
 
 
 def test_another_key_and_another_address_have_files_of_their_own() -> None:
