@@ -236,7 +236,7 @@ def test_a_trial_goes_through_json_and_stays_the_same() -> None:
 
 
 def test_a_title_from_strangers_cannot_drive_a_terminal() -> None:
-    told = PairEvidence(Design()).told(ABOUT.model_copy(update={"title": "a\x1b[2Jb\nc"}))
+    told = PairEvidence(Design()).with_findings(ABOUT.model_copy(update={"title": "a\x1b[2Jb\nc"}))
     assert "\x1b" not in str(told)
     assert "\nc" not in str(told)
 
