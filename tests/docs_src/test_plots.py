@@ -55,3 +55,8 @@ def test_a_picture_fetches_nothing_and_is_readable_on_dark_pages(picture: Path) 
     assert "href" not in text
     assert "url(" not in text
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("https://www.textualize.io", "")
+
+
+def test_the_picture_of_the_study_is_drawn_from_its_attempts() -> None:
+    plots = pytest.importorskip("lessonbank_bench.plots")
+    assert plots.study() == (IMAGES / "study.svg").read_text(encoding="utf-8"), "run: just plots"

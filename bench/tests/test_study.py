@@ -1,0 +1,39 @@
+"""The study with a language model: its figures are those of the attempts that are kept, and its requests are known."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from lessonbank_bench.experiment.records import read_experiment
+
+ROOT = Path(__file__).parents[2]
+STUDY = ROOT / "docs" / "research" / "study"
+
+
+def test_the_figures_of_the_pages_are_those_of_the_attempts() -> None:
+    command = [sys.executable, "-m", "lessonbank.cli", "bench", "compare", str(STUDY)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert "lessonbank against mirror: more successes, +50.0 points" in said
+    assert "50.0% and 0.0% of 88 pairs (8 seeds); 44 went better, 0 worse" in said
+    found = re.search(r"over seeds \[\+([\d.]+), \+([\d.]+)\]", said)
+    assert found is not None
+    assert f"[+{float(found[1]):.0f}, +{float(found[2]):.0f}]" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[+{found[1]}, +{found[2]}]" in (STUDY.parent / "study.md").read_text(encoding="utf-8")
+
+
+def test_the_attempts_are_those_of_the_plan_that_comes_with_the_package() -> None:
+    plan = read_experiment(ROOT / "bench" / "src" / "lessonbank_bench" / "presets" / "house-rules.toml")
+    rows = [json.loads(line) for line in (STUDY / "attempts.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {row["config"] for row in rows} == {plan.hash}
+    assert len({(row["seed"], row["place"], row["arm"]) for row in rows}) == len(rows) == 176
+    assert not any(row["error"] for row in rows)
+
+
+def test_the_placebo_showed_as_much_as_the_lessons_in_every_pair() -> None:
+    rows = [json.loads(line) for line in (STUDY / "attempts.jsonl").read_text(encoding="utf-8").splitlines()]
+    shown = {(row["seed"], row["place"], row["arm"]): len(row["memory"].encode()) for row in rows}
+    assert all(size == shown[seed, place, "mirror"] for (seed, place, _), size in shown.items())
