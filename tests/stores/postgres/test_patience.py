@@ -42,7 +42,8 @@ def test_a_locked_table_holds_no_agent(postgres_bank: Callable[..., str]) -> Non
             with bank.attempt(TASK, patience=0.5) as attempt:
                 assert not attempt.text
                 attempt.finish(answer="shipped", outcome="success")
-            with pytest.raises(StoreUnavailable, match=r"no recall within 0\.2 seconds"):
+            # The server's own limit and ours are nearly equal, and each says so in a sentence of its own.
+            with pytest.raises(StoreUnavailable, match=r"no recall within 0\.2 seconds|longer than may be waited for"):
                 bank.retrieve(TASK, patience=0.2)
             assert time.monotonic() - began < LONG
         assert bank.retrieve(TASK, patience=LONG).text
