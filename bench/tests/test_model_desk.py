@@ -72,6 +72,14 @@ def test_codes_and_folders_that_were_drawn_do_not_make_another_request() -> None
     assert key(one) == key(two) != key(asked("<<<run abcdef01>>>\n| y"))
 
 
+def test_the_hour_at_which_a_command_listed_files_does_not_make_another_request() -> None:
+    listed = "-rw-r--r-- 1 root root  195 Nov 28 21:37 core.py\ndrwx------  3 root root 4096 Jan  2  2026 docs"
+    later = listed.replace("Nov 28 21:37", "Nov 29 01:02").replace("Jan  2  2026", "Feb 11 09:30")
+    assert key(asked("ls -la", listed)) == key(asked("ls -la", later))
+    assert key(asked("ls -la", listed)) != key(asked("ls -la", listed.replace("195", "196")))
+    assert key(asked("Thu Jan 1 00:00:00 2026")) != key(asked("Thu Jan 2 00:00:00 2026"))
+
+
 def test_nobody_takes_what_is_taken_and_roles_are_apart(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     lessons = asked("Write lessons.", system="You write lessons for an agent.")

@@ -40,15 +40,17 @@ _CODE = re.compile(r"(?<![0-9a-zA-Z])([0-9a-f]{8})>>>")
 """The code of a marker line, which is drawn for each request."""
 _PLACES = re.compile(r"/[\w./-]*?-[a-z0-9_]{8}/")
 """A folder with a name that was drawn: no two runs see the same."""
+_TIMES = re.compile(r"([-dl][-rwxst]{9}\.? +\d+ \w+ +\w+ +\d+) [A-Z][a-z]{2} +\d{1,2} +\d{2}:?\d{2} ")
+"""The time of a file as `ls -l` prints it, behind its rights, owner and size: no two runs see the same."""
 AGENT, MEMORY = "agent", "memory"
 
 
 def key(body: Mapping[str, Any], /) -> str:
-    """Names what decides a reply: equal for equal requests of two runs, whatever codes and folders were drawn."""
+    """Names what decides a reply: equal for equal requests of two runs, whatever codes, folders and hours they had."""
     asked = json.dumps({name: body[name] for name in _ASKED if body.get(name)}, sort_keys=True)
     for code in set(_CODE.findall(asked)):
         asked = asked.replace(code, "--------")
-    return digest(_PLACES.sub("/folder/", asked))[:20]
+    return digest(_TIMES.sub(r"\1 then ", _PLACES.sub("/folder/", asked)))[:20]
 
 
 def role(body: Mapping[str, Any], /) -> str:
