@@ -8,7 +8,7 @@ from typing import Final
 from lessonbank._base.checks import shown
 from lessonbank._base.ids import short
 from lessonbank.contracts.lesson_block import numbers_cited
-from lessonbank.contracts.ports import RunFilter, Store
+from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     MODEL,
     SECONDS,
@@ -25,8 +25,7 @@ from lessonbank.contracts.records import (
     Verdict,
     VerdictSource,
 )
-from lessonbank.contracts.store_calls import settlement_of as kept_settlement
-from lessonbank.evidence.receipts import plain_task
+from lessonbank.evidence.receipts import ERASED, plain_task
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport, Verdicts
@@ -146,7 +145,10 @@ async def settle(
     """
     if (receipt := report.receipt) is None:
         return None, [], ()
-    earlier = await kept_settlement(store, receipt.id, scope=receipt.scope)
+    kept = await store.recalls(RecallFilter(ids=(receipt.id,), settlements=True), scope=receipt.scope)
+    if not kept:
+        return None, [], (ERASED,)
+    earlier = kept[0].settlement
     before = earlier.trajectory_ids if earlier else ()
     counted = [*await _counted(store, report, (*before, *prior.known), besides=learned), *learned]
     later = settlement_of(receipt, experience_id, counted, identity=identity) if counted else None

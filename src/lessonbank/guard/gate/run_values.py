@@ -13,7 +13,6 @@ from itertools import chain, islice, pairwise
 from typing import Final, Literal
 
 from lessonbank.contracts.records import Json, Trajectory
-from lessonbank.guard._characters import plain
 from lessonbank.guard.sanitise import SLOT
 
 from ._empty import DENSE
@@ -115,10 +114,10 @@ class RunValues:
     def mask(self, text: str, /, *, level: Level = "prose") -> str:
         """`text` with a slot such as `<order id>` for each value that it repeats or that looks personal.
 
-        It is first put as a reader sees it: a sequence that drives a terminal must not take part of a slot with it.
-        In a `command` plain numbers and dates stay unless the run has them: they are its options.
+        The text is as a reader sees it: a sequence that drives a terminal must not take part of a slot with it. In a
+        `command` plain numbers and dates stay unless the run has them: they are its options.
         """
-        text = nfc(plain(text))
+        text = nfc(text)
         spans = list(self._repeats(text))
         for found in look_alikes(text):
             if level == "prose" or _stands_out(text, found):
