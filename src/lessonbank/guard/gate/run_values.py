@@ -153,7 +153,7 @@ class RunValues:
             new = set(ends(part.text).lower().split()) - read if part.source else set[str]()
             read |= new
             told = " ".join(new)
-            for token in _pattern_for(told).findall(told):
+            for token in (_ASCII_TOKEN if told.isascii() else _TOKEN).findall(told):
                 brought.setdefault(token, (part.step, part.source))
         return brought
 
@@ -333,7 +333,7 @@ def _repeated(read: Sequence[Sequence[Part]]) -> set[tuple[str, str]]:
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
     read: list[tuple[str, int, int]] = []
-    for found in _pattern_for(text).finditer(text):
+    for found in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
         word = found[0]
         if word[0].isdigit() and not word.isdigit():
             word = _number(word) if "." in word or "," in word else word.casefold()
@@ -351,10 +351,6 @@ def words(text: str, /) -> list[str]:
     if not text.isascii():
         return [token for token, _, _ in tokens(nfc(text))]
     return [_number(word) if "." in word or "," in word else word for word in _ASCII_TOKEN.findall(text.lower())]
-
-
-def _pattern_for(text: str) -> re.Pattern[str]:
-    return _ASCII_TOKEN if text.isascii() else _TOKEN
 
 
 def words_of(*texts: str) -> str:
