@@ -11,7 +11,7 @@ from lessonbank.contracts.records import Change, Experience, Settlement, Usage
 from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
 from lessonbank.guard.quote import redacting_with
-from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
 from lessonbank.learning.outcome import LearnOutcome, changed, replacing
 from lessonbank.learning.settlement import settle

@@ -15,7 +15,7 @@ from lessonbank.guard.wording import without_sources
 from lessonbank.search import held_lessons
 
 from ._normal_form import read, read_text
-from .ask import asks_model
+from .append import asks_model
 from .lineage import descent, merging
 from .recognise import held, one_lesson
 from .retry import spent

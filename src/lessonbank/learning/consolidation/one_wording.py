@@ -10,7 +10,7 @@ from lessonbank.contracts.records import Change, Experience, Lesson
 from lessonbank.guard.wording import said_once, wording_of
 from lessonbank.search import note_lessons
 
-from .ask import asks_model
+from .append import asks_model
 
 
 @dataclass(frozen=True, slots=True)
