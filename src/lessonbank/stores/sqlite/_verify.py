@@ -28,7 +28,7 @@ from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
 from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
-from ._vectors import keys_in, last_places
+from ._vectors import last_places
 from ._word_places import numbers_in
 
 SQLITE_SAYS: Final = "SQLite says: "
@@ -148,7 +148,7 @@ def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
     places = last_places(connection)
     keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
     for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
-        keys.update(keys_in(blob))
+        keys.update(np.frombuffer(blob, "<i8").tolist())
     return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
 
 
