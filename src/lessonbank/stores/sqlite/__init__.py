@@ -34,7 +34,7 @@ from . import (
     _rollback,
     _vectors,
     _verify,
-    _word_search,
+    _words,
     _write,
 )
 from ._database import Database
@@ -115,7 +115,7 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        find = partial(_word_search.search, query=query, scope=where, limit=limit, exclude=exclude)
+        find = partial(_words.search, query=query, scope=where, limit=limit, exclude=exclude)
         return await self._find(where, find)
 
     async def unindexed(

@@ -22,8 +22,8 @@ _BOUNDARIES = {
     "sqlite._vectors.FRESH": 4,
     "sqlite._vectors._BLOCK": 6,
     "sqlite._derived.TAIL": 3,
-    "sqlite._word_search._SHORT": 1,
-    "sqlite._lengths._FULL": 3,
+    "sqlite._words._SHORT": 1,
+    "sqlite._words._FULL": 3,
     "sqlite._vectors._EXACT": 5,
     "sqlite._vectors._TOGETHER": 4,
 }
