@@ -391,7 +391,7 @@ def nearest(
     with matrices.current(connection, scope, space) as (matrix, here, there):
         check_dimensions(query, space=space, dimensions=there.dimensions if there else None)
         is_complete = not _missing(connection, matrix, here, lessons=lessons)
-        left_out = frozenset(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else frozenset()
+        left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
         best = _best(connection, matrix, here, query, limit, left_out)
     matches, known = list[Match](), _rows.found_at(connection, here, {key // PARTS for key, _ in best})
     for key, score in best:
