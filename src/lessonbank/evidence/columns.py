@@ -51,7 +51,7 @@ class Numbers:
     _known: dict[str, int] = field(default_factory=dict[str, int])
 
     def of(self, name: str, /) -> int:
-        """Its number; a new one for a new name."""
+        """Return the number of a name; a new name gets a new number."""
         number = self._known.setdefault(name, len(self.names))
         if number == len(self.names):
             self.names.append(name)
