@@ -97,7 +97,7 @@ def kind_of_name(name: str, /) -> str | None:
 
 
 def kind_of_core(low: str, start: int, end: int, /, *, last: int | None = None) -> str | None:
-    """The same for the core word at `start` to `end` of a name in small letters that goes on to `last`."""
+    """Return the kind of the core word at `start` to `end` of a name in small letters that goes on to `last`."""
     core = low[start:end]
     about = _JOINTS.sub("", low[end : len(low) if last is None else last])
     if _ABOUT.match(about) or (core == "token" and _COUNTS.search(low[max(0, start - 16) : start])):
