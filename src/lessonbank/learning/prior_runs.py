@@ -112,7 +112,7 @@ async def _of_experiences(
 
 
 async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:
-    """The receipt that one of these runs settled although it was learned without one."""
+    """Find the receipt that one of these runs settled although the run was learned without a recall."""
     journal = store.journal(scope=scope, kinds=("settle",))
     settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)]
     return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)

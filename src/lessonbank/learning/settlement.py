@@ -159,7 +159,7 @@ async def settle(
 
 
 async def _counted(store: Store, report: RunReport, ids: Sequence[str], /, *, besides: Sequence[Run]) -> list[Run]:
-    """Those of these runs that are kept, with how they ended."""
+    """Return the saved runs among these, with how they ended."""
     left = list(dict.fromkeys(ids))
     if besides:
         left = [id for id in left if id not in {one.trajectory.id for one in besides}]

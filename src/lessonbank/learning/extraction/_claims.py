@@ -37,7 +37,7 @@ def choice_of(fields: Mapping[str, Any], /) -> Choice | None:
 
 
 def stand_of(fields: Mapping[str, Any], /) -> tuple[Beside, str] | None:
-    """How it stands to a known lesson, and to which; `None` for a new one."""
+    """Return how a draft stands to a known lesson, and to which; `None` for a new one."""
     word, to = _word(fields.get("stands")), _line(fields.get("to")).upper()
     stand = next((one for one in get_args(Beside) if one == word and one != "adds"), None)
     return (cast("Beside", stand), to) if stand and to else None
