@@ -99,7 +99,7 @@ class _Asking:
         self._add(word)
 
     def _first(self, found: Numbers, most: int) -> Numbers:
-        """Those of `found` with the largest sums, in the order of their numbers."""
+        """Return the rows of `found` with the largest sums, in the order of their numbers."""
         if most >= len(found):
             return found
         return np.sort(found[np.argpartition(-self._sums[found], most)[:most]])
