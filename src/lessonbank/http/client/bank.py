@@ -197,7 +197,7 @@ class RemoteBank(AsyncReasoningBank):
         self.settings = {"store": caller.connection.url, "scope": self.scope, "writer": self.writer}
 
     def scoped(self, scope: str | None = None, /, *, writer: str | None = None, key: str | None = None) -> Self:
-        """Return a handle for another scope or writer. Without the writer's key, a name is a label, as on every bank."""
+        """Return a handle for another scope or writer. Without `key`, a writer is a label, as on every bank."""
         if key is not None and writer is None:
             raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
         here, bank = self.caller, copy(self)
