@@ -57,7 +57,7 @@ class Stage:
 
     def session(self, prompt: str, *turns: Turn) -> dict[str, Any]:
         """A session with one prompt and what the model answers: how it ended, and the requests."""
-        self.model.turns, self.model.requests = list(turns), []
+        self.model.turns, self.model.requests, self.model.asked_at = list(turns), [], []
         began = time.monotonic()
         command = [self._program, *self.kind.words(prompt)]
         given: dict[str, Any] = {"cwd": self.project, "env": self._environment, "stdin": subprocess.DEVNULL}

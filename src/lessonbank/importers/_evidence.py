@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict
 
+from ._checks import BEFORE, Check, check_of
 from ._opinions import Opinion, opinion_in
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
@@ -20,47 +21,10 @@ from ._shell import bare, calls_of, command_of, is_shell, own_code, parts_of
 
 WENT_ON: Final = "the session went on after that"
 """The reason of the verdict on what was learned of a task before its session went on."""
-Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"]
 Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | tuple[Check, bool]
 """What happened in a run, in its order; a check with whether it passed."""
 _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
-_BEFORE: Final = (
-    r"^\s*(?:\w+=\S*\s+)*(?:(?:sudo|time|timeout\s+\S+|env|npx|uv\s+run|poetry\s+run|pdm\s+run|hatch\s+run|"
-    r"bundle\s+exec|xvfb-run)\s+)*(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:\S*/)?"
-)
-_TEST: Final = re.compile(
-    _BEFORE + r"(?:pytest|py\.test|unittest|tox|nox|ctest|jest|vitest|mocha|ava|rspec|phpunit|"
-    r"cargo\s+(?:nextest\s+run|test)|go\s+test|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?test[\w:-]*|deno\s+test|"
-    r"node\s+--test|(?:make|just|rake)\s+(?:test|check)[\w-]*|gradlew?\s.*\btest|mvnw?\s.*\b(?:test|verify)|"
-    r"(?:dotnet|mix|swift|bazel|sbt)\s+test|\S*python[\d.]*\s+(?:\S*/)?manage\.py\s+test)(?=\s|$)"
-)
-_LINT: Final = re.compile(
-    _BEFORE + r"(?:flake8|pylint|mypy|pyright|basedpyright|eslint|stylelint|shellcheck|rubocop|hadolint|"
-    r"ruff\s+check|biome\s+(?:check|lint)|cargo\s+clippy|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
-    r"(?:black|prettier)\s.*--check|ruff\s+format\s.*--check|"
-    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:lint|typecheck|type-check)[\w:-]*|"
-    r"(?:make|just|rake)\s+(?:lint|types|typecheck)[\w-]*)(?=\s|$)"
-)
-_BUILD: Final = re.compile(
-    _BEFORE
-    + r"(?:tsc|ninja|sphinx-build|build(?=\s*$)|(?:mkdocs|zensical|vite|next|docker|dotnet|swift|bazel)\s+build|"
-    r"cargo\s+(?:build|check)|go\s+build|cmake\s+--build|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?build[\w:-]*|"
-    r"gradlew?\s.*\b(?:build|assemble)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
-    r"(?:make|just|rake)\s+(?:all|build|docs?|html|dist|package)[\w-]*)(?=\s|$)"
-)
-_RELEASE: Final = re.compile(
-    _BEFORE + r"(?:(?:npm|pnpm|yarn|bun|cargo|poetry|uv|flit|hatch)\s+(?:npm\s+)?publish|twine\s+upload|gem\s+push|"
-    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:release|publish)[\w:-]*|gh\s+release\s+create|goreleaser\s+release|"
-    r"semantic-release|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
-    r"(?:(?:ba|z)?sh\s+)?(?:\S*/)?(?:release|publish)\.sh)(?=\s|$)"
-)
-_CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {
-    "the tests": _TEST,
-    "the linter": _LINT,
-    "the release": _RELEASE,
-    "the build": _BUILD,
-}
 _RUNS_NOTHING: Final = re.compile(
     r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$"
 )
@@ -68,11 +32,11 @@ _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
 _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
 _CHANGES: Final = re.compile(
-    _BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
+    BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
     r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge|rebase|pull|cherry-pick|am|clean)\b)"
 )
 _REVERTS: Final = re.compile(
-    _BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
+    BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 """Takes back all that was done: one file that is restored is a step of the work."""
 _INTO_FILE: Final = re.compile(r"(?<![0-9&<>-])>{1,2}\s*(?![&\s]|/dev/null)")
@@ -249,7 +213,7 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
 
 
 def _signs_of_command(command: str, result: Observation | None, code: int | None) -> Iterator[Sign]:
-    check: Check | None = next((check for check, pattern in _CHECKS.items() if pattern.match(command)), None)
+    check = check_of(command)
     if check is None:
         if _REVERTS.match(command):
             yield from () if result is None or result.is_error else ("revert",)
