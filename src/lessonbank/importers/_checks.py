@@ -30,8 +30,7 @@ _LINT: Final = re.compile(
     rf"{_NODE}(?:lint|typecheck|type-check)[\w:-]*|{_MAKE}(?:lint|types|typecheck)[\w-]*)(?=\s|$)"
 )
 _BUILD: Final = re.compile(
-    BEFORE
-    + r"(?:tsc|ninja|sphinx-build|build(?=\s*$)|(?:mkdocs|zensical|vite|next|docker|dotnet|swift|bazel)\s+build|"
+    BEFORE + r"(?:tsc|ninja|sphinx-build|build(?=\s*$)|(?:mkdocs|zensical|vite|next|docker|dotnet|swift|bazel)\s+build|"
     rf"cargo\s+(?:build|check)|go\s+build|cmake\s+--build|{_NODE}build[\w:-]*|"
     r"gradlew?\s.*\b(?:build|assemble)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
     rf"{_MAKE}(?:all|build|docs?|html|dist|package)[\w-]*)(?=\s|$)"
