@@ -24,6 +24,7 @@ from typing import Any
 from lessonbank.bank.again import cures_of
 from lessonbank.contracts.records import Recall
 from lessonbank.hosts import client, hosts
+from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import open_bank
 
 from .blind_sets import cases
@@ -145,7 +146,7 @@ class Player:
         found = list[tuple[Recall, set[str]]]()
         with open_bank(self._wanted.options) as bank:
             scopes = {scope for _, scope in played.recalls if scope != "@cures"}
-            own = next(iter(scopes), _scope_of(case["repository"]["origin"]))
+            own = next(iter(scopes), Repositories().look_up(str(self._root(case["repository"]))))
             for id, scope in played.recalls:
                 here = bank.scoped(cures_of(own) if scope == "@cures" else scope)
                 recall = here.recalls.get(id)
@@ -153,10 +154,6 @@ class Player:
                 names = {str(here.runs.get(run).trajectory.metadata.get("run_id", "")) for run in runs}
                 found.append((recall, names))
         return found
-
-
-def _scope_of(origin: str) -> str:
-    return "coding/" + origin.removeprefix("git@").removeprefix("https://").removesuffix(".git").replace(":", "/")
 
 
 def _with_own_words(turns: list[Turn]) -> Iterator[Turn]:
