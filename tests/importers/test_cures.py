@@ -88,6 +88,10 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("pnpm test", "pnpm test", "pnpm --filter web test"),
         ),
         (
+            (bad("make db"), ok("docker ps --format '{{.Names}}'"), ok("make up"), ok("make db")),  # a look, in quotes
+            ("make db", "make db", "make up"),
+        ),
+        (
             (bad("make release", "error: CHANGELOG.md has no entry"), "CHANGELOG.md", ok("make release")),
             ("make release", "make release", "edit CHANGELOG.md"),
         ),

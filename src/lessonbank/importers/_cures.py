@@ -40,6 +40,7 @@ _PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
 _SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
+_SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
 _WRAPS: Final = re.compile(
     r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch)\s+run|bundle\s+exec)\s+"
 )
@@ -75,6 +76,8 @@ _CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|va
 _LOOKS: Final = re.compile(
     r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
     r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
+    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
+    r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
 _READS: Final = re.compile(
@@ -357,7 +360,7 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
             folder = told.group(1).rstrip("/")
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = _program(text)
-    if not program or len(text) > _LONGEST or _SHAPED.search(text):
+    if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
         return None
     return _Command(at, text, program, frozenset(_words(text)), folder, code, printed)
 
