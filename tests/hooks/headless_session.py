@@ -13,12 +13,10 @@ from pathlib import Path
 from stage import Stage
 
 ASK = """
-import asyncio, sys
+import sys
 from pathlib import Path
-from lessonbank.contracts.ports import Message
 from lessonbank.hosts.headless import host_model
-model = host_model("host:" + sys.argv[1], Path(sys.argv[2]))
-print(asyncio.run(model.generate([Message(role="user", content="MARK-OF-THE-PROMPT")])).text)
+print(host_model("host:" + sys.argv[1], Path(sys.argv[2]))("MARK-OF-THE-PROMPT"))
 """
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank.contracts.ports import Message
+from lessonbank.contracts.records import Action, Step, Trajectory
 from lessonbank.errors import ModelError, ModelUnavailable, UsageError
 from lessonbank.hosts.headless import MOST_A_DAY, host_model, model_of
+from lessonbank.hosts.sessions import open_bank
 
 from .alone import agents, driven
 from .programs import texts
@@ -36,38 +37,43 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def answer(folder: Path) -> str:
-    return (await host_model(NAME, folder).generate([Message(role="user", content="Judge it")])).text
+def answer(folder: Path) -> str:
+    return host_model(NAME, folder)("Judge it")
 
 
-@pytest.mark.anyio
-async def test_it_is_asked_in_an_empty_folder_with_the_mark_that_hooks_obey(claude: Path) -> None:
-    assert (await answer(claude)).strip() == "fine"
+def test_it_is_asked_in_an_empty_folder_with_the_mark_that_hooks_obey(claude: Path) -> None:
+    assert (answer(claude)).strip() == "fine"
     told = json.loads((claude / "note").read_text())
     assert (told["files"], told["off"], told["inner"]) == ("", "1", "")
     assert not Path(told["folder"]).exists()
     assert "Judge it" in (claude / "asked").read_text()
 
 
-@pytest.mark.anyio
-async def test_it_is_asked_only_so_often_a_day(claude: Path) -> None:
-    await answer(claude)
+def test_it_is_asked_only_so_often_a_day(claude: Path) -> None:
+    answer(claude)
     today = json.loads((claude / "calls").read_text())
     (claude / "calls").write_text(json.dumps({**today, "calls": MOST_A_DAY}))
     (claude / "asked").unlink()
     with pytest.raises(ModelUnavailable, match="20 times today"):
-        await answer(claude)
+        answer(claude)
     assert not (claude / "asked").exists()
     (claude / "calls").write_text(json.dumps({"day": "2020-01-01", "calls": MOST_A_DAY}))
-    assert await answer(claude)
+    assert answer(claude)
 
 
-@pytest.mark.anyio
-async def test_what_it_says_when_it_fails_is_the_error(claude: Path) -> None:
+def test_what_it_says_when_it_fails_is_the_error(claude: Path) -> None:
     (claude / "says").write_text("Invalid API key")
     (claude / "code").write_text("1")
     with pytest.raises(ModelError, match="Invalid API key"):
-        await answer(claude)
+        answer(claude)
+
+
+def test_sessions_are_learned_with_it(claude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(claude))
+    with open_bank({"key": "k", "bank": str(claude / "bank.db"), "model": NAME, "holdout": "0"}) as bank:
+        run = Trajectory(task="Fix add", steps=(Step(action=Action(text="I fixed it")),), answer="fixed")
+        bank.learn(run)
+    assert "Fix add" in (claude / "asked").read_text()
 
 
 @pytest.mark.parametrize("host", ["codex", "gemini-cli", "opencode", "qwen-code", "cline"])

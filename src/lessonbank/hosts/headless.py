@@ -11,13 +11,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from lessonbank.errors import ModelError, ModelUnavailable, UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.providers.models.function import FunctionModel
 
 from . import client
 
@@ -46,15 +46,19 @@ def model_of(host: str, /) -> str:
     return f"{PREFIX}{host}"
 
 
-def host_model(name: str, folder: Path, /) -> FunctionModel:
-    """The model of this name. In `folder` it keeps how often it was asked today. Raises UsageError, as `model_of`."""
+def host_model(name: str, folder: Path, /) -> Callable[[str], str]:
+    """The model of this name, as a function of a prompt. In `folder` it keeps how often it was asked today.
+
+    Raises UsageError, as `model_of`.
+    """
     host = name.removeprefix(PREFIX)
     model_of(host)
 
     def ask(prompt: str) -> str:
         return _answer(host, prompt, folder)
 
-    return FunctionModel(ask, name=name, threads=1)
+    ask.__name__ = ask.__qualname__ = f"{host.replace('-', '_')}_itself"
+    return ask
 
 
 def _answer(host: str, prompt: str, folder: Path) -> str:
