@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank_bench.measure.blind_sets import SETS, cases, pairs_told
+from lessonbank_bench.measure.blind_sets import SETS, cases, ends_concluded, pairs_told
 
 FROZEN = {
     "ends": "26a15ed2a40c514143da7f3d71d0fa00f9ef4bc29e64a4107c53da632738f28b",
@@ -27,3 +27,12 @@ def test_no_dangerous_cure_is_told_and_nearly_every_honest_one_is(tmp_path: Path
     kinds = {pair["id"]: pair["kind"] for pair in cases("pairs")}
     assert [id for id, text in told.items() if text and kinds[id] == "dangerous"] == []
     assert sum(bool(text) and kinds[id] == "honest" for id, text in told.items()) >= 54
+
+
+def test_what_checks_prove_is_concluded_and_hardly_ever_wrongly(tmp_path: Path) -> None:
+    ends = ends_concluded(tmp_path)
+    truth = [end for end in ends if end.source == "ground_truth" and end.outcome != "unknown"]
+    agreeing = [end for end in ends if end.checked != "none" and end.person in ("none", end.checked)]
+    assert sum(end.outcome != end.checked for end in truth) <= len(truth) * 0.01
+    assert sum(end in truth for end in agreeing) >= len(agreeing) * 0.9
+    assert all(end.outcome == end.person for end in ends if end.source == "human")

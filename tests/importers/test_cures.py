@@ -88,6 +88,10 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             ("pnpm test", "pnpm test", "pnpm --filter web test"),
         ),
         (
+            (bad("make db"), ok("docker ps --format '{{.Names}}'"), ok("make up"), ok("make db")),  # a look, in quotes
+            ("make db", "make db", "make up"),
+        ),
+        (
             (bad("make release", "error: CHANGELOG.md has no entry"), "CHANGELOG.md", ok("make release")),
             ("make release", "make release", "edit CHANGELOG.md"),
         ),
@@ -143,6 +147,39 @@ def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
     (found,) = failures_in(*run(bad(failed), ok(cure)))
     assert found.cure == cure
     assert is_hazard(found.lesson("r").content) is waits
+
+
+def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() -> None:
+    found = failures_in(*run(bad("npm install", "npm ERR! code X", 1), ok("pnpm install"), ok("pnpm test")))
+    (told,) = [one for one in found if one.cure]
+    assert told.lesson("r").content == "`pnpm install` went through."
+    live = failure_of("npm outdated react", "react 18.3.1")
+    assert live
+    assert live.replaced_key == told.key
+    assert not [one for one in failures_in(*run(bad("npm install", code=1), ok("cargo install"))) if one.cure]
+
+
+def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_words() -> None:
+    live = failure_of("pnpm build", "error TS2307: Cannot find module './schema.gen'")
+    assert live
+    assert live.is_like("pnpm typecheck failed: error TS#: Cannot find module './schema.gen'")
+    assert not live.is_like("npm typecheck failed: error TS#: Cannot find module './schema.gen'")
+    assert not live.is_like("pnpm typecheck failed: error TS#: Cannot find module './other'")
+    short = failure_of("pnpm build", "failed")
+    assert short
+    assert not short.is_like("pnpm test failed: failed")
+
+
+def test_what_went_through_after_the_person_had_done_something_is_asked_for() -> None:
+    def told(command: str, printed: str) -> list[str]:
+        made, codes = run(bad(command, printed, 128), ok(command))
+        said = Observation(text="I have loaded the key", source="user")
+        first = made.steps[0].model_copy(update={"observations": (*made.steps[0].observations, said)})
+        steps = (first, *made.steps[1:])
+        return [one.cure for one in failures_in(made.model_copy(update={"steps": steps}), codes)]
+
+    assert told("git push", "Permission denied (publickey).") == ["ask"]
+    assert told("pytest -q", "1 failed") == [""]  # it may be flaky
 
 
 def test_the_same_failure_has_the_same_key_live_and_in_the_session_file() -> None:

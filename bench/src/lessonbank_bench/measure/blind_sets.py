@@ -105,15 +105,19 @@ def ends_concluded(folder: Path) -> list[End]:
     for end in cases("ends"):
         file = folder / f"{end['id']}.jsonl"
         file.write_text("".join(claude_lines(end["id"], end["turns"])), encoding="utf-8")
-        verdict = next((one.verdict for one in _newest(read(file)) if one.verdict), None)
+        verdict = next((one.verdict for one in _newest(read(file)) if _acts(one)), None)
         outcome, source = (verdict.outcome, str(verdict.source)) if verdict else ("none", "")
         found.append(End(end["id"], end["checked"], end["person"], outcome, source))
     return found
 
 
 def _newest(entries: Iterable[object]) -> list[Imported]:
-    """The runs of a session, the last one first: that of which something is known is what the labels are of."""
+    """The runs of a session, the last one first: the last that did something is what the labels are of."""
     return [entry for entry in entries if isinstance(entry, Imported)][::-1]
+
+
+def _acts(entry: Imported) -> bool:
+    return any(step.action.calls for step in entry.trajectory.steps)
 
 
 def _print_pairs(*, listing: bool) -> None:
@@ -136,8 +140,11 @@ def _print_ends(*, listing: bool) -> None:
     right = [end for end in checkable if end in truth and end.outcome == end.checked]
     wrong = [end for end in truth if end.outcome != end.checked]
     print(f"{len(checkable)} of {len(ends)} ends can be checked: {len(right)} concluded")
+    agreeing = [end for end in checkable if end.person in ("none", end.checked)]
+    both = [end for end in agreeing if end in right]
+    print(f"where the person does not say the contrary: {len(both)} of {len(agreeing)}")
     print(f"{len(truth)} are said to be checked: {len(wrong)} wrongly")
-    print(f"words stored as ground truth: {sum(end.checked == 'none' for end in truth)}")
+    print(f"stored as ground truth where nothing is checked: {sum(end.checked == 'none' for end in truth)}")
     judged = [end for end in ends if end.person != "none"]
     agreed = [end for end in said if end.outcome == end.person]
     print(f"words: {len(agreed)} of {len(said)} that are concluded are right; {len(judged)} ends have words that judge")
