@@ -130,6 +130,8 @@ class Handle:
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
+        if self.parts.retriever.space is None:  # it embeds nothing
+            return {}, ()
         try:
             return await self.parts.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
         except ModelError as error:

@@ -30,7 +30,6 @@ from lessonbank.learning.run_report import (
     submission_of,
     submitted_outcome,
     truths_of,
-    with_metadata,
 )
 
 from .handle import Handle
@@ -103,7 +102,7 @@ class RunKeeper:
 
     async def clean(self, runs: Sequence[Trajectory], metadata: Mapping[str, Json], /) -> list[Trajectory]:
         """`runs` without secrets, with the caller's metadata beside their own."""
-        return with_metadata(await self.handle.parts.intake.runs(runs), metadata)
+        return await self.handle.parts.intake.runs(runs, metadata)
 
     async def keep(
         self, runs: Sequence[Trajectory], report: RunReport, /, *, wait: float = IN_HAND

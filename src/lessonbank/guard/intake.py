@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from anyio import to_thread
 
@@ -31,6 +31,7 @@ _REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near
     ("why", SAME_WORDS)
 }
 """The names under which an experience keeps what it taught again, and why it mostly does."""
+_NONE: Final[Mapping[str, Json]] = {}
 _ID = re.compile("[0-9a-f]{32}")
 """An id of our own, which holds nothing to redact."""
 _NEAR = {"lessons": {"__all__": {"near"}}}
@@ -52,15 +53,15 @@ class IntakeFilter:
             return task
         return await aside(_task, task, self.redactor, brief=self._is_built_in and len(task) <= _QUICK)
 
-    async def runs(self, runs: Iterable[Trajectory], /) -> list[Trajectory]:
-        """Redact runs before they are kept, judged and learned from."""
+    async def runs(self, runs: Iterable[Trajectory], beside: Mapping[str, Json] = _NONE, /) -> list[Trajectory]:
+        """Redact runs before they are kept, judged and learned from; `beside` are metadata beside their own."""
         every = list(runs)
         for run in every:
             check_data(data_of(run), "a run")
-        if self.redactor is None:
-            return every
-        is_quick = self._is_built_in and len(every) < 3 and all(is_brief(run, most=_QUICK) for run in every)
-        return await aside(redacted_together, every, self.redactor, brief=is_quick)
+        if self.redactor is not None:
+            is_quick = self._is_built_in and len(every) < 3 and all(is_brief(run, most=_QUICK) for run in every)
+            every = await aside(redacted_together, every, self.redactor, brief=is_quick)
+        return [run.model_copy(update={"metadata": {**run.metadata, **beside}}) if beside else run for run in every]
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
         """Redact the runs of attempts, and the verdicts on them with the placeholders of the runs."""

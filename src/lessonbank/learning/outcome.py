@@ -33,7 +33,6 @@ from lessonbank.guard.quote import quoted
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport
-from .settlement import of_another_task
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 _STAYS: Final = ("repeats", "imported", "template", "recall_id")
@@ -97,7 +96,6 @@ class LearnOutcome:
             notes=notes_of(
                 *self.report.notes,
                 *self.extraction.notes,
-                *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *joined(changes),
                 *notes,

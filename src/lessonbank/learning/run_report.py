@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import is_a, kind, shown
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory, Verdict
+from lessonbank.contracts.records import Outcome, Recall, Submission, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.text.messages import first_request, trajectory_from
 
@@ -128,8 +128,3 @@ def submitted_outcome(run: Trajectory, /) -> tuple[Any, Any]:
     """How a kept run ended, as it was said when it was handed in: an outcome or a verdict, and a reward."""
     said = submission_of(run)
     return (said.verdict, None) if said.verdict else (said.outcome, said.reward)
-
-
-def with_metadata(runs: Sequence[Trajectory], told: Mapping[str, Json], /) -> list[Trajectory]:
-    """`runs` with the caller's metadata beside their own."""
-    return [run.model_copy(update={"metadata": {**run.metadata, **told}}) if told else run for run in runs]

@@ -64,8 +64,9 @@ class LessonGate:
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            bare, found = lesson, _no_lesson(lesson)
-            if not _quotes(lesson):
+            quotes = _quotes(lesson)
+            bare, found = lesson, _no_lesson(lesson, quotes=quotes)
+            if not quotes:
                 bare = _without_values(lesson, values(), things())
                 found = found or _no_news(lesson, memory, runs, things())
             found = found or _too_much(lesson, kept, most) or _emptied(lesson, bare)
@@ -118,7 +119,7 @@ def _in_form(text: str, *, limit: int, line: bool = False) -> str:
     return form if bare == form else canonical(bare)
 
 
-def _no_lesson(lesson: Lesson) -> tuple[Rule, str] | None:
+def _no_lesson(lesson: Lesson, *, quotes: bool) -> tuple[Rule, str] | None:
     """Why the form of a text says that it is no lesson, or an order: its words do not."""
     if says_nothing(lesson.title, lesson.content):
         return "empty", "it says nothing"
@@ -126,7 +127,7 @@ def _no_lesson(lesson: Lesson) -> tuple[Rule, str] | None:
         return "chatter", "it holds parts of a reply's form"
     if is_ending(lesson.content):
         return "submission", "it ends a run"
-    if imitates_a_turn(lesson.text, quoting=not _quotes(lesson)):
+    if imitates_a_turn(lesson.text, quoting=not quotes):
         return "order", "it imitates a turn of a chat, a marker or a call"
     return None
 

@@ -74,10 +74,10 @@ class Tasks:
 
     def places(self, word: str, /) -> Places:
         """The tasks that hold a word. A place without a record is left out: the index lost touch there."""
-        sql = f"SELECT group_concat(rowid) {_WITH}"
-        numbers = numbers_in(*self._connection.execute(sql, (self._match(word),)).fetchone())
+        sql, name = f"SELECT group_concat(rowid) {_WITH}", term(self._scope.number, word)
+        numbers = numbers_in(*self._connection.execute(sql, (f'"{name}"',)).fetchone())
         times = np.ones(len(numbers))
-        for often, again in self._repeated(word):
+        for often, again in self._repeated(name):
             at = np.searchsorted(numbers, again)
             times[at[at < len(numbers)]] = often
         waiting = self._tail.get(word, {})
@@ -93,13 +93,9 @@ class Tasks:
 
     def _count(self, word: str, first: int, last: int) -> int:
         sql = f"SELECT count(*) {_WITH} AND rowid BETWEEN ? AND ?"
-        return int(self._connection.execute(sql, (self._match(word), first, last)).fetchone()[0])
+        return int(self._connection.execute(sql, (f'"{term(self._scope.number, word)}"', first, last)).fetchone()[0])
 
-    def _match(self, word: str) -> str:
-        return f'"{term(self._scope.number, word)}"'
-
-    def _repeated(self, word: str) -> Iterator[tuple[int, Numbers]]:
-        name = term(self._scope.number, word)
+    def _repeated(self, name: str) -> Iterator[tuple[int, Numbers]]:
         sql = "SELECT term, group_concat(doc) FROM word_places WHERE term >= ? AND term < ? GROUP BY term"
         for marked, numbers in self._connection.execute(sql, (name + REPEATED, name + _END)):
             yield int(marked.rpartition(REPEATED)[2]), numbers_in(numbers)
