@@ -160,7 +160,7 @@ class Handle:
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
     ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
         """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
-        space, notes = self.parts.retriever.space, tuple[str, ...]()
+        space, notes = self.parts.retriever.space if vectors else None, tuple[str, ...]()
         try:
             entries = await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more)
         except SpaceMismatch as error:

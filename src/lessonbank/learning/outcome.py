@@ -54,11 +54,6 @@ class LearnOutcome:
     usage: Usage
     """What judging and extracting cost."""
 
-    @property
-    def ids(self) -> list[str]:
-        """The runs it was drawn from."""
-        return [attempt.trajectory.id for attempt in self.attempts]
-
     def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
         """What is to be consolidated, with its new lessons; under its earlier id when its runs were tried before."""
         attempts, drawn, first = self.attempts, self.extraction, self.attempts[0].trajectory
@@ -119,7 +114,7 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
 def recognised(experience: Experience, /) -> tuple[str, ...]:
     """Notes that name the lessons which the bank held already, and say where a model could not tell."""
     known = [*experience.repeats]
-    first, more = ", ".join(shown(short(id)) for id in known[:3]), f" and {len(known) - 3} more" * (len(known) > 3)
+    first, more = ", ".join([shown(short(id)) for id in known[:3]]), f" and {len(known) - 3} more" * (len(known) > 3)
     unsure = "is kept as a new lesson, because nobody could tell whether it came again"
     return (
         *((f"taught again, and kept once: the bank had {first}{more}",) if known else ()),

@@ -111,7 +111,7 @@ def request_of(run: Trajectory, /) -> str:
     """What the user asked for first, as the messages of a run say it; empty where they do not."""
     opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
     said = [one.text for one in opening.observations if one.source == "user"] if opening else []
-    return said[0] if len(said) == 1 else first_request(said) or ""
+    return (first_request(said) or "") if len(said) > 1 else "".join(said)
 
 
 def without_submission(run: Trajectory, /) -> Trajectory:

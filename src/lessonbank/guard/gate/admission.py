@@ -69,7 +69,7 @@ class LessonGate:
             if not quotes:
                 bare = _without_values(lesson, values(), things())
                 found = found or _no_news(lesson, memory, runs, things())
-            found = found or _too_much(lesson, kept, most) or _emptied(lesson, bare)
+            found = found or _too_much(lesson, kept, most) or (None if bare is lesson else _emptied(bare))
             if found is None:
                 kept.append(_marked(bare, runs))
                 if bare is not lesson:
@@ -95,12 +95,12 @@ def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Les
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
-def _emptied(lesson: Lesson, bare: Lesson) -> tuple[Rule, str] | None:
+def _emptied(bare: Lesson) -> tuple[Rule, str] | None:
     """Why a lesson goes whose values took all of it."""
     left = sum(map(str.isalpha, _SLOT.sub("", bare.content)))
-    if bare is lesson or left >= _LEAST_LETTERS:
-        return None
-    return "literal", "it holds values of this one run and says nothing without them"
+    return (
+        None if left >= _LEAST_LETTERS else ("literal", "it holds values of this one run and says nothing without them")
+    )
 
 
 def in_form(lesson: Lesson, /) -> Lesson:
