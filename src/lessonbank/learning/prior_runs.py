@@ -11,7 +11,7 @@ from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Experience, Recall, RunRef, Settle, Settlement, Trajectory, Verdict
 from lessonbank.contracts.store_calls import get_recall, get_trajectories, settled_runs, settlement_of
-from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.identity import is_separate_writer
 
 from .run_report import RunReport, Verdicts
 
@@ -92,7 +92,7 @@ async def find_prior_runs(
     """How `runs`, which settle `receipt` as `identity` says, stand with `scope`."""
     held = await store.experiences("run", [run.id for run in runs], scope=scope)
     prior = await _of_experiences(store, runs, held, receipt, scope=scope) if held else PriorRuns(runs)
-    if not (one_of_many(identity) and (own := prior.own_receipt(receipt)[0])):
+    if not (is_separate_writer(identity) and (own := prior.own_receipt(receipt)[0])):
         return prior
     return replace(prior, settlement=await settlement_of(store, own.id, scope=own.scope))
 
@@ -112,7 +112,7 @@ async def _of_experiences(
 
 
 async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:
-    """The receipt that one of these runs settled although it was learned without one."""
+    """Find the receipt that one of these runs settled although the run was learned without a recall."""
     journal = store.journal(scope=scope, kinds=("settle",))
     settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)]
     return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)

@@ -315,9 +315,9 @@ def _is_off() -> bool:
 
 def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
-    from ._profiles import equip
+    from ._profiles import build_parts
 
-    return equip(
+    return build_parts(
         profile,
         learning=learning,
         roles=roles,

@@ -35,7 +35,7 @@ class Corroborating:
 
     @property
     def asks_model(self) -> bool:
-        """Whether it may ask a model, be it an embedder."""
+        """Whether the consolidator may ask a model, be it an embedder."""
         return self.retriever.space is not None or asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Decision:

@@ -124,7 +124,7 @@ def _listed(words: frozenset[str]) -> str:
 
 
 def _same_title(a: Reading, b: Reading) -> bool:
-    """The same, or told in words that the other lesson has anyway: a title is a label."""
+    """Whether titles are the same, or told in words that the other lesson has anyway: a title is a label."""
     if _same_sentences(a.title, b.title):
         return True
     ours, theirs = _flat(a.title), _flat(b.title)

@@ -82,7 +82,7 @@ class _Run:
 
     @cached_property
     def is_talk(self) -> bool:
-        """Whether it called tools for somebody who asked in words of their own: tools then say what it was about."""
+        """Whether a run called tools for somebody who asked in words of their own: tools then say what it was about."""
         return not self.is_of_commands and any(move.calls for move in self.moves)
 
     @cached_property
@@ -93,7 +93,7 @@ class _Run:
 
     @cached_property
     def task(self) -> str:
-        """Its task without values."""
+        """The run's task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
         told = Shown(self.values, task, words=self.moves[0].shown.words if self.moves else ()).prose(task)
         return " ".join((told if self.is_of_commands else uncommon_pairs(told)).split()) or "the same"

@@ -56,7 +56,7 @@ class Draft:
 
     @property
     def is_addition(self) -> bool:
-        """Whether it says only what another draft adds to a known lesson."""
+        """Whether a draft says only what another draft adds to a known lesson."""
         return self.beside is not None and self.beside[0] == "adds"
 
 
