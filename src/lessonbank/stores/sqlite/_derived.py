@@ -184,7 +184,7 @@ def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: I
 
 
 def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
-    """The same for every run of a scope, or of the file."""
+    """Settle every run of a scope, or of the file."""
     connection.execute(
         "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
         " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
