@@ -175,7 +175,7 @@ class StoreCalls(Generic[D]):
         told = portions, where, encodable(writer), by, one_wording
 
         def write(connection: Any) -> int:
-            return import_records(self._imports.Receiver(connection, where), *told)
+            return import_records(self._imports.receiver(connection, where), *told)
 
         return await self._change(where, write)
 
