@@ -65,7 +65,7 @@ class Outcomes:
 
 
 def filled(episodes: Episodes, /) -> tuple[Episodes, ...]:
-    """The same with every missing outcome a failure, and with every one a success; nothing where none is missing."""
+    """Return the episodes with each missing outcome a failure, and a success; nothing where none is missing."""
     missing = episodes.missing
     if not missing.any():
         return ()
