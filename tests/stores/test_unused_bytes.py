@@ -91,9 +91,16 @@ def test_a_small_file_and_one_that_is_mostly_free_are_written_again_instead(
     crowded: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit, number in (("_SHARE", 4), ("_SMALL", 4096)):
-        monkeypatch.setattr(_erased_bytes, limit, number)
-        assert not overwrite_unused(crowded, path, patience=5)
-        monkeypatch.setattr(_erased_bytes, limit, 0)
+        with monkeypatch.context() as context:
+            context.setattr(_erased_bytes, limit, number)
+            assert not overwrite_unused(crowded, path, patience=5)
+
+
+def test_a_program_that_embeds_python_is_not_started_again(
+    crowded: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/usr/bin/uwsgi")
+    assert not overwrite_unused(crowded, path, patience=5)
 
 
 def test_nothing_is_written_where_a_reader_holds_the_log(crowded: sqlite3.Connection, path: Path) -> None:

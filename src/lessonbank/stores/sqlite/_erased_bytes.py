@@ -27,13 +27,14 @@ def overwrite_unused(connection: sqlite3.Connection, path: Path, /, *, patience:
     if not _SMALL <= pages < _unused_bytes.MOST_PAGES or free * _SHARE > pages:
         return False
     with suppress(OSError, subprocess.SubprocessError):
-        return _runs_itself() and _overwrite(path, patience)
+        return _runs_files() and _overwrite(path, patience)
     return False
 
 
-def _runs_itself() -> bool:
-    """Whether this program is a Python that runs a file. Elsewhere locks are of another kind, or it is a program."""
-    return os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)
+def _runs_files() -> bool:
+    """Whether `sys.executable` is a Python, and not a program that embeds one. On Windows locks are of another kind."""
+    name = Path(sys.executable or "").name
+    return os.name == "posix" and name.startswith(("python", "pypy")) and not getattr(sys, "frozen", False)
 
 
 def _overwrite(path: Path, patience: float) -> bool:
