@@ -232,7 +232,7 @@ class StoreCalls(Generic[D]):
         changes: Sequence[Change] = (),
         unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
-        """See `Records.purge`. All that is left is written again: a file needs as much room again meanwhile."""
+        """See `Records.purge`."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erasures = checked_erasures(what, changes)
         if not erasures:
