@@ -34,7 +34,7 @@ def cures_of(scope: str, /) -> str:
 
 
 def is_of_cures(scope: str, /) -> bool:
-    """Whether it is a scope of cures."""
+    """Whether a scope is one of cures."""
     return scope.endswith(_CURES)
 
 

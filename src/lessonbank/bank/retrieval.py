@@ -103,7 +103,7 @@ class Recaller:
         return recall.model_copy(update={"kept": False, "task": task})
 
     def _with(self, tried: Tried) -> Recaller:
-        """The same with what a person tries. Raises UsageError: this bank cannot search so."""
+        """Return the recaller with the settings that a person tries. Raises UsageError: this bank cannot search so."""
         if tried.is_own:
             return self
         if self.handle.parts.previews is None:

@@ -370,7 +370,7 @@ def chosen(value: T | Unset, default: T, /) -> T:
 
 
 def _is_preface(value: object) -> bool:
-    """Whether it can stand before lessons. A single ASCII word is more likely a mistyped name."""
+    """Whether a text can stand before lessons. A single ASCII word is more likely a mistyped name."""
     text = str.__str__(value) if is_a(value, str) else ""
     return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
 

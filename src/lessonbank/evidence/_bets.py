@@ -117,7 +117,7 @@ class Scores:
         return replace(self, **kept)
 
     def of(self, group: int, /) -> Scores:
-        """Those of one group, which is the only one then."""
+        """Return the scores of one group alone."""
         own = self.where(self.group == group)
         return replace(own, group=np.zeros(len(own), np.int64), groups=1, bold=self.bold[group : group + 1])
 

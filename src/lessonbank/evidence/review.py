@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.identity import is_separate_writer
 
 from ._bets import STARTS, restarted, tally
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
@@ -180,7 +180,7 @@ def left_out(episodes: Episodes, /) -> int:
     (Good 1953), so these count twice.
     """
     who, told = np.unique(episodes.told_by[episodes.known], return_counts=True)
-    if len(who) < 2 and not any(one_of_many(episodes.writers[int(n)]) for n in who if episodes.writers):
+    if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0
     return -(-(len(told) + int((told == 1).sum())) // _LIARS)
 

@@ -75,7 +75,7 @@ def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
 
 
 def filled(episodes: Episodes, /) -> tuple[Episodes, ...]:
-    """The same with every missing outcome a failure, and with every one a success; nothing where none is missing."""
+    """Return the episodes with each missing outcome a failure, and a success; nothing where none is missing."""
     missing = episodes.missing
     if not missing.any():
         return ()

@@ -62,8 +62,8 @@ def of_scope_key(door: str, digest: str, /, *, holders: int) -> str:
     return f"key:{door}/{digest[:16]}" if holders > 1 else ""
 
 
-def one_of_many(identity: str, /) -> bool:
-    """Whether it is a writer among others that may come, and not the process to which the bank belongs.
+def is_separate_writer(identity: str, /) -> bool:
+    """Whether an identity is one writer of several, and not the process to which the bank belongs.
 
     `name:` is what an earlier version knew the users of an application by.
     """

@@ -17,7 +17,7 @@ class Before(Protocol):
     """What a scope held before an import began."""
 
     def has_run(self, id: str, /) -> bool:
-        """Whether it kept this run, or an experience that names it."""
+        """Whether the scope has this run, or an experience that names it."""
         ...
 
     def made_recall(self, id: str, /) -> bool:
@@ -25,7 +25,7 @@ class Before(Protocol):
         ...
 
     def has_lesson(self, id: str, /) -> bool:
-        """Whether it held this lesson."""
+        """Whether the scope has this lesson."""
         ...
 
 

@@ -81,7 +81,7 @@ class StoreCalls(Generic[D]):
         raise NotImplementedError
 
     def _apply(self, scope: str, work: Callable[[Any], T], /) -> Awaitable[T]:
-        """The same of a batch of changes."""
+        """Apply a batch of changes."""
         raise NotImplementedError
 
     async def _sweep(self, scope: str, /) -> None:

@@ -40,7 +40,7 @@ class View(Protocol):
         ...
 
     def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
-        """Those of the ids that an experience has settled."""
+        """Return the ids of runs that an experience has settled."""
         ...
 
     def worded(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
@@ -229,7 +229,7 @@ def vouched(experience: Experience, trusted: Mapping[str, str], /, *, by: str) -
 def lone_rollback(
     changes: Sequence[Change], vectors: Mapping[str, object] | None, settlement: Settlement | None, /
 ) -> Rollback | None:
-    """The rollback that this batch is, if it is one."""
+    """Return the rollback if the batch is a single rollback, else `None`."""
     if len(changes) == 1 and isinstance(changes[0], Rollback) and not vectors and settlement is None:
         return changes[0]
     return None

@@ -34,7 +34,7 @@ class Kit:
     description: Mapping[str, str]
 
 
-def equip(
+def build_parts(
     profile: str,
     /,
     *,

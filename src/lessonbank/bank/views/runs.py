@@ -132,7 +132,7 @@ class AsyncRuns:
             )
 
     async def _tried(self, run: Trajectory) -> tuple[Learned, set[str], str]:
-        """The same, and why it is to be tried again. One run whose judge breaks holds up no other."""
+        """Learn from a waiting run, and say why to try it again. One run whose judge breaks holds up no other."""
         try:
             result, done = await self._again(run)
         except StoreError:

@@ -55,7 +55,7 @@ class Successions:
 
 @dataclass(frozen=True, slots=True)
 class SuccessionSearch:
-    """One look at what lives on."""
+    """A search for the lessons that live on in other runs' words."""
 
     of: Handle
     runs: frozenset[str]

@@ -196,7 +196,7 @@ class Database:
             self._looked.set()
 
     def _read_sums(self) -> None:
-        """The same with the bytes inside the rows, at which SQLite does not look. Then changes are let in."""
+        """Read the checksums inside the rows, at which SQLite does not look. Then changes are let in."""
         try:
             self._looked.wait()
             if self._read_by_others():

@@ -169,7 +169,7 @@ def _past(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Eras
 def _experiences(
     connection: sqlite3.Connection, scope: ScopeRow, entries: Collection[int], ids: Collection[str]
 ) -> dict[int, _KeptRow]:
-    """Those that name one of the ids, present ones and those that a rollback took out."""
+    """Return the experiences that name one of the ids, also those that a rollback took out."""
     every = "FROM experiences WHERE scope IN (?, ?) AND record"
     scopes = scope.number, -scope.number
     held = connection.execute(f"SELECT number, scope, entry {every} IS NULL", scopes)
