@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.locks import ScopeLocks
-from lessonbank.contracts.events import Event
+from lessonbank.contracts.events import Event, FellBack, Hook
 from lessonbank.contracts.ports import Store, Vectors
 from lessonbank.contracts.records import Change, Experience, JournalEntry, Lesson
 from lessonbank.contracts.settings import OFF
@@ -23,7 +23,6 @@ from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
 from .acts import note_act
-from .hooks import call_hooks
 from .parts import BankOptions, BankParts
 from .spool import Spool
 
@@ -205,3 +204,19 @@ def lesson_of(owner: Experience, id: str, /) -> Lesson:
 def person(by: object, /) -> str:
     """The name of the person who does something. Raises UsageError."""
     return checked_name(by, what="by=")
+
+
+def call_hooks(hooks: Iterable[Hook], event: Event, /, *, notes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Call every hook with an event, and with a `FellBack` for each note; one sentence for each hook that failed."""
+    events = [event, *(FellBack(what=type(event).__name__, why=note) for note in notes)]
+    return tuple(failure for hook in hooks for each in events if (failure := _failure(hook, each)))
+
+
+def _failure(hook: Hook, event: Event) -> str:
+    try:
+        hook(event)
+    except Exception as error:  # noqa: BLE001 - what a hook raises must not undo or repeat what happened
+        failure = f"a hook failed after {type(event).__name__}: {type(error).__name__}: {quoted(error)}"
+        log.warning("%s", failure)
+        return failure
+    return ""

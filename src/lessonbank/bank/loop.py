@@ -51,7 +51,7 @@ from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -19,7 +18,6 @@ from lessonbank.contracts.records import Add, Change, Experience, Extraction, Js
 from lessonbank.contracts.records.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
-from .quote import redacting_with
 from .redact import Redacting, redacted, redacted_together, through, whole
 from .wording import SAME_WORDS
 
@@ -47,10 +45,6 @@ class IntakeFilter:
     admission: Admission | None = None
     check: Callable[[Extraction], Awaitable[Extraction]] | None = None
     """Asks a model about the lessons of a run that the built-in gate leaves in doubt."""
-
-    def in_force(self) -> AbstractContextManager[None]:
-        """Inside, the sentences of models and errors are redacted before they are cut, as this filter redacts."""
-        return redacting_with(self.redactor)
 
     async def task(self, task: str, /) -> str:
         """Redact a task in the same way as the runs of that task."""

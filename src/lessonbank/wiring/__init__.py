@@ -42,14 +42,13 @@ from lessonbank.guard import check_scope
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
-from ._consolidation import choose_topics
+from ._consolidation import choose_topics, rationed, trusting, warn_unprotected
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose as choose_embedder
 from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
-from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
@@ -57,11 +56,10 @@ from ._models import resolve as resolve_models
 from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
+from ._retrieval import Variation, choose_fitter
 from ._retrieval import choose as choose_retrieval
-from ._retrieval import choose_fitter
 from ._stores import is_store, named_place, open_store, spool_place, switched_off
-from ._trust import rationed, trusting, warn_unprotected
-from ._trying import Variation
+from ._stores import migrate as migrate
 
 if TYPE_CHECKING:
     from ._profiles import Kit

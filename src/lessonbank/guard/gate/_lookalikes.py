@@ -229,11 +229,8 @@ def look_alikes(text: str, /, *, names: bool = True) -> Sequence[LookAlike]:
 
     Kept for a moment: of a task the values are taken in, and then it is masked, and fields say the same again.
     """
-    return (*(people(text) if names else ()), *_not_names(text))
-
-
-def _not_names(text: str) -> list[LookAlike]:
-    alike = [LookAlike(found.start, found.end, found.kind) for found in personal_in(text)]
+    alike = people(text) if names else []
+    alike += [LookAlike(found.start, found.end, found.kind) for found in personal_in(text)]
     if not _HAS_DIGIT.search(text):
         return alike
     low = text.lower()

@@ -90,7 +90,9 @@ def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Les
     told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
     place = place_of(lesson, [run.task for run in values.runs])
 
-    bare = {name: things.spared(text, values.mask_private, place=place) for name, text in told.items()}
+    bare = {
+        name: things.spared(place.without_owner(text), values.mask_private, place=place) for name, text in told.items()
+    }
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
@@ -137,7 +139,8 @@ def _no_news(lesson: Lesson, memory: Shown, runs: Sequence[Trajectory], things: 
         return "echo", "memory itself had shown it"
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     place = place_of(lesson, [task])
-    text, unnamed = Things().without(lesson.text, place=place), things.without(lesson.text, place=place)
+    told = place.without_owner(lesson.text)
+    text, unnamed = Things().without(told, place=place), things.without(told, place=place)
     leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
     if found := next(filter(None, leaks), None):
         return "literal", f"it holds {one_line(found, limit=40)!r} of this one task"

@@ -10,7 +10,7 @@ from lessonbank.contracts.records import Experience, Lesson, Merge, Trust, Trust
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.guard.trust import evidence, independent
 
-from .ask import asks_model
+from .append import asks_model
 from .duplicates import same_words
 from .one_wording import same_wording
 from .retry import spent
