@@ -131,7 +131,7 @@ class _Known:
         self.checks, self.rejected, self.interrupted, self.opinion = {}, False, False, None
 
     def verdict(self) -> Verdict | None:
-        """How it ended, with the rule in `reason`; `None` where nothing was checked and nobody said it."""
+        """Decide how a session ended, with the rule in `reason`; `None` where nothing was checked and nobody said."""
         checked = _outcome_of(self.checks)
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
