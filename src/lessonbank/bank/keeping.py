@@ -19,7 +19,7 @@ from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import LEAST_PATIENCE, PATIENT
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
-from lessonbank.guard.identity import seal, teller_of
+from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
 from lessonbank.learning.run_report import (
@@ -147,7 +147,7 @@ class RunKeeper:
         said = submission_of(run)
         if said.identity == self.identity or not said.says_outcome:
             return None
-        return await teller_of(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
+        return await verified_submitter(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""

@@ -92,7 +92,8 @@ def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Les
     place = place_of(lesson, [run.task for run in values.runs])
 
     bare = {
-        name: things.spared(place.without_owner(text), values.mask_private, place=place) for name, text in told.items()
+        name: things.mask_but_things(place.without_owner(text), values.mask_private, place=place)
+        for name, text in told.items()
     }
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
