@@ -111,17 +111,6 @@ class JudgeReport(Record):
     checked: int
     """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
     agreement: float | None = None
-    success_precision: float | None = None
-    """Of what it called a success, the share that was one."""
-    success_recall: float | None = None
-    """Of the successes, the share that it called so: sensitivity."""
-    failure_precision: float | None = None
-    failure_recall: float | None = None
-    """Of the failures, the share that it called so: specificity."""
-    calibration_error: float | None = None
-    """The expected calibration error: how far its confidence is from its agreement, over ten bins (Naeini 2015)."""
-    threshold: float | None = None
-    """The lowest confidence from which on it agreed with the truth nine times in ten; `None` where there is none."""
 
 
 class MeasuringCost(Record):
