@@ -237,7 +237,7 @@ def several(values: object, name: str, record: type[V], /, *, or_text: str = "")
     return cast("list[V]", found)
 
 
-def a_copy(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
+def copy_mapping(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
     """A mapping of names, read once."""
     try:
         return {str(key): one for key, one in value.items()}

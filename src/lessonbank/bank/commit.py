@@ -98,7 +98,7 @@ class Commit:
             {id: vector for id, vector in vectors.items() if id in ids},
             writer=self.handle.writer,
             settlement=settlement,
-            unlearned=self.result.ids if self.result else (),
+            unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             unchanged=[self.earlier] if self.earlier else [],
             one_wording=self.handle.options.unique_wording,
         )

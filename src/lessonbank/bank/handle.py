@@ -130,6 +130,8 @@ class Handle:
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
+        if self.parts.retriever.space is None:  # it embeds nothing
+            return {}, ()
         try:
             return await self.parts.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
         except ModelError as error:
@@ -158,7 +160,7 @@ class Handle:
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
     ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
         """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
-        space, notes = self.parts.retriever.space, tuple[str, ...]()
+        space, notes = self.parts.retriever.space if vectors else None, tuple[str, ...]()
         try:
             entries = await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more)
         except SpaceMismatch as error:

@@ -33,7 +33,6 @@ from lessonbank.guard.quote import quoted
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport
-from .settlement import of_another_task
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 _STAYS: Final = ("repeats", "imported", "template", "recall_id")
@@ -54,11 +53,6 @@ class LearnOutcome:
     """Why the extraction failed: it is to be tried again."""
     usage: Usage
     """What judging and extracting cost."""
-
-    @property
-    def ids(self) -> list[str]:
-        """The runs it was drawn from."""
-        return [attempt.trajectory.id for attempt in self.attempts]
 
     def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
         """What is to be consolidated, with its new lessons; under its earlier id when its runs were tried before."""
@@ -97,7 +91,6 @@ class LearnOutcome:
             notes=notes_of(
                 *self.report.notes,
                 *self.extraction.notes,
-                *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *joined(changes),
                 *notes,
@@ -121,7 +114,7 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
 def recognised(experience: Experience, /) -> tuple[str, ...]:
     """Notes that name the lessons which the bank held already, and say where a model could not tell."""
     known = [*experience.repeats]
-    first, more = ", ".join(shown(short(id)) for id in known[:3]), f" and {len(known) - 3} more" * (len(known) > 3)
+    first, more = ", ".join([shown(short(id)) for id in known[:3]]), f" and {len(known) - 3} more" * (len(known) > 3)
     unsure = "is kept as a new lesson, because nobody could tell whether it came again"
     return (
         *((f"taught again, and kept once: the bank had {first}{more}",) if known else ()),

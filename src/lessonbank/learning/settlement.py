@@ -85,16 +85,16 @@ def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tup
     )
 
 
-def _otherwise(earlier: Settlement | None, learned: Iterable[Run]) -> tuple[str, ...]:
+def _otherwise(earlier: Settlement, learned: Iterable[Run]) -> tuple[str, ...]:
     """A note where a recall that other runs settled is now settled by one that ended otherwise."""
-    if earlier is None or earlier.outcome == "unknown":
-        return ()
     return tuple(
         f"settled again: another run settled the recall {shown(short(earlier.recall_id))} as a {earlier.outcome}, and "
         f"run {shown(short(one.trajectory.id))} as a {one.verdict.outcome}: both count as tries at one task; "
         "hand each run to learn with the recall that it used"
         for one in learned
-        if one.trajectory.id not in earlier.trajectory_ids and one.verdict.outcome not in ("unknown", earlier.outcome)
+        if one.trajectory.id not in earlier.trajectory_ids
+        and "unknown" not in (earlier.outcome, one.verdict.outcome)
+        and one.verdict.outcome != earlier.outcome
     )
 
 
@@ -147,7 +147,8 @@ async def settle(
     counted = [*(await _with_verdicts(store, ids, report, scope=receipt.scope) if ids else ()), *learned]
     later = settlement_of(receipt, experience_id, counted, identity=identity) if counted else None
     if learned:
-        return later, counted, _otherwise(earlier, learned)
+        astray = of_another_task(receipt, [one.trajectory for one in learned]) if later and later.another_task else ()
+        return later, counted, (*astray, *(_otherwise(earlier, learned) if earlier else ()))
     same = later and {"at": later.at, "identity": identity}
     if earlier and later == earlier.model_copy(update=same):
         return None, counted, ()

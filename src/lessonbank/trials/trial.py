@@ -75,7 +75,7 @@ class _Arms:
     """Whether a lesson in question was learned from this very task."""
 
 
-async def try_again(
+async def run_trial(
     store: Store,
     injector: Injector,
     tasks: Tasks,

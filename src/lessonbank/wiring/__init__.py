@@ -56,13 +56,13 @@ from ._models import resolve as resolve_models
 from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
-from ._retrieval import Variation, choose_fitter
+from ._retrieval import PreviewFactory, choose_fitter
 from ._retrieval import choose as choose_retrieval
 from ._stores import is_store, named_place, open_store, spool_place, switched_off
 from ._stores import migrate as migrate
 
 if TYPE_CHECKING:
-    from ._profiles import Kit
+    from ._profiles import Components
 
 P = ParamSpec("P")
 Place: TypeAlias = str | Path | File | Server | Store
@@ -254,7 +254,7 @@ async def connect_async(
         intake=intake,
         scaler=kit.scaler,
         reflector=roles.extractor,
-        previews=Variation(
+        previews=PreviewFactory(
             asked=retrieval,
             own=parts.retriever,
             store=store,
@@ -313,7 +313,7 @@ def _is_off() -> bool:
     return os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no")
 
 
-def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:
+def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Components:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
     from ._profiles import build_parts
 

@@ -22,7 +22,7 @@ from lessonbank.learning.consolidation import (
     append,
 )
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
-from lessonbank.search import LexicalRetriever, Trusted
+from lessonbank.search import LexicalRetriever, TrustFilter
 
 
 def _own(given: object, store: Store, /) -> Consolidator:
@@ -97,9 +97,9 @@ def trusting(
     if store is not None:
         consolidator = OneWording(consolidator, store)
     if policy == "open":
-        return Trusted(search, policy), consolidator
+        return TrustFilter(search, policy), consolidator
     watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, store=store)
-    return Trusted(search, policy), watched
+    return TrustFilter(search, policy), watched
 
 
 def rationed(consolidator: Consolidator, store: Store, caps: Caps | Unset | None, /) -> Consolidator:

@@ -16,7 +16,7 @@ from lessonbank.search import (
     LessonRetriever,
     LexicalRetriever,
     RelativeFloor,
-    Trusted,
+    TrustFilter,
     WordFloor,
     default_floor,
     default_words,
@@ -107,7 +107,7 @@ _OF_A_SEARCH = ("by", "budget", "floor", "preface")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variation:
+class PreviewFactory:
     """How a bank searches, for making another search that differs in some settings."""
 
     asked: Retrieval
@@ -126,7 +126,7 @@ class Variation:
         given: dict[str, Any] = {name: value for name in _OF_A_SEARCH if (value := getattr(tried, name)) is not None}
         asked = replace(self.asked, **given)
         search, _ = choose(asked, self.own, store=self.store, embedder=self.embedder, profile=self.profile)
-        search = Trusted(search, tried.trust or self.trust)
+        search = TrustFilter(search, tried.trust or self.trust)
         words = self.injector
         if tried.preface is not None:
             words = injector(tried.preface, self.domain, words.budget, paper=self.profile == "paper")

@@ -69,10 +69,9 @@ from lessonbank.search import Refusals
 
 from . import archive
 from .audit import differences
-from .erasing import Erasing as Erasing
-from .erasing import Successor as Successor
-from .erasing import with_successors
-from .succession import Successions, SuccessionSearch
+from .succession import Erasing as Erasing
+from .succession import Successions, SuccessionSearch, with_successors
+from .succession import Successor as Successor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -108,8 +108,8 @@ class Things:
         fields = {word for run in runs for word in _in_fields_of_people(run)}
         return cls(frozenset((things - fields) | imported) - theirs)
 
-    def spared(self, text: str, made: Callable[[str], str], /, *, place: Place = NOWHERE) -> str:
-        """What `made` makes of `text` when the things in it are nobody's, and neither are the names of `place`."""
+    def mask_but_things(self, text: str, made: Callable[[str], str], /, *, place: Place = NOWHERE) -> str:
+        """Mask `text` with `made`, except the things in it and the names of `place`."""
         spans = self._spans(text, place)
         told = made(_with_stand_ins(text, spans))
         return told.translate({ord(stand_in): text[a:b] for stand_in, (a, b) in zip(_stand_ins(), spans, strict=False)})

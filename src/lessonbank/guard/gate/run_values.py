@@ -245,7 +245,8 @@ class RunValues:
         is_asked = part.source == REQUEST
         text = nfc(text if is_asked else ends(text, _PAGE))
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        self._take_found(text, look_alikes(text) if is_asked else people(text), part, parts=parts)
+        if found := look_alikes(text) if is_asked else people(text):
+            self._take_found(text, found, part, parts=parts)
         for key, value in pairs_in(text):
             if is_personal(key) or _DIGIT.search(value):
                 self._take(value, key, "", part)

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from lessonbank._base.aio import aside
 from lessonbank._version import VERSION
@@ -157,7 +157,7 @@ class ExtractiveExtractor:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
         if not known:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
-        values = cache(lambda: RunValues.of([attempt.trajectory for _, attempt in known]))
+        values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
         found = _of_commands(runs) if self._commands else _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])

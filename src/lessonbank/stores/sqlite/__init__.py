@@ -189,13 +189,17 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         return result(self._database.write(work))
 
     async def _sweep(self, scope: str = "", /) -> None:
-        """Write the whole file again, which needs as much free space again."""
+        """Overwrite what was erased; else write the whole file again, which needs as much free space again."""
         mark = await self._find(scope, _purge.mark)
-        await result(self._database.compact())
-        await empty_log(
-            lambda: result(self._database.checkpoint()), self._database.path, patience=self._database.patience
-        )
+        await self._empty_log()
+        if not await result(self._database.overwrite()):
+            await result(self._database.compact())
+            await self._empty_log()
         await self._change(scope, _purge.finished, mark)
+
+    async def _empty_log(self) -> None:
+        database = self._database
+        await empty_log(lambda: result(database.checkpoint()), database.path, patience=database.patience)
 
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:

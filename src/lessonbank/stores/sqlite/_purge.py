@@ -101,10 +101,11 @@ def purge(
     """
     scope = find_scope(connection, name)
     past = _past(connection, scope, [Erasing(what, id) for what, id in these])
-    receipts = dict(past.recalls)
+    receipts, has_words = dict(past.recalls), bool(past.entries or past.experiences)
     told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
     _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
-    forget_words(connection, scope.number, past.doomed)
+    if has_words:
+        forget_words(connection, scope.number, past.doomed)
     _delete(connection, find_scope(connection, name), past.doomed)
     _finish(connection, name)
     return told
