@@ -424,7 +424,8 @@ def standing_of(unit: UnitLift, /) -> str:
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
     known = _at_most(unit.success)
-    most = f"{known}{_forecast(unit)}" if open_yet else ""
+    forecast = "" if known == _TOO_FEW else _forecast(unit)  # of a handful of tasks, it is a guess about a guess
+    most = f"{known}{forecast}" if open_yet else ""
     decision = "does nothing" if does_nothing(unit) else _DECISION[unit.standing]
     if unit.success.basis == "judge" and not open_yet:
         decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone
