@@ -55,7 +55,8 @@ ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
 COMPUTED: Final = frozenset(
     {
-        *("series", "success_with", "success_without", "cost", "steps", "tokens", "success", "more", "measuring"),
+        *("series", "success_with", "success_without", "cost", "steps", "tokens", "seconds"),
+        *("success", "more", "measuring"),
         *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without"),
     }
 )
