@@ -113,6 +113,17 @@ def test_nothing_is_written_where_a_reader_holds_the_log(crowded: sqlite3.Connec
         assert path.read_bytes() == held
 
 
+def test_a_file_that_gives_pages_back_by_itself_is_written_again_instead(
+    crowded: sqlite3.Connection, path: Path
+) -> None:
+    crowded.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    crowded.execute("VACUUM")
+    crowded.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    held = path.read_bytes()
+    assert not overwrite_unused(crowded, path, patience=5)
+    assert path.read_bytes() == held
+
+
 def test_a_page_that_is_not_as_sqlite_writes_it_is_left_alone(path: Path) -> None:
     assert [*_unused_bytes.unused(memoryview(b"\x0d\0\0\0\0\0\x10\0" + bytes(4088)), 0, 4096)] == [(8, 16)]
     for page in (b"\x0d\0\0\0\0\x20\0\0", b"\x0d\0\x20\0\0\0\x30\0" + bytes(4088)):

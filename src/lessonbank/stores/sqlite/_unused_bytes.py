@@ -46,6 +46,8 @@ class RawFile:
         self.size = int.from_bytes(head[16:18], "big")
         self.size = 1 << 16 if self.size == 1 else self.size
         self._usable = self.size - head[20]
+        if any(head[52:56]):  # of auto-vacuum: pages that map others begin as pages with rows do
+            raise DamagedPageError(head[52:56])
         self._buffer = bytearray(self.size * _TOGETHER)
 
     def pages(self) -> int:
