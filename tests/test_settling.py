@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import numpy as np
@@ -24,9 +24,11 @@ from lessonbank import (
     Trajectory,
     Verdict,
 )
+from lessonbank.contracts.ports import ExperienceKey, RecallFilter, SavedRecall
 from lessonbank.contracts.records import Change, PromptRef, Provenance, Rejudge, Replace, Usage
 from lessonbank.contracts.store_calls import get_experience, settlement_of
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
 
@@ -398,3 +400,27 @@ async def test_learning_that_is_cancelled_anywhere_leaves_a_bank_that_learns_on(
         counts = await bank.admin.counts()
         assert (counts.experiences, counts.lessons, counts.pending) == (12, 12, 0)
         assert await bank.admin.verify() == ()
+
+
+class Counted(SqliteStore):
+    """A store that says what it was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    async def recalls(self, wanted: RecallFilter, /, *, scope: str) -> Sequence[SavedRecall]:
+        self.asked.append("recalls")
+        return await super().recalls(wanted, scope=scope)
+
+    async def experiences(self, by: ExperienceKey, values: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        self.asked.append(by)
+        return await super().experiences(by, values, scope=scope)
+
+
+async def test_a_learn_without_a_model_looks_once_at_the_run_the_words_and_the_receipt() -> None:
+    async with await lessonbank.connect_async(Counted.in_memory(), **grouped(**OPTIONS)) as bank:
+        for expected in (["run", "wording", "recalls"], ["run", "wording", "recalls"]):
+            recall = await bank.retrieve("find the invoice")
+            Counted.asked.clear()
+            learned = await bank.learn(run(), recall=recall, outcome="success")
+            assert Counted.asked == expected
+        assert "taught again" in " ".join(learned.notes)

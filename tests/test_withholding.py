@@ -226,6 +226,24 @@ def test_a_few_places_go_to_lessons_that_would_have_none() -> None:
     assert tried.count(2) > tried.count(1) == 0  # the one that was found least
 
 
+def test_lessons_are_tried_by_turns_until_their_outcomes_are_known() -> None:
+    policy = AdaptiveHoldout()
+    got = [order(policy, 1.0, 0.95, 0.9, 0.85, recall_id=f"{n}")[0] for n in range(100)]
+    assert {got.count(n) for n in (1, 2, 3)} <= {2, 3}
+
+
+def test_beside_a_lesson_that_is_known_one_with_few_outcomes_counts_as_five_points_better() -> None:
+    policy = AdaptiveHoldout()
+    nothing, seen = UnitReview(recalls=30, found=30), UnitReview(recalls=5, found=5)
+    policy.tell("t", {"l0": nothing, "l1": seen})
+    assert order(policy, 1.0, 0.92) == [1]  # a tenth less near counts as five points worse
+    assert order(policy, 1.0, 0.88) == [0]
+    policy.tell("t", {"l0": nothing, "l1": nothing})
+    assert order(policy, 1.0, 0.92) == [0]
+    policy.tell("t", {"l0": seen})
+    assert order(policy, 1.0, 0.92) == [0]  # nothing is known of either
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [

@@ -6,11 +6,9 @@ import re
 import subprocess
 import sys
 
-MOST = 800
-"""Functions that a warm learn begins, a little more than there are: whoever makes the way longer says why here.
-
-770 until a lesson that comes again was asked whether it adds to another one.
-"""
+MOST, MOST_OF_A_RETRIEVE = 710, 300
+"""Functions that a warm learn and a warm retrieve begin, a little more than there are: whoever makes a way longer says
+why here."""
 
 
 def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:
@@ -21,5 +19,6 @@ def test_a_warm_retrieve_and_a_warm_learn_are_counted() -> None:
     assert list(totals) == ["retrieve", "learn"]
     assert 50 < totals["retrieve"] < totals["learn"] < 1.7 * MOST
     begun = [int(count.replace(",", "")) for count in re.findall(r"(?m)^ +([\d,]+) functions begun", said)]
-    assert 50 < begun[0] < begun[1] < MOST
+    assert 50 < begun[0] < MOST_OF_A_RETRIEVE
+    assert begun[0] < begun[1] < MOST
     assert len(re.findall(r"(?m)^ +[\d,]+  \S+\.py:\d+ ", said)) == 6

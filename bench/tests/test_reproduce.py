@@ -40,17 +40,9 @@ _SHORT = {"Gemini-2.5-flash": "flash", "Gemini-2.5-pro": "pro", "ReasoningBank":
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], published: int) -> str:
-    """A table with a cell of the reader's own beside each published figure; no figure was published for a dash."""
-    head = list(columns[:published])
-    for column in columns[published:]:
-        head += [column, "yours"]
-    lines = [head, ["---"] * len(head)]
-    for row in rows:
-        line = list(row[:published])
-        for figure in row[published:]:
-            line += [figure or "–", ""]
-        lines.append(line)
-    return "".join(f"| {' | '.join(line)} |\n".replace("  ", " ") for line in lines)
+    """A table of published figures, with a dash where no figure was published."""
+    cells = [[*row[:published], *(figure or "–" for figure in row[published:])] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in [columns, ["---"] * len(columns), *cells])
 
 
 def with_tables(text: str) -> str:
@@ -123,7 +115,6 @@ def test_what_the_text_says_of_the_figures_follows_from_them() -> None:
         ("Claude-3.7-sonnet", "AWM", "Gitlab"),
     ]
     assert f"Three of the {len(FIGURES['webarena']['rows']) * 5} rates" in text
-    assert round(100 * 2.1 / 6.8, 1) == 30.9
 
 
 @pytest.mark.skipif(not REFERENCE.is_file(), reason="the facts about the paper are kept beside the project, not in it")
@@ -147,7 +138,7 @@ def test_every_figure_of_the_prose_is_that_of_the_facts() -> None:
     facts = REFERENCE.read_text(encoding="utf-8")
     text = _TABLE.sub("", re.sub(r"```.*?```|<!-- setup.*?-->", "", PAGE.read_text(encoding="utf-8"), flags=re.S))
     told = set(re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", text)) - {"0.1"}  # a tolerance of ours
-    assert len(told) > 15
+    assert len(told) > 10
     assert {figure for figure in told if figure not in facts} == set()
 
 

@@ -138,7 +138,7 @@ class ModelError(LessonbankError):
 
 
 class TransientModelError(ModelError):
-    """The same request may succeed later."""
+    """A model failed; the same request may succeed later."""
 
     code = "model_transient"
 

@@ -37,6 +37,7 @@ def test_it_shows_curves_lessons_a_block_the_difference_and_what_it_does_not_pro
     ):  # fmt: skip
         assert part in shown
     assert "\x1b" not in shown
+    assert "taught again" not in shown
     last = shown.splitlines()[-1]
     assert last.startswith("The demo keeps no bank. ")
     assert last.endswith("lessonbank review bank.db")

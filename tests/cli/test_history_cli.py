@@ -17,7 +17,7 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.cli._bisect import first_failing
+from lessonbank.cli.history import first_failing
 from lessonbank.errors import UsageError
 
 pytestmark = pytest.mark.full

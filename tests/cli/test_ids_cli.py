@@ -60,7 +60,7 @@ def test_the_beginning_or_the_end_of_an_id_is_enough_for_every_command_on_a_less
         assert not second.id.startswith(begins)
         for command, given in (
             ("retire", first.id[-8:]),
-            ("restore", begins),
+            ("retire --undo", begins),
             ("retire --quarantine", first.id[-4:]),
             ("approve", first.id),
         ):

@@ -33,7 +33,7 @@ def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None
         assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
         assert (
             lessonbank_cli(
-                "lessons", "restore", lesson, *where, "--by", "Ana", "--reason", "was right", cwd=tmp_path
+                "lessons", "retire", "--undo", lesson, *where, "--by", "Ana", "--reason", "was right", cwd=tmp_path
             ).returncode
             == 0
         )

@@ -76,7 +76,7 @@ def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("lessons", "add", *text, *WHERE, *ANA),
         ("lessons", "approve", ids["oil"], *WHERE, *ANA),
         ("lessons", "retire", ids["oil"], *WHERE, *ANA, *WHY),
-        ("lessons", "restore", ids["oil"], *WHERE, *ANA, *WHY),
+        ("lessons", "retire", "--undo", ids["oil"], *WHERE, *ANA, *WHY),
         ("lessons", "retire", ids["oil"], "--quarantine", *WHERE, *ANA, *WHY),
         ("tell", "run-0001", "success", *WHERE, *ANA),
         ("history", "rollback", "1", *WHERE, *ANA, *WHY),

@@ -108,7 +108,7 @@ def test_every_command_takes_the_address_of_a_server(tmp_path: Path) -> None:
         "lessons merge": (two, three, "--title", "Both", "--content", "Weigh both.", *who),
         "lessons retire": (five, *why),
         "lessons retire --quarantine": (four, *why),
-        "lessons restore": (five, *why),
+        "lessons retire --undo": (five, *why),
         "history diff": ("0", "1"),
         "history rollback": ("20", *why),
         "keys list": (),

@@ -94,7 +94,7 @@ def test_a_decision_is_keep_or_take_out_or_undecided_with_the_most_that_the_effe
         "no evidence yet": "undecided, at most 14 points either way",
     }
     wide = Estimate(value=0.1, always_low=-1.0, always_high=1.0)
-    assert said_of(LessonLift(lesson_id="a", success=wide)) == "undecided, too few tasks"
+    assert said_of(LessonLift(lesson_id="a", success=wide, more=3410)) == "undecided, too few tasks"
 
 
 def test_the_second_line_says_what_measuring_has_cost_in_tasks_and_successes() -> None:

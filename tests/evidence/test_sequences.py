@@ -19,7 +19,7 @@ from lessonbank.errors import UsageError
 from lessonbank.evidence import _bets
 from lessonbank.evidence._bets import Scores, Tally, restarted, tally
 from lessonbank.evidence.episodes import Episodes, Floats
-from lessonbank.evidence.sequences import bounds, log_e, outcomes, path
+from lessonbank.evidence.sequences import bounds, log_e, outcomes, outcomes_each_way, path, scores_each_way
 from lessonbank.evidence.sequences import scores as all_scores
 
 pytestmark = pytest.mark.full
@@ -162,6 +162,19 @@ def test_a_group_tells_the_same_whatever_other_groups_there_are(seed: int, alone
     assert np.allclose(log_e(every, helps=False)[alone], log_e(single, helps=False)[0])
     assert np.allclose(np.array(bounds(every))[:, alone], np.array(bounds(single))[:, 0])
     assert np.allclose(restarted(every)[0][alone], restarted(single)[0][0])
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_each_way_to_fill_in_what_is_missing_says_the_same_beside_the_others_as_alone(seed: int) -> None:
+    run, lost = drawn(seed, fractional=True), np.random.default_rng(seed).random(60) < 0.2
+    run = replace(run, outcome=np.where(lost, np.nan, run.outcome))
+    ways = outcomes_each_way(run)
+    for way, one, fill in zip(ways, scores_each_way(run, ways), (np.nan, 0.0, 1.0), strict=True):
+        alone = replace(run, outcome=np.where(np.isnan(run.outcome), fill, run.outcome))
+        for name in ("score", "scale", "lowest", "highest", "row", "group"):
+            own = getattr(all_scores(alone, outcomes(alone)), name)
+            assert getattr(one, name) == pytest.approx(own, abs=1e-12), (way, name)
 
 
 def test_nothing_is_claimed_where_there_is_nothing() -> None:

@@ -145,6 +145,14 @@ def test_a_lesson_that_was_found_alone_learns_from_recalls_without_memory() -> N
         assert all(isclose(entry.chance, chance) for entry in told)
 
 
+def test_memory_as_a_whole_learns_from_recalls_whose_lessons_were_all_left_out_one_by_one() -> None:
+    two, odds = {"1": ("topic/x",), "2": ("topic/x",)}, {"*": 0.1, "1": 0.2, "2": 0.3}
+    for gone, shown in ((frozenset({"1"}), True), (frozenset({"1", "2"}), False), (frozenset({"*"}), False)):
+        told = {entry.unit: entry for entry in entries(receipt(two, odds, gone))}
+        assert (told["*"].shown, told["topic/x"].shown) == (shown, shown)
+        assert isclose(told["*"].chance, 0.9 * (1 - 0.2 * 0.3))
+
+
 def test_a_withheld_topic_tells_nothing_of_its_lessons_and_all_of_itself() -> None:
     groups = {"1": ("source/a", "topic/x"), "2": ("source/a", "topic/x"), "3": ("source/a", "topic/y")}
     odds = {"*": 0.1, "topic/x": 0.3, "1": 0.1, "2": 0.1, "3": 0.1}

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank.learning.extraction._answers import failed
-from lessonbank.learning.extraction._moves import _line_done  # pyright: ignore[reportPrivateUsage]
+from lessonbank.learning.extraction._moves import (
+    _line_done,  # pyright: ignore[reportPrivateUsage]
+    failed,
+)
 
 
 @pytest.mark.parametrize(

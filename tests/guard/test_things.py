@@ -134,4 +134,4 @@ def test_what_retells_a_short_task_is_marked_and_only_a_copy_is_rejected() -> No
 def test_runs_without_things_change_nothing() -> None:
     things = Things.of([Trajectory(task="Refund the order of Jane Roe")])
     assert things.words == frozenset()
-    assert things.spared("Ask Jane Roe", str.upper) == "ASK JANE ROE"
+    assert things.mask_but_things("Ask Jane Roe", str.upper) == "ASK JANE ROE"

@@ -16,7 +16,10 @@ _numbers = count(1)
 
 
 class ScriptedModel(ThreadingHTTPServer):
-    """Answers each request that offers tools with the next turn; the last turn stays. `requests` is what came."""
+    """Answers each request that offers tools with the next turn; the last turn stays.
+
+    `requests` is what came, and `asked_at` when.
+    """
 
     daemon_threads = True
 
@@ -24,6 +27,7 @@ class ScriptedModel(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Talk)
         self.turns: list[Turn] = []
         self.requests: list[dict[str, Any]] = []
+        self.asked_at: list[float] = []
         self.lock = Lock()
 
     @property
@@ -33,6 +37,7 @@ class ScriptedModel(ThreadingHTTPServer):
     def turn(self, body: dict[str, Any]) -> dict[str, Any]:
         with self.lock:
             self.requests.append(body)
+            self.asked_at.append(time.monotonic())
             if not body.get("tools"):  # a title, a summary, a check of the quota
                 return {"text": "ok"}
             turn = self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]

@@ -42,7 +42,14 @@ class Stage:
 
     def lessonbank(self, *words: str) -> str:
         """What a command of ours says."""
-        command = [sys.executable, "-m", "lessonbank.cli", *words]
+        return self._run(["-m", "lessonbank.cli", *words])
+
+    def python(self, program: str, *words: str) -> str:
+        """What a program says, with the environment of the agent."""
+        return self._run(["-c", program, *words])
+
+    def _run(self, words: list[str]) -> str:
+        command = [sys.executable, *words]
         given: dict[str, Any] = {"cwd": self.project, "env": self._environment, "timeout": LIMIT}
         done = subprocess.run(command, capture_output=True, text=True, check=False, **given)
         if done.returncode:
@@ -57,7 +64,7 @@ class Stage:
 
     def session(self, prompt: str, *turns: Turn) -> dict[str, Any]:
         """A session with one prompt and what the model answers: how it ended, and the requests."""
-        self.model.turns, self.model.requests = list(turns), []
+        self.model.turns, self.model.requests, self.model.asked_at = list(turns), [], []
         began = time.monotonic()
         command = [self._program, *self.kind.words(prompt)]
         given: dict[str, Any] = {"cwd": self.project, "env": self._environment, "stdin": subprocess.DEVNULL}

@@ -86,7 +86,7 @@ def test_a_cure_is_told_when_the_command_fails_again_whatever_the_task_and_once(
     "event",
     [
         failed(printed="Exit code 2\nE   assert 1 == 2"),
-        failed("make lint"),
+        failed("just lint"),
         failed("make test | tail"),
         {**failed(), "is_interrupt": True},
         failed(printed="The user doesn't want to proceed with this tool use"),

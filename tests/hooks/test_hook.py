@@ -6,6 +6,8 @@ import json
 import os
 import resource
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +15,8 @@ from statistics import median
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lessonbank import Parts, ReasoningBank, Step, Trajectory, connect
 from lessonbank.cli.hook import status
@@ -373,6 +377,31 @@ def test_the_client_loads_the_standard_library_only() -> None:
     source = Path(client.__file__).read_text(encoding="utf-8")
     assert "lessonbank." not in source.replace('"lessonbank.hosts.resident"', "")
     assert "import typing" not in source
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=8,
+    )
+)
+def test_the_client_reads_and_writes_json_like_its_module(value: Any) -> None:
+    assert json.loads(client.written(value)) == value
+    assert client.read_json(f" {json.dumps(value)} \n".encode()) == value
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b'{"a" 1}'])
+def test_what_is_no_json_is_refused_by_the_client(text: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever words it has
+        client.read_json(text)
+
+
+def test_the_client_loads_neither_re_nor_enum_which_would_double_its_time() -> None:
+    told = f"import sys; sys.argv = ['x', 'codex']; import runpy; runpy.run_path({client.__file__!r})"
+    loaded = "print(*({'re', 'enum', 'socket', 'json', 'signal'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"{told}; {loaded}"], capture_output=True, check=True)
+    assert done.stdout.split() == []
 
 
 def test_an_answer_takes_less_than_150_milliseconds(hooks: Hooks, resident: Resident) -> None:

@@ -36,6 +36,6 @@ def test_the_lesson_of_the_first_session_is_in_the_request_of_the_second(tmp_pat
     left = [
         path
         for path in (tmp_path / "w" / "home").rglob("*")
-        if path.is_file() and b"hooks/client.py" in path.read_bytes()
+        if path.is_file() and b"hosts/client.py" in path.read_bytes()
     ]
     assert not [path for path in left if "lessonbank" in str(path) or path.name.startswith(("settings", "hooks"))]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
+from lessonbank.guard.hazards import is_hazard
 from lessonbank.importers import failure_of, failures_in
 
 PROTO = """Exit code 2
@@ -70,6 +71,30 @@ def bad(command: str, printed: str = PROTO, code: int = 2) -> Call:
             (bad("docker compose up", "Cannot connect", 1), ok("docker start db"), ok("docker compose up")),
             ("docker compose", "docker compose up", "docker start db"),
         ),
+        (
+            (bad("cargo fmt --check", code=1), ok("cargo fmt"), ok("cargo fmt --check")),  # the same, with fewer words
+            ("cargo fmt", "cargo fmt --check", "cargo fmt"),
+        ),
+        (
+            (bad("python manage.py test"), ok("python manage.py migrate"), ok("python manage.py test")),
+            ("manage.py test", "python manage.py test", "python manage.py migrate"),
+        ),
+        (
+            (bad("npx playwright test"), ok("npx playwright install"), ok("npx playwright test")),
+            ("playwright test", "npx playwright test", "npx playwright install"),
+        ),
+        (
+            (bad("pnpm test", "Missing script: test", 1), ok("pnpm --filter web test")),
+            ("pnpm test", "pnpm test", "pnpm --filter web test"),
+        ),
+        (
+            (bad("make db"), ok("docker ps --format '{{.Names}}'"), ok("make up"), ok("make db")),  # a look, in quotes
+            ("make db", "make db", "make up"),
+        ),
+        (
+            (bad("make release", "error: CHANGELOG.md has no entry"), "CHANGELOG.md", ok("make release")),
+            ("make release", "make release", "edit CHANGELOG.md"),
+        ),
     ],
 )
 def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expected: tuple[str, str, str]) -> None:
@@ -80,6 +105,8 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
     "calls",
     [
         (bad("pytest -q"), "a.py", ok("pytest -q")),  # an edit is of one task
+        (bad("ruff check", "error: pyproject.toml"), "pyproject.toml", ok("ruff check")),  # it has rules of a check
+        (bad("make release", "error: no entry"), "CHANGELOG.md", ok("make release")),  # the error does not name it
         (bad("make test"), ok("make test")),  # only run again
         (bad("make test"), ok("ls -l"), ok("make test")),
         (bad("grep -q x a.py", "", 1), ok("make proto"), ok("grep -q x a.py")),  # a search
@@ -101,6 +128,58 @@ def test_what_got_a_command_through_is_its_cure(calls: tuple[Call, ...], expecte
 )
 def test_what_may_not_have_helped_is_no_cure(calls: tuple[Call, ...]) -> None:
     assert cures(*calls) == []
+
+
+@pytest.mark.parametrize(
+    ("failed", "cure", "waits"),
+    [
+        ("go test ./...", "go test -short ./...", True),
+        ("npm test -- Header", "npm test -- Header -u", True),
+        ("pytest", "pytest tests/unit", True),
+        ("make test", "make -i test", True),
+        ("go test ./db", "go test -tags=integration ./db", False),
+        ("npm start", "npm start -- --port 3001", False),
+    ],
+)
+def test_more_words_for_a_check_wait_for_a_person_unless_it_then_looks_at_more(
+    failed: str, cure: str, waits: bool
+) -> None:
+    (found,) = failures_in(*run(bad(failed), ok(cure)))
+    assert found.cure == cure
+    assert is_hazard(found.lesson("r").content) is waits
+
+
+def test_what_another_program_did_instead_is_found_by_the_name_of_the_program() -> None:
+    found = failures_in(*run(bad("npm install", "npm ERR! code X", 1), ok("pnpm install"), ok("pnpm test")))
+    (told,) = [one for one in found if one.cure]
+    assert told.lesson("r").content == "`pnpm install` went through."
+    live = failure_of("npm outdated react", "react 18.3.1")
+    assert live
+    assert live.replaced_key == told.key
+    assert not [one for one in failures_in(*run(bad("npm install", code=1), ok("cargo install"))) if one.cure]
+
+
+def test_a_failure_is_like_one_of_another_sub_command_with_the_same_telling_words() -> None:
+    live = failure_of("pnpm build", "error TS2307: Cannot find module './schema.gen'")
+    assert live
+    assert live.is_like("pnpm typecheck failed: error TS#: Cannot find module './schema.gen'")
+    assert not live.is_like("npm typecheck failed: error TS#: Cannot find module './schema.gen'")
+    assert not live.is_like("pnpm typecheck failed: error TS#: Cannot find module './other'")
+    short = failure_of("pnpm build", "failed")
+    assert short
+    assert not short.is_like("pnpm test failed: failed")
+
+
+def test_what_went_through_after_the_person_had_done_something_is_asked_for() -> None:
+    def told(command: str, printed: str) -> list[str]:
+        made, codes = run(bad(command, printed, 128), ok(command))
+        said = Observation(text="I have loaded the key", source="user")
+        first = made.steps[0].model_copy(update={"observations": (*made.steps[0].observations, said)})
+        steps = (first, *made.steps[1:])
+        return [one.cure for one in failures_in(made.model_copy(update={"steps": steps}), codes)]
+
+    assert told("git push", "Permission denied (publickey).") == ["ask"]
+    assert told("pytest -q", "1 failed") == [""]  # it may be flaky
 
 
 def test_the_same_failure_has_the_same_key_live_and_in_the_session_file() -> None:

@@ -101,6 +101,36 @@ def test_the_last_check_wins_and_an_edit_makes_the_earlier_ones_stale(
     assert outcome(*events) == expected
 
 
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ((EDIT, shell("time TZ=UTC cargo test", "ok")), "success"),
+        ((EDIT, shell("docker compose run --rm app pytest -q", "3 passed")), "success"),
+        ((EDIT, shell("xvfb-run -a npm test", "ok")), "success"),
+        ((EDIT, shell("pnpm --filter web test", "ok")), "success"),
+        ((EDIT, shell("set -o pipefail; pytest -q | tail -1", "ok")), "success"),
+        ((EDIT, shell("go test ./... > t.log; rc=$?; tail -1 t.log; exit $rc", "ok")), "success"),
+        ((EDIT, shell("make test || exit 1", "ok")), "success"),
+        ((EDIT, shell("! cargo test", "ok")), "failure"),
+        ((EDIT, shell("make -n test", "ok")), None),
+        ((EDIT, shell("cd ../other && pytest -q", "3 passed")), None),
+        (
+            (shell("pytest -q", "Exit code 1\n3 failed", True), EDIT, shell("pytest -q test_a.py", "1 passed")),
+            "unknown",
+        ),
+        (
+            (shell("pytest -q test_a.py", "Exit code 1\n1 failed", True), EDIT, shell("pytest -q", "3 passed")),
+            "success",
+        ),
+        ((EDIT, shell("npm test api", "Exit code 1\n1 failed", True), shell("npm test web", "ok")), "failure"),
+    ],
+)
+def test_the_exit_code_is_the_checks_own_wherever_the_line_hands_it_on(
+    outcome: Outcome, events: tuple[Call | str, ...], expected: str | None
+) -> None:
+    assert outcome(*events) == expected
+
+
 MYPY = shell("mypy src", "Success: no issues found")
 RELEASE = shell("make release", "tagged 1.2")
 REVERT = shell("git reset --hard", "HEAD is now at 1a2b3c4 before")
@@ -110,10 +140,10 @@ DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds
 @pytest.mark.parametrize(
     ("events", "truth", "stored"),
     [
-        ((EDIT, PASS, "no, that's all, thanks!"), "success", None),
+        ((EDIT, PASS, "no, that's all, thanks!"), "success", "success"),
         ((EDIT, PASS, "No. Great work."), "success", "success"),
-        ((EDIT, PASS, "it failed on my machine before I pulled, all good now, thanks"), "success", None),
-        ((EDIT, PASS, "wrong place to ask, but what is the capital of France?"), "success", None),
+        ((EDIT, PASS, "it failed on my machine before I pulled, all good now, thanks"), "success", "success"),
+        ((EDIT, PASS, "wrong place to ask, but what is the capital of France?"), "success", "success"),
         ((EDIT, PASS, "hmm, I get a TypeError when I call add('a', 1)"), "failure", None),
         ((EDIT, PASS, "That is not at all what I asked for"), "failure", "failure"),
         ((EDIT, PASS, "das ist falsch, mach es rückgängig"), "failure", "failure"),

@@ -93,6 +93,8 @@ def test_a_session_of_three_tasks_is_three_runs_with_outcomes_of_their_own(tmp_p
         "the total is off by one",
         "it works, but it is slow, make it faster",
         "[Request interrupted by user]",
+        "done",
+        "loaded",
     ],
 )
 def test_a_word_about_the_work_or_a_step_of_it_is_no_task(tmp_path: Path, text: str) -> None:

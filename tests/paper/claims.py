@@ -40,8 +40,8 @@ def table() -> str:
         lines += [f"* `{claim.id}` ({claim.section}), as published: {claim.sentence}" for claim in plain]
         lines += [
             *([""] if plain else []),
-            "| id | where | published | `paper` | `default` | why |",
-            "|---|---|---|---|---|---|",
+            "| claim | published | `paper` | `default`, and why |",
+            "|---|---|---|---|",
         ]
         lines += [_row(claim) for claim in claims if claim not in plain]
         lines.append("")
@@ -50,7 +50,8 @@ def table() -> str:
 
 def _row(claim: Claim) -> str:
     default = "the same" if claim.default == claim.paper else claim.default
-    cells = (f"`{claim.id}`", claim.section, claim.sentence, claim.paper, default, claim.why)
+    why = f"{default}: {claim.why}" if claim.why else default
+    cells = (f"`{claim.id}` ({claim.section})", claim.sentence, claim.paper, why)
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

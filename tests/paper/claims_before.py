@@ -66,8 +66,8 @@ SETTING: tuple[Claim, ...] = (
         "Measured on WebArena, Mind2Web and SWE-Bench-Verified.",
         "test_the_papers_benchmarks_are_presets_that_say_what_they_need",
         ours="the presets `paper-webarena`, `paper-mind2web` and `paper-swebench` of `lessonbank bench`, and no figure",
-        why="they run where their sites, data and a model are; `docs/reproduce.md` has the paper's figures and an "
-        "empty column, and what this project has measured itself is synthetic and labelled so",
+        why="they run where their sites, data and a model are; `docs/reproduce.md` has the paper's figures, "
+        "and what this project has measured itself is synthetic and labelled so",
     ),
 )
 

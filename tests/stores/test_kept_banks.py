@@ -55,11 +55,13 @@ ADDED: Final = frozenset({"lessons"})
 """Fields of a recall that the release before left empty where it read one."""
 COMPUTED: Final = frozenset(
     {
-        *("series", "success_with", "success_without", "cost", "steps", "tokens", "success", "more", "measuring"),
-        *("notes", "evidence"),
+        *("series", "success_with", "success_without", "cost", "steps", "tokens", "seconds"),
+        *("success", "more", "measuring"),
+        *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without"),
     }
 )
-"""Of a lift: it is estimated in another way now, in the order in which recalls were made."""
+"""Of a lift: it is estimated in another way now, in the order in which recalls were made, and each task without memory
+counts as one."""
 COUNTED: Final = frozenset({"lesson_id", "group", "cited", "title", "content", "retired", "proposed"})
 """Of a group or a lesson in a lift: what is neither estimated nor waits for earlier outcomes."""
 CHANGED: Final = frozenset({"additions", "fit", "keep_lessons", "sleep_after", "trust_names"})

@@ -19,7 +19,7 @@ from lessonbank.contracts.store_calls import count_records, purge_one
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._listing import may_hold
 from lessonbank.stores._records import dumped
-from lessonbank.stores.sqlite import SqliteStore, _derived, _listing, _read, _word_search
+from lessonbank.stores.sqlite import SqliteStore, _derived, _listing, _read, _words
 from lessonbank.testing.store_samples import MINE, START, added, attempt, experience, lesson, trajectory
 from lessonbank.text.bm25 import words
 
@@ -100,7 +100,7 @@ LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
     ),
     "tasks with a rare word": (
         1,
-        lambda file: _word_search.search(file, "rare", scope=MINE, limit=20, exclude=()),
+        lambda file: _words.search(file, "rare", scope=MINE, limit=20, exclude=()),
     ),
     "recalls of one user": (
         1,

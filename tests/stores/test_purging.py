@@ -16,7 +16,7 @@ from lessonbank.contracts.records import Erasure, Replace
 from lessonbank.contracts.store_calls import count_records, forget, purge_one
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _texts
-from lessonbank.stores.sqlite import SqliteStore, _derived, _log
+from lessonbank.stores.sqlite import SqliteStore, _derived, _erased_bytes, _log
 from lessonbank.stores.sqlite._log import Checkpoint, empty_log
 from lessonbank.testing.store_purging import SECRET, everything, lived_in
 from lessonbank.testing.store_samples import (
@@ -123,7 +123,11 @@ async def test_a_purge_waits_for_another_process_that_copies_the_log(
 
 
 @pytest.mark.full
-async def test_purges_of_a_large_bank_end_while_other_processes_write(path: Path) -> None:
+@pytest.mark.parametrize("small", [0, 1 << 20])
+async def test_purges_of_a_large_bank_end_while_other_processes_write(
+    path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(_erased_bytes, "_SMALL", small)
     store = await SqliteStore.open(path)
     for _ in range(8):
         await added(store, *[experience(f"{BIG[at : at + 4000]}") for at in range(0, 400_000, 4000)])

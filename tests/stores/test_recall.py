@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from lessonbank.providers.embedders.hashing import HashingEmbedder
-from lessonbank.stores.sqlite._nearest import Matrix
 from lessonbank.stores.sqlite._rows import PARTS
-from lessonbank.stores.sqlite._vectors import row_type, to_blobs
+from lessonbank.stores.sqlite._vectors import Matrix, row_type, to_blobs
 
 pytestmark = pytest.mark.full
 

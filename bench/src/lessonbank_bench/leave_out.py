@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from lessonbank._base.checks import called
 from lessonbank.contracts.records import Experience, Found
-from lessonbank.search._wrapper import SLACK, Around, ask_next
+from lessonbank.search._wrapper import SLACK, RetrieverWrapper, ask_next
 
 Rule: TypeAlias = Callable[[str, Experience], bool]
 """Whether an experience is left out when this task is asked for."""
@@ -22,7 +22,7 @@ _DIGIT: Final = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveOut(Around):
+class LeaveOut(RetrieverWrapper):
     """Leaves out experiences by a rule, and goes on asking until it has as many as wanted or there are no more.
 
     `LeaveOut(inner, same_task)` is the leave-one-task-out guard, `LeaveOut(inner, same_template())` the

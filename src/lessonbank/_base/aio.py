@@ -32,7 +32,7 @@ class PerLoop(Generic[T]):
         self._made: RunVar[T] = RunVar("made")
 
     def here(self) -> T:
-        """The one of this event loop."""
+        """Return the object of this event loop."""
         try:
             return self._made.get()
         except LookupError:
@@ -57,7 +57,7 @@ async def if_there(found: Awaitable[T], /) -> T | None:
 
 
 async def aside(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
-    """`work(*args)`: here where it is brief, else in a thread, whose start takes longer than brief work."""
+    """Run `work(*args)` here if it is brief, else in a thread: to start a thread takes longer than brief work."""
     return work(*args) if brief else await to_thread.run_sync(work, *args)
 
 

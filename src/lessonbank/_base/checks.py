@@ -121,7 +121,7 @@ def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
 
 
 def maybe_text(value: object, name: str, /) -> str | None:
-    """The same, or `None`."""
+    """Return the checked value, or `None` for `None`."""
     return None if value is None else a_text(value, name)
 
 
@@ -134,7 +134,7 @@ def an_id(value: object, name: str = "id", /) -> str:
 
 
 def maybe_id(value: object, name: str, /) -> str | None:
-    """The same, or `None`."""
+    """Return the checked value, or `None` for `None`."""
     return None if value is None else an_id(value, name)
 
 
@@ -168,7 +168,7 @@ def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int 
 
 
 def maybe_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
-    """The same, or `None`."""
+    """Return the checked value, or `None` for `None`."""
     return None if value is None else a_count(value, name, least=least, most=most)
 
 
@@ -218,7 +218,7 @@ def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
 
 
 def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
-    """The same, or `None`."""
+    """Return the checked value, or `None` for `None`."""
     return None if value is None else one_of(value, name, allowed)
 
 
@@ -237,7 +237,7 @@ def several(values: object, name: str, record: type[V], /, *, or_text: str = "")
     return cast("list[V]", found)
 
 
-def a_copy(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
+def copy_mapping(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
     """A mapping of names, read once."""
     try:
         return {str(key): one for key, one in value.items()}

@@ -32,7 +32,7 @@ async def paged(page: Callable[..., Awaitable[Sequence[T]]], id_of: Callable[[T]
 
 
 async def async_batches(records: AsyncIterator[T], /, *, size: int) -> AsyncGenerator[list[T]]:
-    """The same of records that come one by one. The source is closed when the consumer leaves early."""
+    """Yield batches of records that come one by one. The source is closed when the consumer leaves early."""
     held: list[T] = []
     async with closing(records) as source:
         async for record in source:

@@ -103,7 +103,7 @@ class Connection(HttpProtocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """One timer from the first byte on: a byte now and then does not begin it anew."""
+        """Run one timer from the first byte on: a later byte does not start it again."""
         if self.cycle and not self.cycle.response_complete:
             self._waiting = _cancelled(self._waiting)
             self._unread.discard(self)

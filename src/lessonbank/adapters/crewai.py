@@ -236,7 +236,7 @@ def _linked(kind: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _subclass(kind: Any, body: dict[str, Any]) -> type:
-    """The same class to all who look at it, but for `body`."""
+    """Make a class that others take for the original, with another `body`."""
     named = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     ours = type(kind)(kind.__name__, (kind,), named | body)
     _ours.add(ours)

@@ -66,7 +66,7 @@ class ReasoningBankModule(Module):
         return ended[0]
 
     async def aforward(self, **inputs: Any) -> Any:
-        """The same, awaited."""
+        """Run the module, awaited."""
         run = await self.runs.begin(_task(inputs), scope=self.runs.scoped(inputs), parent=current_run())
         with _followed(run, self.program) as ended:
             ended.append(await self.program.acall(**inputs))
@@ -163,7 +163,7 @@ def _tools(program: Any) -> list[Any]:
 
 
 def _task(inputs: Mapping[str, Any]) -> str:
-    """The one input, or all of them with their names."""
+    """Return the only input, or all inputs with their names."""
     told = {name: str(value) for name, value in inputs.items()}
     return next(iter(told.values())) if len(told) == 1 else "\n".join(f"{k}: {v}" for k, v in told.items())
 

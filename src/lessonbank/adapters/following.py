@@ -73,7 +73,7 @@ class Common(RetrieveKeywords, total=False):
 
 
 class Options(Common, Generic[Asked], total=False):
-    """The same with the scope. `Asked` is what it is called with."""
+    """The options of a follower, with the scope. `Asked` is what it is called with."""
 
     scope: Callable[[Asked], str] | None
     """Names the scope of a run; without it, the scope of the bank. If it fails, the run has no memory."""

@@ -170,7 +170,7 @@ def _hidden(state: Any, shown: str) -> Any:
 
 
 def _tools(earlier: int) -> Sequence[Any]:
-    """Those of the first request after so many events."""
+    """Return the tools of the first request after so many events."""
     called = (event for event in transcript().events[earlier:] if event.event == "model")
     return getattr(next(called, None), "tools", ())
 

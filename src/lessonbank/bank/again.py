@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lessonbank.contracts.ports import RecallFilter
-from lessonbank.contracts.records import Found, Recall
+from lessonbank.contracts.records import Found, Json, Recall
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import AGAIN
-from lessonbank.importers import error_in, failure_of
+from lessonbank.importers import Failure, error_in, failure_of
 
 from .handle import Handle
 from .retrieval import Recaller
@@ -34,7 +34,7 @@ def cures_of(scope: str, /) -> str:
 
 
 def is_of_cures(scope: str, /) -> bool:
-    """Whether it is a scope of cures."""
+    """Whether a scope is one of cures."""
     return scope.endswith(_CURES)
 
 
@@ -56,10 +56,9 @@ class State:
             raise UsageError(f"reason= is one word in small letters, such as 'error' or 'stuck'; got {self.reason!r}")
 
     @property
-    def failure(self) -> str:
-        """The key of the failure of a command, by which its cure is kept; empty where it is none."""
-        failure = failure_of(self.doing, self.observation) if self.reason == "error" and self.doing else None
-        return failure.key if failure else ""
+    def failure(self) -> Failure | None:
+        """The failure of a command, by whose key its cure is kept; `None` where it is none."""
+        return failure_of(self.doing, self.observation) if self.reason == "error" and self.doing else None
 
     @property
     def text(self) -> str:
@@ -76,13 +75,8 @@ async def recall_again(
     Nothing that the run was shown before is in it. With `cured` the first only. `None`: nothing is known.
     """
     told = {**(asked.metadata or {}), **({AFTER: first.id} if first else {})}
-    if failure := state.failure:
-        below = replace(handle, scope=cures_of(handle.scope))
-        shown = await _shown_since(below, first)
-        one = replace(asked, limit=1, own=not asked.trusted, metadata=told)
-        recall, found = await Recaller(below).recall(failure, one, draw=True, exclude=shown)
-        if any(c.placed and c.score >= _THE_SAME for c in recall.candidates):
-            return recall, found
+    if (failure := state.failure) and (found := await _cure_of(handle, failure, first, asked, metadata=told)):
+        return found
     if cured:
         return None
     task = await handle.parts.intake.task("\n".join(filter(None, (state.text, first.task if first else ""))))
@@ -95,6 +89,24 @@ async def recall_again(
     recall, found = await small.recall(task, asked, draw=True, exclude=shown, as_one=f"{AGAIN}{state.reason}")
     placed = any(candidate.placed for candidate in recall.candidates)
     return (recall.model_copy(update={"step": state.step}), found) if placed else None
+
+
+async def _cure_of(
+    handle: Handle, failure: Failure, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
+) -> tuple[Recall, Found] | None:
+    """That of the very same failure; else of another sub-command with the same words, or the program used instead."""
+    below = replace(handle, scope=cures_of(handle.scope))
+    shown = await _shown_since(below, first)
+    one = replace(asked, limit=1, own=not asked.trusted, metadata=metadata)
+    keys = [failure.key]
+    for key in keys:
+        recall, found = await Recaller(below).recall(key, one, draw=True, exclude=shown)
+        if any(c.placed and c.score >= _THE_SAME for c in recall.candidates):
+            return recall, found
+        if key == failure.key:
+            near = [match.experience.task for match in found.matches]
+            keys += [*filter(failure.is_like, near), failure.replaced_key]
+    return None
 
 
 async def _shown_since(handle: Handle, first: Recall | None) -> frozenset[str]:

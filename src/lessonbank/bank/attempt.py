@@ -331,7 +331,7 @@ def _warned(what: str, problem: Exception) -> str:
 
 
 class Attempt:
-    """The same for a `with` block."""
+    """An attempt for a `with` block."""
 
     def __init__(self, attempt: AsyncAttempt, /, *, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
         self._attempt, self._wait = attempt, wait

@@ -10,7 +10,8 @@ from lessonbank.contracts.ports import Consolidator, Vectors
 from lessonbank.contracts.records import Change, Experience, Settlement, Usage
 from lessonbank.contracts.records.usage import NO_USAGE
 from lessonbank.errors import Conflict
-from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.guard.quote import redacting_with
+from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.consolidation.retry import decide, spent
 from lessonbank.learning.outcome import LearnOutcome, changed, replacing
 from lessonbank.learning.settlement import settle
@@ -65,7 +66,10 @@ class Commit:
     async def decide(self, policy: Consolidator, /) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
         with one_look():
-            with self.handle.state.locks.deciding(self.experience.scope), self.handle.parts.intake.in_force():
+            with (
+                self.handle.state.locks.deciding(self.experience.scope),
+                redacting_with(self.handle.parts.intake.redactor),
+            ):
                 decision = await decide(policy, self.experience)
             cost = spent(decision)
             safe = await self.handle.parts.intake.changes(decision, given=self.experience)
@@ -94,7 +98,7 @@ class Commit:
             {id: vector for id, vector in vectors.items() if id in ids},
             writer=self.handle.writer,
             settlement=settlement,
-            unlearned=self.result.ids if self.result else (),
+            unlearned=[attempt.trajectory.id for attempt in self.result.attempts] if self.result else (),
             unchanged=[self.earlier] if self.earlier else [],
             one_wording=self.handle.options.unique_wording,
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
 from lessonbank._base.aio import if_there
 from lessonbank._base.locks import ScopeLocks
-from lessonbank.contracts.events import Event
+from lessonbank.contracts.events import Event, FellBack, Hook
 from lessonbank.contracts.ports import Store, Vectors
 from lessonbank.contracts.records import Change, Experience, JournalEntry, Lesson
 from lessonbank.contracts.settings import OFF
@@ -23,7 +23,6 @@ from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
 from .acts import note_act
-from .hooks import call_hooks
 from .parts import BankOptions, BankParts
 from .spool import Spool
 
@@ -131,6 +130,8 @@ class Handle:
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
+        if self.parts.retriever.space is None:  # it embeds nothing
+            return {}, ()
         try:
             return await self.parts.retriever.index([e for e in experiences if e.active_lessons or e.repeats]), ()
         except ModelError as error:
@@ -159,7 +160,7 @@ class Handle:
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
     ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
         """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
-        space, notes = self.parts.retriever.space, tuple[str, ...]()
+        space, notes = self.parts.retriever.space if vectors else None, tuple[str, ...]()
         try:
             entries = await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more)
         except SpaceMismatch as error:
@@ -205,3 +206,19 @@ def lesson_of(owner: Experience, id: str, /) -> Lesson:
 def person(by: object, /) -> str:
     """The name of the person who does something. Raises UsageError."""
     return checked_name(by, what="by=")
+
+
+def call_hooks(hooks: Iterable[Hook], event: Event, /, *, notes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Call every hook with an event, and with a `FellBack` for each note; one sentence for each hook that failed."""
+    events = [event, *(FellBack(what=type(event).__name__, why=note) for note in notes)]
+    return tuple(failure for hook in hooks for each in events if (failure := _failure(hook, each)))
+
+
+def _failure(hook: Hook, event: Event) -> str:
+    try:
+        hook(event)
+    except Exception as error:  # noqa: BLE001 - what a hook raises must not undo or repeat what happened
+        failure = f"a hook failed after {type(event).__name__}: {type(error).__name__}: {quoted(error)}"
+        log.warning("%s", failure)
+        return failure
+    return ""

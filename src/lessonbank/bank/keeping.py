@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Self
 
 import anyio
@@ -15,12 +14,12 @@ import anyio
 from lessonbank._base.aio import if_there, within
 from lessonbank._base.checks import a_number, shown
 from lessonbank._base.ids import short
-from lessonbank.contracts.records import Forgotten, Json, Outcome, Purge, Recall, Submission, Trajectory
+from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
 from lessonbank.contracts.retrieve_options import LEAST_PATIENCE, PATIENT
 from lessonbank.contracts.store_calls import get_recall, get_trajectory
-from lessonbank.guard.identity import seal, teller_of
+from lessonbank.guard.identity import seal, verified_submitter
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
 from lessonbank.learning.run_report import (
@@ -30,7 +29,6 @@ from lessonbank.learning.run_report import (
     submission_of,
     submitted_outcome,
     truths_of,
-    with_metadata,
 )
 
 from .handle import Handle
@@ -91,19 +89,15 @@ class RunKeeper:
         """A note for each run that begins with the task of another recall than the one that it settles."""
         if (receipt := report.receipt) is None:
             return ()
-        requests = [(run, request) for run in report.runs if (request := request_of(run))]
-        mistaken_for = partial(self.handle.state.receipts.mistaken_for, receipt)
-        return tuple(
-            f"another task: run {shown(short(run.id))} begins with {shown(request)}, for which the recall "
-            f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to learn with "
-            "the recall that it used"
-            for run, request in requests
-            if (id := mistaken_for(request))
-        )
-
-    async def clean(self, runs: Sequence[Trajectory], metadata: Mapping[str, Json], /) -> list[Trajectory]:
-        """`runs` without secrets, with the caller's metadata beside their own."""
-        return with_metadata(await self.handle.parts.intake.runs(runs), metadata)
+        notes, made = list[str](), self.handle.state.receipts
+        for run in report.runs:
+            if (request := request_of(run)) and (id := made.mistaken_for(receipt, request)):
+                notes.append(
+                    f"another task: run {shown(short(run.id))} begins with {shown(request)}, for which the recall "
+                    f"{shown(short(id))} was made, and it settles that of {shown(receipt.task)}: hand each run to "
+                    "learn with the recall that it used"
+                )
+        return tuple(notes)
 
     async def keep(
         self, runs: Sequence[Trajectory], report: RunReport, /, *, wait: float = IN_HAND
@@ -153,7 +147,7 @@ class RunKeeper:
         said = submission_of(run)
         if said.identity == self.identity or not said.says_outcome:
             return None
-        return await teller_of(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
+        return await verified_submitter(self.handle.store, said, runs=said.run_ids or [run.id], scope=self.handle.scope)
 
     async def with_earlier_word(self, waiting: Sequence[Trajectory], report: RunReport, /) -> RunReport:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""

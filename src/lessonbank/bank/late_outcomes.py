@@ -20,7 +20,7 @@ _UNFINISHED: Final = 1000
 
 
 async def find_run(handle: Handle, of: object, /) -> Trajectory:
-    """The one run that is meant.
+    """Find the run that the caller means.
 
     Raises:
         NotFound: no run is kept of it.

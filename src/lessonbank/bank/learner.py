@@ -90,7 +90,7 @@ class Learner:
         self, prior: PriorRuns, report: RunReport, metadata: Mapping[str, Json], keeper: RunKeeper
     ) -> Learned:
         """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
-        new = await keeper.clean(prior.new, metadata)
+        new = await self.handle.parts.intake.runs(prior.new, metadata)
         if waiting := await keeper.keep(new, report):
             if len(waiting) == len(new) and (teller := await keeper.earlier_teller(waiting)):
                 return noted(await self.learn_as(teller, prior.reported), stays_as_told(waiting, report))
@@ -124,8 +124,9 @@ class Learner:
         learned, settlement = await self._commit(result, identity=keeper.identity)
         notes += await stand_beside(handle, learned.lessons)
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
-        learned = await self._review(noted(learned, notes), settlement)
-        learned = await self._reflect_if_due(learned)
+        learned = await self._review(learned, settlement, notes)
+        if handle.options.reflect_every:
+            learned = await self._reflect_if_due(learned, every=handle.options.reflect_every)
         cared = await look_after(handle, [run.task for run in new])
         return noted(learned, (*cared, *await forget_old_runs(handle)))
 
@@ -163,7 +164,7 @@ class Learner:
 
     async def _commit(self, result: LearnOutcome, *, identity: str) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
-        handle, costs, ids = self.handle, list[Usage](), result.ids
+        handle, costs, ids = self.handle, list[Usage](), [attempt.trajectory.id for attempt in result.attempts]
         # A moment ago nobody held these runs. Where a model was asked since, or the store refuses them, they are looked
         # up again.
         is_known = not (result.prior.experiences or handle.parts.asks_model)
@@ -233,11 +234,11 @@ class Learner:
                     settlement = first.model_copy(update=same)
                     await store.apply((), scope=where, writer=self.handle.writer, settlement=settlement)
 
-    async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
-        """`learned`, and what the ledger did because one more outcome is known."""
+    async def _review(self, learned: Learned, settlement: Settlement | None, notes: tuple[str, ...] = ()) -> Learned:
+        """`learned` with notes, and with what the ledger did because one more outcome is known."""
         if settlement is None:
-            return learned
-        notes = self.handle.emit(Settled(settlement=settlement))
+            return noted(learned, notes)
+        notes += self.handle.emit(Settled(settlement=settlement))
         acted = await self.handle.parts.ledger.settled(scope=settlement.scope)
         if acted.changes or acted.proposals or acted.notes:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
@@ -245,15 +246,12 @@ class Learner:
             learned = learned.model_copy(update={"changes": (*learned.changes, *acted.changes)})
         return noted(learned, notes)
 
-    async def _reflect_if_due(self, learned: Learned) -> Learned:
-        """`learned`, and what looking back over its topic gave, where it is time to."""
-        if not self.handle.options.reflect_every or (model := self.handle.parts.reflector) is None:
-            return learned
+    async def _reflect_if_due(self, learned: Learned, *, every: int) -> Learned:
+        """`learned`, and what looking back over its topic gave, after each `every` experiences."""
         topic = next((one.topic.id for one in learned.lessons if one.topic), None)
-        if topic is None:
+        if topic is None or (model := self.handle.parts.reflector) is None:
             return learned
-        records = await count_records(self.handle.store, scope=self.handle.scope)
-        if records.experiences % self.handle.options.reflect_every:
+        if (await count_records(self.handle.store, scope=self.handle.scope)).experiences % every:
             return learned
         try:
             reflected = await reflect(self.handle, model, topic)

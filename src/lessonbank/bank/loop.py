@@ -51,7 +51,7 @@ from lessonbank.evidence.receipts import Receipts
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.consolidation.ask import asks_model
+from lessonbank.learning.consolidation.append import asks_model
 from lessonbank.learning.judging import truth_verdict
 from lessonbank.learning.outcome import taught_by
 from lessonbank.learning.reflection import LEAST_RUNS
@@ -251,7 +251,7 @@ class AsyncReasoningBank:
             report = await keeper.report(source, task=task, recall=recall, outcome=outcome, reward=reward)
             for note in report.notes:
                 log.warning("%s", note)
-            runs = await keeper.clean(report.runs, metadata)
+            runs = await self.parts.intake.runs(report.runs, metadata)
             if ended_at and await keeper.is_erased(runs, report.receipt, since=ended_at):
                 return ()
             # While this process holds the runs, no worker takes them.
@@ -306,7 +306,7 @@ class AsyncReasoningBank:
         with until_kept(patience) as limit:
             keeper = await RunKeeper.of(self._handle, limit)
             receipt, _ = await self._state.receipts.returned(recall, scope=self.scope)
-            runs = await keeper.clean([await run_from(source, task=task)], a_mapping(metadata))
+            runs = await self.parts.intake.runs([await run_from(source, task=task)], a_mapping(metadata))
             if not (ended_at and await keeper.is_erased(runs, receipt, since=ended_at)):
                 fields = {"unfinished": True, "recall_id": receipt.id if receipt else None}
                 await self.store.save_runs([run.model_copy(update=fields) for run in runs], scope=self.scope)

@@ -8,7 +8,7 @@ from lessonbank._base.plural import counted
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Reflected, Replace, Usage
 from lessonbank.errors import Conflict
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.reflection import LEAST_RUNS, materials, reflected
 
 from .handle import Handle
@@ -39,7 +39,7 @@ async def reflect(
             break
         share = min(budget, _MOST)
         budget -= share
-        with of.parts.intake.in_force():
+        with redacting_with(of.parts.intake.redactor):
             told = await reflected(about, model=model, intake=of.parts.intake, budget=share)
         kept = [] if dry_run or not told.changes else await _apply_changes(of, told)
         done.append(told)

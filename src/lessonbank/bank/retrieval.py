@@ -14,7 +14,7 @@ from lessonbank.contracts.settings import OFF
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.ledger import Unmeasured
-from lessonbank.search import Trusted, Without, with_reason
+from lessonbank.search import TrustFilter, Without, with_reason
 from lessonbank.search.opposites import without_denied
 
 from .handle import Handle
@@ -45,7 +45,7 @@ class Recaller:
         """
         search = _search(self.handle.parts.retriever, asked, exclude)
         if asked.own and not asked.trusted:
-            search = Trusted(search, "corroborated", own_of=await self.handle.identity())
+            search = TrustFilter(search, "corroborated", own_of=await self.handle.identity())
         scope, places, measured = self.handle.scope, asked.limit or self.handle.options.limit, self.handle.parts.ledger
         ledger, id = (measured, new_id()) if draw else (Unmeasured(), "")
         found = without_denied(await search(task, scope=scope, limit=measured.reach(places)))
@@ -103,7 +103,7 @@ class Recaller:
         return recall.model_copy(update={"kept": False, "task": task})
 
     def _with(self, tried: Tried) -> Recaller:
-        """The same with what a person tries. Raises UsageError: this bank cannot search so."""
+        """Return the recaller with the settings that a person tries. Raises UsageError: this bank cannot search so."""
         if tried.is_own:
             return self
         if self.handle.parts.previews is None:
@@ -121,4 +121,4 @@ def _search(search: Retriever, asked: RetrieveOptions, exclude: Collection[str])
     """`search`, which leaves out what is excluded, and with `trusted` shows only lessons that are active."""
     if exclude:
         search = Without(search, frozenset(exclude))
-    return Trusted(search, "corroborated") if asked.trusted else search
+    return TrustFilter(search, "corroborated") if asked.trusted else search

@@ -30,7 +30,7 @@ from lessonbank.errors import (
 )
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
-from lessonbank.learning.run_report import runs_from, with_metadata
+from lessonbank.learning.run_report import runs_from
 
 from .spool import Spool, Spooled
 
@@ -88,7 +88,7 @@ async def _spooled(
     patience: float | None = None,
 ) -> str:
     runs = await runs_from(source, task=task, asked=recall.task if recall else None)
-    clean = with_metadata(await outbox.intake.runs(runs), a_mapping(metadata))
+    clean = await outbox.intake.runs(runs, a_mapping(metadata))
     entry = Spooled(
         call="keep_unfinished" if call == "keep_unfinished" else "submit",
         scope=bank.scope,

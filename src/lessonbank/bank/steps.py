@@ -10,7 +10,7 @@ from lessonbank._base.checks import attribute
 from lessonbank.contracts.ports import Extractor
 from lessonbank.contracts.records import Extraction, Recall, Run, Trajectory, Verdict
 from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import quoted, redacting_with
 from lessonbank.learning.judging import error_verdict, judged, unknown
 from lessonbank.learning.outcome import nothing_drawn
 from lessonbank.learning.shown_texts import texts_shown
@@ -52,7 +52,7 @@ class Steps:
         if mismatch and not verdict:
             verdict = unknown(quoted(mismatch), error=mismatch.code)
         if not verdict:
-            with self.handle.parts.intake.in_force():
+            with redacting_with(self.handle.parts.intake.redactor):
                 verdict = await judged(self.handle.parts.judge, run)
         return Run(trajectory=run, verdict=await self.handle.parts.intake.reply(verdict))
 
@@ -83,7 +83,7 @@ class Steps:
             return await self.handle.parts.intake.reply(nothing_drawn(error)), error
 
     async def _drafts(self, extractor: Extractor, attempts: Sequence[Run]) -> Extraction:
-        with self.handle.parts.intake.in_force():
+        with redacting_with(self.handle.parts.intake.redactor):
             return await extractor(attempts)
 
     async def _admit(self, drawn: Extraction, attempts: Sequence[Run], receipt: Recall | None) -> Extraction:

@@ -57,7 +57,7 @@ class Draft:
         return "\n".join([*lines, _LINE, self.content, ""])
 
     def changed(self, words: Mapping[str, str], /) -> Draft:
-        """The same with some words replaced."""
+        """Return the lesson's texts with some words replaced."""
         return replace(self, **{name: text for name, text in words.items() if name in _names(self)})
 
     @contextmanager

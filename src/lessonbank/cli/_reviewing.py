@@ -56,7 +56,7 @@ def person_of(bank: str, by: str | None, key_file: Path | None, /) -> dict[str, 
 
 
 def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> ReasoningBank:
-    """The same without a warning, for commands that are no decision about lessons.
+    """Open a bank with a reviewer's key and without a warning, for commands that are no decision about lessons.
 
     Raises:
         NotAllowed: it has reviewers, and nobody says which one this is or can be asked for the key.

@@ -1,21 +1,31 @@
-"""`history`: what changed a bank, the way back, and which change broke something."""
+"""`history`: what changed a bank, the way back, which change broke something, and how two banks differ."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import JournalEntry, Rollback
+from lessonbank._base.sync_bridge import run_sync
+from lessonbank.contracts.records import JournalEntry, Lesson, Rollback
+from lessonbank.contracts.store_calls import care_of
+from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
 
 from . import _options as options
 from ._bank import needs_bank, opened, warn_where_empty
-from ._bisect import find_first_failing
-from ._difference import show_difference
-from ._ids import experience_id, lesson_id, short
+from ._ids import experience_id, lesson_id, lessons_of, short
 from ._output import console, show_json, show_table, warn
 from ._reviewing import KeyFile, reviewing
 
@@ -160,3 +170,138 @@ def _rows(found: Diff) -> list[tuple[str, str, str]]:
     lessons |= {name: name for name in ("retired", "restored", "trusted", "edited")}
     pairs += [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]
     return [(name, short(id), text) for name, id, text in pairs]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What two banks do not have in common. Lessons are the same by id, or where they say the same words."""
+
+    only_a: tuple[Lesson, ...]
+    only_b: tuple[Lesson, ...]
+    changed: tuple[tuple[Lesson, Lesson], ...]
+
+
+def show_difference(a: str, b: str, scope: str, other_scope: str, /, *, as_json: bool) -> None:
+    """Lessons that are only in the bank `a`, only in the bank `b`, or changed."""
+    with opened(a, scope) as one, opened(b, other_scope) as other:
+        found = difference(list(lessons_of(one)), list(lessons_of(other)))
+        warn_where_empty(one)
+        warn_where_empty(other)
+    if as_json:
+        show_json(_as_dict(found))
+    elif rows := list(_rows_of_banks(found)):
+        show_table(f"{a} and {b}", ("what", "id", "title"), rows)
+    else:
+        console.print("no difference")
+
+
+def difference(a: Sequence[Lesson], b: Sequence[Lesson], /) -> Difference:
+    """What is only in one of two lists of lessons, and what is in both and differs."""
+    by_id, words_a, words_b = {one.id: one for one in b}, {one.wording for one in a}, {one.wording for one in b}
+    ids_a = {one.id for one in a}
+    return Difference(
+        only_a=tuple(one for one in a if one.id not in by_id and one.wording not in words_b),
+        only_b=tuple(one for one in b if one.id not in ids_a and one.wording not in words_a),
+        changed=tuple((one, by_id[one.id]) for one in a if one.id in by_id and _changes(one, by_id[one.id])),
+    )
+
+
+def _changes(a: Lesson, b: Lesson) -> list[str]:
+    """What is not the same of one lesson."""
+    parts = ("title", "description", "content", "state", "retired")
+    named = {"description": "when"}
+    return [named.get(part, part) for part in parts if getattr(a, part) != getattr(b, part)]
+
+
+def _rows_of_banks(found: Difference) -> Iterable[tuple[str, str, str]]:
+    yield from (("only in A", short(one.id), one.title) for one in found.only_a)
+    yield from (("only in B", short(one.id), one.title) for one in found.only_b)
+    yield from ((f"changed: {', '.join(_changes(a, b))}", short(b.id), b.title) for a, b in found.changed)
+
+
+def _as_dict(found: Difference) -> dict[str, object]:
+    return {
+        "only_in_a": found.only_a,
+        "only_in_b": found.only_b,
+        "changed": [{"a": a, "b": b} for a, b in found.changed],
+    }
+
+
+if TYPE_CHECKING:
+    from lessonbank.contracts.records import JournalEntry
+
+_NOT_RUN = (126, 127)
+"""What a shell exits with when it could not run the command."""
+
+
+def find_first_failing(
+    bank: str, scope: str, good: int, bad: int, check: str, /
+) -> tuple[JournalEntry, dict[int, bool]]:
+    """The change after which the command `check` fails, and after which changes it was run and passed.
+
+    Raises:
+        UsageError: the command cannot be run, or passes after `bad`.
+        NotFound: there is no change `bad`.
+    """
+    command, runs = _words(check), dict[int, bool]()
+    with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
+        origin = Path(folder) / "origin.db"
+        with opened(bank, scope) as memory:
+            run_sync(care_of(memory.aio.store).backup(origin))  # no act of administration: the bank stays as it is
+            entries = memory.history.list(after=good)
+        if not entries or entries[-1].sequence < bad:
+            raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
+
+        def passes(change: int) -> bool:
+            runs[change] = _passes(command, origin, scope=scope, change=change)
+            return runs[change]
+
+        first = first_failing(good, bad, passes)
+    return entries[first - good - 1], runs
+
+
+def _words(check: str) -> list[str]:
+    try:
+        words = shlex.split(check)
+    except ValueError as error:
+        raise UsageError(f"the check {check[:80]!r} cannot be read: {error}") from None
+    if not words:
+        raise UsageError("the check is empty: give a command, as in --check 'python check.py'")
+    return words
+
+
+def first_failing(good: int, bad: int, passes: Callable[[int], bool], /) -> int:
+    """The change after which a check that `passes` after `good` fails, in at most ⌈log2(bad - good)⌉ + 1 calls.
+
+    Raises:
+        UsageError: it does not fail after `bad`.
+    """
+    if passes(bad):
+        raise UsageError(f"the check passes after change {bad}: name a change after which it fails as B")
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if passes(middle):
+            good = middle
+        else:
+            bad = middle
+    return bad
+
+
+def _passes(command: list[str], origin: Path, *, scope: str, change: int) -> bool:
+    import lessonbank
+
+    with tempfile.TemporaryDirectory(dir=origin.parent) as folder:
+        copy = Path(folder) / "bank.db"
+        shutil.copyfile(origin, copy)
+        with lessonbank.connect(copy, scope=scope) as memory:
+            memory.history.rollback(to=change, reason="bisect")
+        try:
+            done = subprocess.run(
+                command, env={**os.environ, "LESSONBANK_BANK": str(copy)}, stdout=sys.stderr, check=False
+            )
+        except OSError as error:
+            raise UsageError(f"the check {command[0]!r} cannot be run: {error.strerror or error}") from error
+    if done.returncode < 0 or done.returncode in _NOT_RUN:
+        how = f"was ended by signal {-done.returncode}" if done.returncode < 0 else "could not be run by its shell"
+        raise UsageError(f"the check {how} after change {change}, which says nothing about the bank: mend it first")
+    return done.returncode == 0

@@ -63,6 +63,7 @@ def install(
     from lessonbank.guard import check_scope
     from lessonbank.hosts import hosts
     from lessonbank.hosts import pieces as written
+    from lessonbank.hosts.headless import MOST_A_DAY, model_of
 
     folder = Path.cwd() if project else None
     if remove:
@@ -76,7 +77,11 @@ def install(
     if (mcp or host.name == "cline") and not hosts.has_mcp():
         only = "Cline can only use the MCP server" if host.name == "cline" else "--mcp needs one more package"
         raise UsageError(f"{only}: pip install 'lessonbank[mcp]', and install again")
-    wanted = hosts.Wanted(place, scope and check_scope(scope), model, holdout, retrieve, within, mcp)
+    is_own = model == "host"
+    if is_own and mcp:
+        raise UsageError("--model host is for the hooks alone: leave --mcp out, or name another model")
+    named = model_of(host.name) if is_own else model
+    wanted = hosts.Wanted(place, scope and check_scope(scope), named, holdout, retrieve, within, mcp)
     pieces = hosts.pieces_of(host, wanted, folder)
     if show:
         for piece in pieces:
@@ -87,6 +92,9 @@ def install(
     say(f"bank: {place}, scope: {scope or 'one for each repository'}")
     if not scope and _has_common(place):
         say(f"lessons of earlier versions stay in one scope for all: {_COMMON_AGAIN}")
+    if is_own:
+        say(f"{host.title} itself judges sessions and writes lessons: about 3 requests of your account a session, ")
+        say(f"at most {MOST_A_DAY} a day, in the background; what the session said and did is in them")
     say(f"now: {host.next_step}")
     say(_approving(place, retrieve))
 

@@ -249,32 +249,23 @@ def retire(
     by: options.By,
     reason: options.Reason,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Until a person approves them, in place of until `restore`.")
+        bool, typer.Option("--quarantine", help="Until a person approves them, in place of until `--undo`.")
     ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Show retired lessons again.")] = False,
     key_file: KeyFile = None,
 ) -> None:
-    """Stop showing lessons. They stay, and `restore` brings them back."""
+    """Stop showing lessons. They stay, and --undo shows them again."""
+    if quarantine and undo:
+        raise typer.BadParameter("a person ends a quarantine: `lessons approve ID`", param_hint="--undo")
     with opened(bank, scope) as memory:
         whole = lesson_ids(memory, ids)
-        lessons = _hiding(memory, whole, by, key_file).lessons
-        (lessons.quarantine if quarantine else lessons.retire)(*whole, by=by, reason=reason)
-    console.print(f"{'quarantined' if quarantine else 'retired'}: {len(ids)}", markup=False)
-
-
-@app.command()
-def restore(
-    ids: Ids,
-    bank: options.Bank,
-    scope: options.Scope,
-    by: options.By,
-    reason: options.Reason,
-    key_file: KeyFile = None,
-) -> None:
-    """Show retired lessons again."""
-    with opened(bank, scope) as memory:
-        whole = lesson_ids(memory, ids)
-        reviewing(memory, by, key_file).lessons.restore(*whole, by=by, reason=reason)
-    console.print(f"restored: {len(ids)}", markup=False)
+        if undo:
+            reviewing(memory, by, key_file).lessons.restore(*whole, by=by, reason=reason)
+        else:
+            lessons = _hiding(memory, whole, by, key_file).lessons
+            (lessons.quarantine if quarantine else lessons.retire)(*whole, by=by, reason=reason)
+    done = "restored" if undo else "quarantined" if quarantine else "retired"
+    console.print(f"{done}: {len(ids)}", markup=False)
 
 
 def _hiding(memory: ReasoningBank, ids: Sequence[str], by: str, key_file: Path | None) -> ReasoningBank:

@@ -60,7 +60,7 @@ def check_calls(agent: object, /, **others: object) -> None:
 
 
 def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:
-    """Those of `names` that the function declares as parameters."""
+    """Return the `names` that the function declares as parameters."""
     takes = signature(function)
     if takes is None:
         return ()

@@ -114,7 +114,7 @@ class BlockLesson(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Its first line."""
+        """The lesson's first line."""
         return self.text.partition("\n")[0]
 
     @property

@@ -90,7 +90,7 @@ class RetrieveOptions:
 
     @property
     def keywords(self) -> RetrieveKeywords:
-        """The same as keywords of `retrieve`."""
+        """Return the options as keywords of `retrieve`."""
         return cast("RetrieveKeywords", {name: getattr(self, name) for name in OPTIONS})
 
     def for_agent(self, asked: Mapping[str, Any], /) -> RetrieveOptions:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 from lessonbank._base.checks import (
     MOST_SECONDS,
     a_call,
-    a_copy,
     a_count,
     a_flag,
     a_number,
     a_place,
     a_share,
     attribute,
+    copy_mapping,
     is_a,
     maybe_count,
     maybe_one_of,
@@ -119,7 +119,7 @@ class Model:
         if self.rate is not None:
             a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
         if is_a(self.name, Mapping):
-            settle(self, name=a_copy(cast("Mapping[str, Any]", self.name), "model="))
+            settle(self, name=copy_mapping(cast("Mapping[str, Any]", self.name), "model="))
         a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
         for name in ("base_url", "api_key"):
             secret = getattr(self, name)
@@ -370,7 +370,7 @@ def chosen(value: T | Unset, default: T, /) -> T:
 
 
 def _is_preface(value: object) -> bool:
-    """Whether it can stand before lessons. A single ASCII word is more likely a mistyped name."""
+    """Whether a text can stand before lessons. A single ASCII word is more likely a mistyped name."""
     text = str.__str__(value) if is_a(value, str) else ""
     return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
 

@@ -73,7 +73,7 @@ async def get_trajectory(store: Records, id: str, /, *, scope: str) -> Trajector
 
 
 async def get_trajectories(store: Records, ids: Collection[str], /, *, scope: str) -> list[Trajectory]:
-    """Those of these runs that are kept, as they were handed in and in the order of `ids`. One read."""
+    """Read the saved runs among these, as they were handed in and in the order of `ids`. One read."""
     runs = await store.runs(RunFilter(ids=tuple(ids), verdicts=False), scope=scope) if ids else ()
     kept = {run.trajectory.id: run.trajectory for run in runs}
     return [kept[clean] for id in ids if (clean := encodable(id)) in kept]
@@ -100,12 +100,12 @@ async def pending_runs(
 
 
 async def settled_runs(store: Records, ids: Collection[str], /, *, scope: str) -> Collection[str]:
-    """Those of the runs that belong to an experience already and are not pending."""
+    """Return the runs that belong to an experience already and are not pending."""
     return settled_in(await store.experiences("run", ids, scope=scope), ids) if ids else ()
 
 
 def settled_in(experiences: Sequence[Experience], ids: Collection[str], /) -> set[str]:
-    """Those of the runs that one of these experiences settles: it holds an attempt at them that does not wait."""
+    """Return the runs that one of these experiences settles: it holds an attempt at them that does not wait."""
     settled = {id for one in experiences for id, waits, _ in attempts_of(one) if not waits}
     return {id for id in ids if encodable(id) in settled}
 

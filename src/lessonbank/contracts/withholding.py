@@ -29,7 +29,7 @@ class Assignment:
     """The draws for groups."""
 
     def of_one(self, group: str, /) -> Assignment:
-        """The same as one draw for `group`, which was drawn for as if it were the only lesson."""
+        """Return a lesson's draw as one for `group`, which was drawn for as if it were the only lesson."""
         odds = 1.0 - (1.0 - self.control_probability) * (1.0 - self.probability.get(group, 0.0))
         draw = GroupDraw(group=group, withheld=self.control or group in self.withheld, probability=odds)
         return Assignment(usual=self.usual, groups=(draw,) if odds > 0.0 else ())

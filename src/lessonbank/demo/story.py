@@ -37,7 +37,8 @@ class Story:
     @property
     def notes(self) -> list[str]:
         """What went otherwise than planned while learning, each said once."""
-        return list(dict.fromkeys(note for e in self.remembering if e.learned for note in e.learned.notes))
+        notes = (note for e in self.remembering if e.learned for note in e.learned.notes)
+        return list(dict.fromkeys(note for note in notes if note.level != "info"))
 
     @property
     def judged_right(self) -> tuple[int, int]:

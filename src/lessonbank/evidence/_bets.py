@@ -28,11 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ._predictions import compact
+from ._predictions import Grouped, compact
 from .episodes import Flags, Floats, Ints
 
 _DANGER = 0.9
@@ -58,6 +59,7 @@ BOLD: Floats = _log_prior(0.8)
 STARTS: Ints = np.unique(np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np.int64)])
 """After so many draws of a unit one begins to bet anew that it harms: a turn is found soon after it, wherever it is."""
 _EVEN = 8.0
+_BLOCK = 32_768
 
 
 def _log_starts() -> Floats:
@@ -72,7 +74,7 @@ LOG_STARTS: Floats = _log_starts()
 _COLUMNS = ("score", "scale", "lowest", "highest", "group", "weight", "writer", "row", "shown")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: `rank` is counted once
 class Scores:
     """One row per draw, in the order of recalls."""
 
@@ -110,21 +112,19 @@ class Scores:
         """Some of them."""
         if own.all():
             return self
-        kept: dict[str, Any] = {name: told[own] for name in _COLUMNS if len(told := getattr(self, name)) == len(self)}
+        at = np.flatnonzero(own)
+        kept: dict[str, Any] = {name: told[at] for name in _COLUMNS if len(told := getattr(self, name)) == len(self)}
         return replace(self, **kept)
 
     def of(self, group: int, /) -> Scores:
-        """Those of one group, which is the only one then."""
+        """Return the scores of one group alone."""
         own = self.where(self.group == group)
         return replace(own, group=np.zeros(len(own), np.int64), groups=1, bold=self.bold[group : group + 1])
 
+    @cached_property
     def rank(self) -> Ints:
         """By score: how many there are of its group before it."""
-        group = self.group.astype(np.uint16) if self.groups <= 2**16 else self.group  # short integers sort by radix
-        order, counts = np.argsort(group, kind="stable"), np.bincount(self.group, minlength=self.groups)
-        rank = np.empty(len(self), np.int64)
-        rank[order] = np.arange(len(self)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return rank
+        return Grouped(self.group, self.groups).rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +178,19 @@ class Wealth:
     """(n,): the sum of v."""
 
 
-def tally(scores: Scores, /, *filled: Scores, by_writer: bool = False) -> Tally:
+def tally(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> Tally:
     """One look at all scores, from which everything else follows. `filled`: the same rows with other outcomes."""
     ways = (scores, *filled)
-    writer = scores.writer + 1 if by_writer and len(scores.writer) else np.zeros(len(scores), np.int64)
-    many = int(writer.max(initial=0)) + 1
-    start = np.searchsorted(STARTS, scores.rank(), side="right") - 1
-    starts = int(start.max(initial=0)) + 1
-    cells, at = compact((scores.group * starts + start) * many + writer, scores.groups * starts * many)
+    cell, starts, many = scores.group, 1, 1
+    if by_start:
+        most = int(scores.rank.max(initial=0)) + 1
+        start = (np.searchsorted(STARTS, np.arange(most), side="right") - 1)[scores.rank]
+        starts = int(start.max(initial=0)) + 1
+        cell = cell * starts + start
+    if by_writer and len(scores.writer):
+        many = int(scores.writer.max(initial=-1)) + 2
+        cell = cell * many + scores.writer + 1
+    cells, at = compact(cell, scores.groups * starts * many)
     lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
     for one in ways:
         np.minimum.at(lowest, one.group, one.lowest)
@@ -282,9 +287,14 @@ def running(scores: Scores, at: Ints, /) -> Wealth:
 
 def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:
     """Per cell the histogram of its scores, and the sum of their scales."""
-    left, share = _placed(scores.score)
-    at, size = cell * _BINS + left, cells * _BINS
-    shares: Floats = np.zeros(size) + np.bincount(at, 1 - share, size) + np.bincount(at + 1, share, size)
+    size = cells * _BINS
+    shares: Floats = np.zeros(size)
+    for begin in range(0, len(scores), _BLOCK):  # in blocks that fit into the processor's cache
+        block = slice(begin, begin + _BLOCK)
+        left, share = _placed(scores.score[block])
+        left += cell[block] * _BINS
+        np.add.at(shares, left, 1.0 - share)
+        np.add.at(shares, left + 1, share)
     return shares.reshape(cells, _BINS), np.zeros(cells) + np.bincount(cell, scores.scale, cells)
 
 

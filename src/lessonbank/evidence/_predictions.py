@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from .episodes import Floats, Ints
@@ -11,47 +14,97 @@ _LESSON_STRENGTH = 10.0
 _CLUSTER_STRENGTH = 4.0
 
 
-def guesses(outcome: Floats, cluster: Ints, /, row: Ints | None = None, lesson: Ints | None = None) -> Floats:
-    """What each row's outcome may be guessed to be from the rows before it; within the range of outcomes and 0.5.
+class Guesser:
+    """Guesses outcomes of the same rows as often as is wanted: what is sorted is sorted once."""
 
-    The mean of its cluster so far, drawn towards the mean over the lessons that were up for showing (whatever was then
-    drawn for them), and that towards the mean of everything so far. Neither the row's own outcome nor its own draws
-    have a part in it, which is what lets it be subtracted from the outcome without harm to any guarantee.
+    def __init__(self, cluster: Ints, row: Ints | None = None, lesson: Ints | None = None, /) -> None:
+        """Rows and their draws.
 
-    Args:
-        outcome: (n,), in the order in which they became known.
-        cluster: (n,): tasks that resemble each other share a number.
-        row: (k,): the row of each pair, ascending; without pairs, lessons have no say.
-        lesson: (k,): the lesson of each pair, at most once in a row.
-    """
-    count = np.arange(len(outcome))
-    overall = (np.cumsum(outcome) - outcome + _FIRST) / (count + 1.0)
-    if row is not None and lesson is not None and len(row):
-        overall = _by_lessons(outcome, overall, row, lesson)
-    return _means_before(outcome, overall, cluster, strength=_CLUSTER_STRENGTH)
+        Args:
+            cluster: (n,): tasks that resemble each other share a number.
+            row: (k,): the row of each pair, ascending; without pairs, lessons have no say.
+            lesson: (k,): the lesson of each pair, at most once in a row.
+        """
+        self._clusters = Grouped(cluster)
+        self._row = np.empty(0, np.int64) if row is None else row
+        self._lessons = Grouped(self._row if lesson is None else lesson)
+
+    def guess(self, outcome: Floats, /) -> Floats:
+        """(n,): within the range of outcomes and 0.5. `outcome` is in the order in which they became known.
+
+        The mean of its cluster so far, drawn towards the mean over the lessons that were up for showing (whatever was
+        then drawn for them), and that towards the mean of everything so far. Neither the row's own outcome nor its own
+        draws have a part in it, which is what lets it be subtracted from the outcome without harm to any guarantee.
+        """
+        count = np.arange(len(outcome))
+        overall = (np.cumsum(outcome) - outcome + _FIRST) / (count + 1.0)
+        if len(self._row):
+            overall = self._by_lessons(outcome, overall)
+        return self._clusters.means_before(outcome, overall, strength=_CLUSTER_STRENGTH)
+
+    def _by_lessons(self, outcome: Floats, overall: Floats) -> Floats:
+        """(n,): the mean over a row's lessons of each one's mean so far; `overall` for a row without lessons."""
+        row, size = self._row, len(outcome)
+        means = self._lessons.means_before(outcome[row], overall[row], strength=_LESSON_STRENGTH)
+        pairs = np.bincount(row, minlength=size)
+        total = np.bincount(row, means, size)
+        return np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
 
 
-def _by_lessons(outcome: Floats, overall: Floats, row: Ints, lesson: Ints) -> Floats:
-    """(n,): the mean over a row's lessons of each one's mean so far; `overall` for a row without lessons."""
-    means = _means_before(outcome[row], overall[row], lesson, strength=_LESSON_STRENGTH)
-    pairs = np.bincount(row, minlength=len(outcome))
-    total = np.bincount(row, means, len(outcome))
-    return np.where(pairs > 0, total / np.maximum(pairs, 1), overall)
+@dataclass(frozen=True)  # no slots: what follows from `group` is computed once
+class Grouped:
+    """Rows by group, in their order."""
 
+    group: Ints
+    groups: int = 0
+    """How many there are at least."""
 
-def _means_before(values: Floats, prior: Floats, group: Ints, *, strength: float) -> Floats:
-    """For each value the mean of the earlier ones of its group, as if `strength` of them had been `prior`."""
-    order, counts = _by_group(group)
-    ordered = values[order]
-    sums = np.cumsum(ordered)
-    sums -= ordered
-    starts = np.cumsum(counts) - counts
-    filled = counts > 0
-    rank = np.arange(len(values), dtype=np.float64) - np.repeat(starts, counts)
-    sums -= np.repeat(sums[starts[filled]], counts[filled])
-    means = np.empty(len(values))
-    means[order] = (sums + strength * prior[order]) / (rank + strength)
-    return means
+    @cached_property
+    def order(self) -> Ints:
+        """The positions sorted by group, earlier ones first."""
+        narrow = self._narrow.astype(np.uint16) if len(self.counts) <= 2**16 else self._narrow
+        return np.argsort(narrow, kind="stable")  # numpy sorts short integers by radix
+
+    @cached_property
+    def counts(self) -> Ints:
+        """By group that there is: its rows."""
+        return np.bincount(self._narrow, minlength=self.groups)
+
+    @cached_property
+    def rank(self) -> Ints:
+        """By row: how many there are of its group before it."""
+        rank = np.empty(len(self.group), np.int64)
+        rank[self.order] = self._ordered_rank
+        return rank
+
+    @cached_property
+    def _narrow(self) -> Ints:
+        group = self.group
+        if len(group) and (group.min() < 0 or group.max() > 4 * len(group)):
+            return np.unique(group, return_inverse=True)[1].astype(np.int64)
+        return group
+
+    @cached_property
+    def _starts(self) -> Ints:
+        """Where the rows of each group begin in `order`."""
+        return np.cumsum(self.counts) - self.counts
+
+    @cached_property
+    def _ordered_rank(self) -> Ints:
+        return np.arange(len(self.group)) - np.repeat(self._starts, self.counts)
+
+    def means_before(self, values: Floats, prior: Floats, /, *, strength: float) -> Floats:
+        """For each value the mean of the earlier ones of its group, as if `strength` of them had been `prior`."""
+        ordered = values[self.order]
+        sums = np.cumsum(ordered)
+        sums -= ordered
+        filled = self.counts > 0
+        sums -= np.repeat(sums[self._starts[filled]], self.counts[filled])
+        sums += strength * prior[self.order]
+        sums /= self._ordered_rank + strength
+        means = np.empty(len(values))
+        means[self.order] = sums
+        return means
 
 
 def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:
@@ -66,12 +119,3 @@ def compact(keys: Ints, size: int, /) -> tuple[Ints, Ints]:
     place = np.zeros(size, np.int64)
     place[found] = np.arange(len(found))
     return found, place[keys]
-
-
-def _by_group(group: Ints) -> tuple[Ints, Ints]:
-    """The positions sorted by group, earlier ones first, and how many there are of each."""
-    if len(group) and (group.min() < 0 or group.max() > 4 * len(group)):
-        group = np.unique(group, return_inverse=True)[1].astype(np.int64)
-    counts = np.bincount(group)
-    narrow = group.astype(np.uint16) if len(counts) <= 2**16 else group  # numpy sorts short integers by radix
-    return np.argsort(narrow, kind="stable"), counts

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from lessonbank.contracts.records import Recall, Settlement
-from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.identity import is_separate_writer
 
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
@@ -51,7 +51,7 @@ class Numbers:
     _known: dict[str, int] = field(default_factory=dict[str, int])
 
     def of(self, name: str, /) -> int:
-        """Its number; a new one for a new name."""
+        """Return the number of a name; a new name gets a new number."""
         number = self._known.setdefault(name, len(self.names))
         if number == len(self.names):
             self.names.append(name)
@@ -97,7 +97,7 @@ class Shares:
         days = self._days.total() - self._days[writer]
         others = self._counted.total() - self._counted[writer]
         if not days:
-            return FREE if one_of_many(writer) else math.inf
+            return FREE if is_separate_writer(writer) else math.inf
         return max(FREE, TWICE * others / days)
 
 

@@ -21,16 +21,16 @@ USUAL: Final = 0.1
 
 @runtime_checkable
 class FollowsEvidence(Protocol):
-    """A policy that the ledger tells what it found."""
+    """A policy that the ledger informs of each review."""
 
     def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
-        """What is known from now on, by unit."""
+        """Take the newest review of each unit."""
         ...
 
 
 @runtime_checkable
 class OrdersByEvidence(Protocol):
-    """A policy that gives places by what is known."""
+    """A policy that gives places in the prompt by the evidence."""
 
     def order(
         self, found: Sequence[tuple[Sequence[str], float]], /, *, places: int, recall_id: str, scope: str

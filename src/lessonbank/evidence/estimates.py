@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ._bets import Scores
-from ._predictions import compact, guesses
+from ._predictions import Guesser, compact
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
 ENOUGH = 5
@@ -73,8 +73,9 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
     scores = scores.where(scores.weight > 0)
     model = _models(scores, episodes.model)
     models = int(model.max(initial=0)) + 1
-    each = _apart(scores, scores.group * models + model, scores.groups * models, episodes.cluster, rate=rate)
-    value, spread, freedom, shown, withheld = (told.reshape(scores.groups, models) for told in each)
+    cell = scores.group * models + model if models > 1 else scores.group
+    each = _apart(scores, cell, scores.groups * models, episodes.cluster, rate=rate)
+    value, spread, freedom, weight, shown, withheld = (told.reshape(scores.groups, models) for told in each)
     precise = np.where(np.isfinite(value), np.maximum(spread, _TINY) ** -2.0, 0.0)
     total = precise.sum(axis=1)
     known = total > 0
@@ -84,9 +85,8 @@ def effects(scores: Scores, episodes: Episodes, /, *, level: float = 0.95, rate:
     freedom = 1.0 / np.where(known, (share**2 / freedom).sum(axis=1), 1.0)  # Satterthwaite 1946
     half = np.where(known, t_quantile(0.5 + level / 2, freedom) * spread, math.inf)
     low, high = (np.where(known, value + side, side) for side in (-half, half))
-    weight = np.bincount(scores.group * models + model, scores.weight, scores.groups * models).reshape(share.shape)
     counts = share * weight.sum(axis=1, keepdims=True) / np.where(weight > 0, weight, 1.0)
-    counts = np.where(known[:, None], counts, 1.0)[scores.group, model]
+    counts = np.where(known[:, None], counts, 1.0).ravel()[cell]
     return Effects(value, low, high, spread, shown.sum(axis=1), withheld.sum(axis=1), counts)
 
 
@@ -103,21 +103,26 @@ def _models(scores: Scores, model: Ints) -> Ints:
 
 def _apart(
     scores: Scores, group: Ints, size: int, cluster: Ints, *, rate: bool
-) -> tuple[Floats, Floats, Floats, Ints, Ints]:
-    """By group: the effect, its standard error, the degrees of freedom of that, and the counts of both sides."""
-    weight = np.bincount(group, scores.weight, size)
-    moved = scores.score * scores.weight / scores.scale
-    shown, withheld = (np.bincount(group[side], minlength=size) for side in (scores.shown, ~scores.shown))
+) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
+    """By group: the effect, its standard error and degrees of freedom, the weight, the counts of both sides."""
+    weight: Floats = np.zeros(size) + np.bincount(group, scores.weight, size)
+    moved = scores.score / scores.scale
+    moved *= scores.weight
+    every = np.bincount(group, minlength=size)
+    shown = np.bincount(group[scores.shown], minlength=size)
+    withheld = every - shown
     known = np.minimum(shown, withheld) >= ENOUGH
     value = np.divide(np.bincount(group, moved, size), weight, out=np.full(size, np.nan), where=known)
     if rate:
         value = np.clip(value, -1.0, 1.0)
-    left = np.where(known[group], moved - scores.weight * np.nan_to_num(value)[group], 0.0)
-    variance, freedom = _clustered(left, group, cluster[scores.row], size)
+    moved -= scores.weight * np.nan_to_num(value)[group]
+    if not known.all():
+        moved[~known[group]] = 0.0
+    variance, freedom = _clustered(moved, group, cluster[scores.row], size)
     spread = np.sqrt(variance) / np.where(known, weight, 1.0)
     if rate:
         spread = np.maximum(spread, np.sqrt((shown + 2.0) ** -2 + (withheld + 2.0) ** -2))
-    return value, spread, freedom, shown, withheld
+    return value, spread, freedom, weight, shown, withheld
 
 
 def _clustered(left: Floats, group: Ints, cluster: Ints, size: int) -> tuple[Floats, Floats]:
@@ -133,7 +138,8 @@ def _clustered(left: Floats, group: Ints, cluster: Ints, size: int) -> tuple[Flo
     clusters = np.bincount(owner, minlength=size)
     few = clusters < _FEW_CLUSTERS
     together, freedom = _variance(sums, owner, size)
-    apart, alone = _variance(left, group, size)
+    single = np.flatnonzero(few[group]) if few.any() else np.empty(0, np.int64)
+    apart, alone = _variance(left[single], group[single], size)
     freedom = np.where(few, alone, np.minimum(freedom, clusters - 1.0))
     return np.where(few, apart, together), np.maximum(freedom, 2.0)
 
@@ -150,15 +156,17 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown."""
     draws = episodes.draws
     rows = episodes.known & ~np.isnan(values)
-    low, high = (float(values[rows].min()), float(values[rows].max())) if rows.any() else (0.0, 0.0)
+    told = values[rows]
+    low, high = (float(told.min()), float(told.max())) if len(told) else (0.0, 0.0)
     unit = (high - low) or 1.0
-    told = (values[rows] - low) / unit
-    change = told - guesses(told, episodes.cluster[rows])
-    kept = rows[draws.row] & (draws.unit == 0)
-    row, chance = draws.row[kept], draws.chance[kept]
-    score = (draws.shown[kept] - chance) * change[(np.cumsum(rows) - 1)[row]]
-    scale, weight = chance * (1 - chance), np.ones(len(row))
-    whole = Scores(score, scale, score, score, draws.unit[kept], 1, weight, row=row, shown=draws.shown[kept])
+    told = (told - low) / unit
+    change = np.zeros(len(values))
+    change[rows] = told - Guesser(episodes.cluster[rows]).guess(told)
+    kept = np.flatnonzero(draws.unit == 0)
+    kept = kept[rows[draws.row[kept]]]
+    row, chance, shown = draws.row[kept], draws.chance[kept], draws.shown[kept]
+    score, scale, weight = (shown - chance) * change[row], chance * (1 - chance), np.ones(len(row))
+    whole = Scores(score, scale, score, score, draws.unit[kept], 1, weight, row=row, shown=shown)
     made = effects(whole, episodes, level=level, rate=False)
     return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 
@@ -198,22 +206,39 @@ def sober(found: Effects, /) -> Floats:
     return np.maximum(found.spread, least)
 
 
-def more_needed(scores: Scores, log_threshold: Floats, /, *, difference: float | Floats = 0.1) -> Floats:
-    """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the evidence of each unit grows."""
 
-    For a true effect of `difference`, one for all units or one for each, under the odds of the last recalls. Wealth of
-    a bettor who has to find the stake grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the
-    square of the effect over twice the noise. Infinite where nothing was drawn yet.
-    """
-    size, group = scores.groups, scores.group
-    counts, scale = np.bincount(group, minlength=size), np.bincount(group, scores.scale, size)
-    recent = scores.rank() >= (counts - _RECENT)[group]
-    now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
-        reach = information_needed(log_threshold)
-        more = (2 * noise * reach / difference**2 - scale) / now
-    return np.where(counts > 0, np.maximum(more, 0.0), np.inf)
+    counts: Ints
+    scale: Floats
+    """The sum of scales so far."""
+    now: Floats
+    """The scale of a recall, under the odds of the last ones."""
+    noise: Floats
+
+    @classmethod
+    def of(cls, scores: Scores, /) -> Pace:
+        """By unit."""
+        size, group = scores.groups, scores.group
+        counts = np.bincount(group, minlength=size)
+        scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
+        recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
+        last = np.bincount(group[recent], scores.scale[recent], size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
+        return cls(counts, scale, last / np.maximum(np.minimum(counts, _RECENT), 1), noise)
+
+    def more_needed(self, log_threshold: Floats, /, *, difference: float | Floats = 0.1) -> Floats:
+        """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
+
+        For a true effect of `difference`, one for all units or one for each. Wealth of a bettor who has to find the
+        stake grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over
+        twice the noise. Infinite where nothing was drawn yet.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            wanted = 2 * self.noise * information_needed(log_threshold) / difference**2
+            return np.where(self.counts > 0, np.maximum((wanted - self.scale) / self.now, 0.0), np.inf)
 
 
 def information_needed(log_threshold: Floats, /) -> Floats:

@@ -111,17 +111,6 @@ class JudgeReport(Record):
     checked: int
     """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
     agreement: float | None = None
-    success_precision: float | None = None
-    """Of what it called a success, the share that was one."""
-    success_recall: float | None = None
-    """Of the successes, the share that it called so: sensitivity."""
-    failure_precision: float | None = None
-    failure_recall: float | None = None
-    """Of the failures, the share that it called so: specificity."""
-    calibration_error: float | None = None
-    """The expected calibration error: how far its confidence is from its agreement, over ten bins (Naeini 2015)."""
-    threshold: float | None = None
-    """The lowest confidence from which on it agreed with the truth nine times in ten; `None` where there is none."""
 
 
 class MeasuringCost(Record):
@@ -435,7 +424,8 @@ def standing_of(unit: UnitLift, /) -> str:
     since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
     open_yet = unit.standing == "no evidence yet"
     known = _at_most(unit.success)
-    most = f"{known}{_forecast(unit)}" if open_yet else ""
+    forecast = "" if known == _TOO_FEW else _forecast(unit)  # of a handful of tasks, it is a guess about a guess
+    most = f"{known}{forecast}" if open_yet else ""
     decision = "does nothing" if does_nothing(unit) else _DECISION[unit.standing]
     if unit.success.basis == "judge" and not open_yet:
         decision = f"undecided: {unit.standing}"  # nothing follows from opinions alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -60,6 +61,8 @@ class _Scope:
     """How many lessons had a place for which others competed."""
     trials: int = 0
     """How many of these places were given to a lesson that would have had none."""
+    tried: Counter[tuple[str, ...]] = field(default_factory=Counter[tuple[str, ...]])
+    """How often each was since the last review, which counts its outcomes."""
 
 
 @dataclass(slots=True)
@@ -79,6 +82,8 @@ class AdaptiveHoldout:
     """The share of those places that goes to lessons that would have none, so that their effect becomes known."""
     slope: float = 0.5
     """How much less success is expected of a lesson that is not near at all than of the nearest, before evidence."""
+    hope: float = 0.05
+    """How much more success is expected of a lesson with few outcomes, once the nearest one has many."""
     seed: str = ""
     """Another seed gives other draws for the same recall ids."""
     _scopes: dict[str, _Scope] = field(default_factory=dict[str, _Scope], repr=False, compare=False)
@@ -95,7 +100,9 @@ class AdaptiveHoldout:
 
     def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
         """See `FollowsEvidence.tell`."""
-        self._of(scope).units = units
+        now = self._of(scope)
+        now.units = units
+        now.tried.clear()
 
     def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Draws with the probabilities of now."""
@@ -130,14 +137,19 @@ class AdaptiveHoldout:
         """
         now, near = self._of(scope), [distance for _, distance in found]
         band = [n for n in range(len(found)) if n < places or near[n] >= max(self.band * near[places - 1], 0.0)]
-        effect = {n: sum(now.units.get(id, _UNKNOWN).expected for id in found[n][0]) for n in band}
+        times = {n: _times(found[n][0], now.units) for n in band}
+        hope = self.hope if band and times[band[0]] >= _FEW else 0.0
+        effect = {
+            n: sum(now.units.get(id, _UNKNOWN).expected for id in found[n][0]) + hope * (times[n] < _FEW) for n in band
+        }
         best = sorted(band, key=lambda n: (-effect[n] - self.slope * near[n] / max(near[0], 1e-9), n))
         if len(band) > places and recall_id:
             now.places += places
             if now.trials < _FIRST_TRIALS + self.trials * now.places and uniform(self.seed, recall_id, "") < _OFTEN:
-                now.trials += 1
-                seldom = min(best[places:], key=lambda n: (_times(found[n][0], now.units), near[0] - near[n]))
-                best[places - 1] = seldom
+                ids = {n: tuple(found[n][0]) for n in best[places:]}
+                seldom = min(ids, key=lambda n: (times[n] + now.tried[ids[n]], near[0] - near[n]))
+                now.trials, best[places - 1] = now.trials + 1, seldom
+                now.tried[ids[seldom]] += 1
         return best[:places]
 
     def _of(self, scope: str) -> _Scope:

@@ -9,6 +9,7 @@ import logging
 import re
 from collections import OrderedDict
 from typing import Final
+from weakref import WeakValueDictionary
 
 from lessonbank._base.aio import briefly
 from lessonbank._base.checks import an_id, is_a, shown
@@ -25,6 +26,7 @@ _LATEST: Final = 256
 """Tasks whose last recall is remembered, to notice recalls that are handed back for another task."""
 _LONGEST: Final = 4_000
 """Characters of a task that is remembered: a longer one takes milliseconds to compare."""
+ERASED: Final = "something was erased since the recall was made: this run is not measured"
 _REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
 """What stands in the place of a secret: it may be called otherwise in another text."""
 
@@ -37,6 +39,8 @@ class Receipts:
         self._secret: str | None = None
         self._is_warned = False
         self._latest = OrderedDict[tuple[str, str], str]()
+        self._given = WeakValueDictionary[str, Recall]()
+        """By id, what was kept and given to a caller who still has it."""
 
     async def secret(self) -> str:
         """The secret of the bank, with which it signs what may leave it; empty where it has none."""
@@ -54,6 +58,7 @@ class Receipts:
         problem = await briefly(self._store.save_recall(recall))
         if problem is None:
             self._is_warned = False
+            self._given[signed.id] = signed
             return signed
         note = f"this receipt is not kept yet, hand it to `learn`; it could not be written: {quoted(problem)}"
         if not self._is_warned:  # once, until a receipt is kept again: each recall has its note
@@ -76,8 +81,9 @@ class Receipts:
     async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:
         """The kept receipt that the caller names, or why there is none that an outcome could settle.
 
-        It is looked up before anything is paid for. What the caller hands in counts only where the bank does not have
-        the receipt and signed it as it is.
+        It is looked up before anything is paid for, but for the very object that this process kept and gave: whether
+        that was erased meanwhile is seen when it is settled. What the caller hands in otherwise counts only where the
+        bank does not have the receipt and signed it as it is.
 
         Raises:
             UsageError: it was made in another scope.
@@ -89,7 +95,8 @@ class Receipts:
             return await get_recall(self._store, an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
             raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
-        an_id(recall.id, "recall=")
+        if self._given.get(an_id(recall.id, "recall=")) is recall:
+            return recall, ()
         if known := await self._store.recalls(RecallFilter(ids=(recall.id,)), scope=scope):
             return known[0].recall, ()
         if not recall.kept and not recall.signature:
@@ -103,7 +110,7 @@ class Receipts:
             return None, ("the recall was not made by this bank, or was changed: this run is not measured",)
         plain = recall.model_copy(update={"notes": (), "kept": True, "signature": ""})
         if not await self._store.save_recall(plain, returned=True):
-            return None, ("something was erased since the recall was made: this run is not measured",)
+            return None, (ERASED,)
         return await get_recall(self._store, recall.id, scope=recall.scope), ()
 
 

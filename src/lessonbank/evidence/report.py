@@ -12,9 +12,10 @@ import numpy as np
 from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
 
+from ._predictions import Grouped
 from .calibration import calibrations, share
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import cost_effect, information_needed, more_needed
+from .estimates import cost_effect, information_needed
 from .groups import AGAIN
 from .labels import more_labels
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
@@ -109,11 +110,11 @@ class _Units:
         self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
         self.found_in = np.bincount(placed.unit, minlength=size)
         self.cited = _counted(placed.unit, placed.cited, size)
-        self._newest, self._ends = _newest_first(episodes)
+        self._last, self._ends = _last_shown(episodes)
         undecided = np.array([standing == "no evidence yet" for standing in found.standing])
         threshold = np.where(undecided, likely_from(episodes), found.least)
         looks = np.abs(np.nan_to_num(found.effects.estimate))
-        self._as_it_looks = more_needed(found.scores, threshold, difference=np.maximum(looks, _LEAST_EFFECT))
+        self._as_it_looks = found.pace.more_needed(threshold, difference=np.maximum(looks, _LEAST_EFFECT))
 
     def missing(self, unit: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
@@ -122,7 +123,7 @@ class _Units:
 
     def last_recalls(self, unit: int, /) -> tuple[str, ...]:
         """The ids of the recalls that showed it last, the newest first."""
-        rows = self._newest[self._ends[unit] : self._ends[unit + 1]][:_LAST]
+        rows = self._last[self._ends[unit] : self._ends[unit + 1]][: -_LAST - 1 : -1]
         return tuple([self.of.recall_ids[row] for row in map(int, rows)])
 
     def fields_of(self, unit: int) -> dict[str, Any]:
@@ -209,13 +210,12 @@ def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collectio
     )
 
 
-def _newest_first(episodes: Episodes) -> tuple[Ints, Ints]:
-    """The rows that showed each unit, the newest first, one unit after the other, and where each begins and ends."""
-    placed = episodes.placed
+def _last_shown(episodes: Episodes) -> tuple[Ints, Ints]:
+    """The rows that showed each unit, in their order, one unit after the other, and where each begins and ends."""
+    placed, size = episodes.placed, len(episodes.units)
     shown = np.flatnonzero(placed.shown) if len(episodes.recall_ids) and len(episodes.at) else np.empty(0, np.int64)
-    row, unit = placed.row[shown], placed.unit[shown]
-    order = np.lexsort((-episodes.at[row], unit))
-    return row[order], np.searchsorted(unit[order], np.arange(len(episodes.units) + 1))
+    grouped = Grouped(placed.unit[shown], size)
+    return placed.row[shown][grouped.order], np.concatenate([[0], np.cumsum(grouped.counts)])
 
 
 def _first(episodes: Episodes) -> datetime | None:

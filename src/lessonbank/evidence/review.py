@@ -8,22 +8,21 @@ from typing import Final
 
 import numpy as np
 
-from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.identity import is_separate_writer
 
 from ._bets import STARTS, restarted, tally
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import Effects, Pooled, effects, more_needed, pooled
+from .estimates import Effects, Pace, Pooled, effects, pooled
 from .lift import Standing
 from .sequences import (
     Basis,
     Outcomes,
     Scores,
     bounds,
-    filled,
     log_e,
     missing_scores,
-    outcomes,
-    scores,
+    outcomes_each_way,
+    scores_each_way,
 )
 
 ALPHA: Final = 0.05
@@ -58,6 +57,7 @@ class Review:
     """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
     least: Floats
     """From what evidence on it counts as shown: logarithms."""
+    pace: Pace
     more: Floats
     """About how many more recalls bring the next verdict, for an effect of ten points."""
     begun: Floats
@@ -88,15 +88,14 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     shares together are 1, though there is no last unit. Harm is looked for from many starts on, so that a unit that
     turns is found. With `leave_out`, verdicts hold without any so many of the keys that told outcomes.
     """
-    found = outcomes(episodes)
-    ways = (found, *(outcomes(one, basis=found.basis) for one in filled(episodes)))
-    every = tuple(scores(episodes, way) for way in ways)
+    ways = outcomes_each_way(episodes)
+    found, every = ways[0], scores_each_way(episodes, ways)
     won = tally(*every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
     likely = likely_from(episodes)
     start = np.where((log_harm >= likely) & (log_harm > log_help), start, 0)
-    is_present = every[0].rank() >= STARTS[start][every[0].group] if start.any() else np.ones(len(every[0]), np.bool_)
+    is_present = every[0].rank >= STARTS[start][every[0].group] if start.any() else np.ones(len(every[0]), np.bool_)
     present = every[0].where(is_present & (every[0].weight > 0))
     low, high = bounds(won, level=level, start=start)
     made = effects(present, episodes, level=level)
@@ -113,7 +112,8 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
         log_help=log_help,
         log_harm=log_harm,
         least=least,
-        more=more_needed(present, np.where(grade == 0, likely, least)),
+        pace=(pace := Pace.of(present)),
+        more=pace.more_needed(np.where(grade == 0, likely, least)),
         begun=_begun(episodes, present, start),
         differs=missing_differs(episodes) & (grade == 0),
         scores=present,
@@ -125,7 +125,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
 def _of_late(present: Scores, episodes: Episodes, level: float) -> Effects:
     """The effects by the last draws of each unit: what was longer ago may have changed."""
     counts = np.bincount(present.group, minlength=present.groups)
-    return effects(present.where(present.rank() >= (counts - _LATE)[present.group]), episodes, level=level)
+    return effects(present.where(present.rank >= (counts - _LATE)[present.group]), episodes, level=level)
 
 
 _WORDS: Final[dict[int, Standing]] = {
@@ -165,7 +165,7 @@ def missing_differs(episodes: Episodes, /) -> Flags:
     """
     if not episodes.missing.any():
         return np.zeros(len(episodes.units), np.bool_)
-    won = tally(missing_scores(episodes))
+    won = tally(missing_scores(episodes), by_start=False)
     log, least = np.maximum(log_e(won, helps=True), log_e(won, helps=False)), shown_from(episodes)
     differs = log >= least
     within = np.array([differs[[0, *parents]].any() for parents in episodes.parents], np.bool_)
@@ -180,7 +180,7 @@ def left_out(episodes: Episodes, /) -> int:
     (Good 1953), so these count twice.
     """
     who, told = np.unique(episodes.told_by[episodes.known], return_counts=True)
-    if len(who) < 2 and not any(one_of_many(episodes.writers[int(n)]) for n in who if episodes.writers):
+    if len(who) < 2 and not any(is_separate_writer(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0
     return -(-(len(told) + int((told == 1).sum())) // _LIARS)
 

@@ -38,12 +38,12 @@ class UnitReview:
 
     @property
     def helps(self) -> bool:
-        """Whether it is shown to help, by the truth."""
+        """Whether true outcomes show that the unit helps."""
         return self.grade == "helps" and not self.by_judge
 
     @property
     def harms(self) -> bool:
-        """Whether it is shown to harm, by the truth."""
+        """Whether true outcomes show that the unit harms."""
         return self.grade == "harms" and not self.by_judge
 
 

@@ -28,8 +28,9 @@ Karampatziakis, Mineiro and Ramdas, "Off-policy confidence sequences" (ICML 2021
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -38,7 +39,7 @@ from lessonbank.errors import UsageError
 
 from ._bets import LOG_STARTS, Tally, Wealth, least_effect, log_total, running, wealth, won
 from ._bets import Scores as Scores
-from ._predictions import guesses
+from ._predictions import Guesser
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
 
 Basis = Literal["truth", "truth and judge", "judge"]
@@ -64,8 +65,17 @@ class Outcomes:
     basis: Basis
 
 
+def outcomes_each_way(episodes: Episodes, /) -> tuple[Outcomes, ...]:
+    """What the outcomes are; where some are missing, also what they would be if all of these were failures, and if all
+    were successes. All are of the same rows."""
+    sorted_rows = dict[bytes, Guesser]()
+    found = outcomes(episodes, sorted_rows=sorted_rows)
+    fills = filled(episodes)
+    return found, *(outcomes(one, basis=found.basis, sorted_rows=sorted_rows) for one in fills)
+
+
 def filled(episodes: Episodes, /) -> tuple[Episodes, ...]:
-    """The same with every missing outcome a failure, and with every one a success; nothing where none is missing."""
+    """Return the episodes with each missing outcome a failure, and a success; nothing where none is missing."""
     missing = episodes.missing
     if not missing.any():
         return ()
@@ -73,10 +83,15 @@ def filled(episodes: Episodes, /) -> tuple[Episodes, ...]:
     return tuple(replace(episodes, outcome=np.where(missing, fill, episodes.outcome), true=true) for fill in (0.0, 1.0))
 
 
-def outcomes(episodes: Episodes, /, *, basis: Basis | None = None) -> Outcomes:
+def outcomes(
+    episodes: Episodes, /, *, basis: Basis | None = None, sorted_rows: dict[bytes, Guesser] | None = None
+) -> Outcomes:
     """The truth, as far as it was told or drawn for; opinions alone where next to none was.
 
-    `basis`: takes this for what the outcomes are, instead of looking.
+    Args:
+        episodes: what happened.
+        basis: takes this for what the outcomes are, instead of looking.
+        sorted_rows: remembers what guesses need of the rows with an outcome, so that it is made once.
 
     Raises:
         UsageError: an outcome is outside [0, 1], or the columns are not ordered by recall.
@@ -84,11 +99,12 @@ def outcomes(episodes: Episodes, /, *, basis: Basis | None = None) -> Outcomes:
     told, pool, broke = _kinds(episodes)
     opinions, missing = episodes.known & ~episodes.true, episodes.missing
     few = opinions.any() and int((told | pool).sum()) < TRUTHS
+    guess = partial(_guessed, episodes, {} if sorted_rows is None else sorted_rows)
     if basis == "judge" or (basis is None and few):
-        return _made(episodes, episodes.known | missing, "judge")
+        return _made(episodes, episodes.known | missing, "judge", guess)
     rows = told | pool | broke | missing
-    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0)
-    return _made(episodes, rows, "truth and judge" if pool.any() else "truth", pool=pool, share=share)
+    share = np.where(broke, _share_known(told | pool, episodes.known & ~broke), 1.0) if broke.any() else None
+    return _made(episodes, rows, "truth and judge" if pool.any() else "truth", guess, pool=pool, share=share)
 
 
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
@@ -110,27 +126,36 @@ def _share_known(known: Flags, among: Flags) -> Floats:
     return (np.cumsum(known) - known + 1.0) / (before + 1.0)
 
 
+_Guess = Callable[[Flags, Floats], Floats]
+
+
 def _made(
-    episodes: Episodes, rows: Flags, basis: Basis, *, pool: Flags | None = None, share: Floats | None = None
+    episodes: Episodes,
+    rows: Flags,
+    basis: Basis,
+    guessed: _Guess,
+    *,
+    pool: Flags | None = None,
+    share: Floats | None = None,
 ) -> Outcomes:
     outcome = episodes.outcome[rows]
     known = ~np.isnan(outcome)
     _checked(outcome[known], "outcome")
     odds = np.where(known, 1.0 if share is None else share[rows], 0.0)
     if pool is None or not pool.any():
-        guess = _guessed(episodes, rows, outcome)
+        guess = guessed(rows, outcome)
         change = np.where(known, odds * (outcome - guess), 0.0)
         return Outcomes(rows, change, odds, -odds * guess, odds * (1 - guess), basis)
-    return _with_predictions(episodes, rows, pool[rows], odds)
+    return _with_predictions(episodes, rows, pool[rows], odds, guessed)
 
 
-def _with_predictions(episodes: Episodes, rows: Flags, pool: Flags, share: Floats) -> Outcomes:
+def _with_predictions(episodes: Episodes, rows: Flags, pool: Flags, share: Floats, guessed: _Guess) -> Outcomes:
     outcome, opinion = episodes.outcome[rows], episodes.judged[rows]
     known = ~np.isnan(outcome)
     odds = np.where(pool, episodes.audit_odds[rows], share)
     asked = np.where(pool, episodes.audited[rows], known)
     value = np.where(asked | np.isnan(opinion), outcome, opinion)
-    guess = _guessed(episodes, rows, value)
+    guess = guessed(rows, value)
     truth, said = np.where(known, value - guess, 0.0), np.where(np.isnan(opinion), 0.0, opinion - guess)
     trust = _trust(truth * said * asked, said**2 * asked)
     change = np.where(pool, asked * truth + (odds - asked) * trust * said, share * truth)
@@ -145,20 +170,24 @@ def _trust(products: Floats, squares: Floats) -> Floats:
     return np.clip((np.cumsum(products) - products) / (np.cumsum(squares) - squares + _WEIGHT), 0.0, 1.0)
 
 
-def _guessed(episodes: Episodes, rows: Flags, value: Floats) -> Floats:
+def _guessed(episodes: Episodes, sorted_rows: dict[bytes, Guesser], rows: Flags, value: Floats) -> Floats:
     """What each row's outcome may be guessed to be, by its template and the lessons that were found for it."""
-    placed = episodes.placed
-    for ordered in (placed.row, episodes.draws.row):
-        if (np.diff(ordered) < 0).any():
-            raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
     known, guess = ~np.isnan(value), np.zeros(len(value))  # what is missing is no part of any guess
     rows = rows.copy()
     rows[rows] = known
-    number = np.cumsum(rows) - 1
-    kept = rows[placed.row]
-    told = guesses(value[known], episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept])
-    guess[known] = told
+    if (key := np.packbits(rows).tobytes()) not in sorted_rows:
+        sorted_rows[key] = _guesser(episodes, rows)
+    guess[known] = sorted_rows[key].guess(value[known])
     return guess
+
+
+def _guesser(episodes: Episodes, rows: Flags) -> Guesser:
+    placed = episodes.placed
+    for ordered in (placed.row, episodes.draws.row):
+        if (ordered[1:] < ordered[:-1]).any():
+            raise UsageError("the draws are not ordered by recall, so none is known to be earlier; sort them by `row`")
+    kept, number = np.flatnonzero(rows[placed.row]), np.cumsum(rows) - 1
+    return Guesser(episodes.cluster[rows], number[placed.row[kept]], placed.unit[kept])
 
 
 def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
@@ -167,24 +196,48 @@ def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
     Raises:
         UsageError: a chance is outside [0, 1].
     """
-    draws = episodes.draws
-    kept = found.rows[draws.row]
-    row, chance = draws.row[kept], _checked(draws.chance[kept], "chance of being shown")
-    at = (np.cumsum(found.rows) - 1)[row]
-    lowest, highest = found.lowest[at], found.highest[at]
-    return Scores(
-        (draws.shown[kept] - chance) * found.change[at],
-        chance * (1 - chance) * found.weight[at],
-        np.minimum((1 - chance) * lowest, -chance * highest),
-        np.maximum((1 - chance) * highest, -chance * lowest),
-        draws.unit[kept],
-        groups=len(episodes.units),
-        weight=found.weight[at],
-        writer=episodes.told_by[row],
-        row=row,
-        shown=draws.shown[kept],
-        bold=episodes.level == GROUP_LEVEL,
+    return scores_each_way(episodes, (found,))[0]
+
+
+def scores_each_way(episodes: Episodes, found: Sequence[Outcomes], /) -> tuple[Scores, ...]:
+    """The same for each of several ways to fill in what is missing; all of the same rows."""
+    draws, rows = episodes.draws, found[0].rows
+    every = bool(rows.all())  # nothing is copied then
+    kept = slice(None) if every else np.flatnonzero(rows[draws.row])
+    row, chance, shown = draws.row[kept], _checked(draws.chance[kept], "chance of being shown"), draws.shown[kept]
+    at, unit, writer = row if every else (np.cumsum(rows) - 1)[row], draws.unit[kept], episodes.told_by[row]
+    bold = episodes.level == GROUP_LEVEL
+    return tuple(
+        Scores(
+            **_columns(way, at, chance, shown),
+            group=unit,
+            groups=len(episodes.units),
+            writer=writer,
+            row=row,
+            shown=shown,
+            bold=bold,
+        )
+        for way in found
     )
+
+
+_BLOCK = 32_768
+
+
+def _columns(found: Outcomes, at: Ints, chance: Floats, shown: Flags) -> dict[str, Floats]:
+    """The columns that follow from outcomes. In blocks that fit into the processor's cache."""
+    made = np.empty((5, len(at)))
+    of_row = found.change, found.lowest, found.highest, found.weight
+    for begin in range(0, len(at), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        e, own = chance[block], at[block]
+        change, lowest, highest, weight = (column[own] for column in of_row)
+        np.multiply(shown[block] - e, change, out=made[0, block])
+        np.multiply(e * (1 - e), weight, out=made[1, block])
+        np.minimum((1 - e) * lowest, -e * highest, out=made[2, block])
+        np.maximum((1 - e) * highest, -e * lowest, out=made[3, block])
+        made[4, block] = weight
+    return dict(zip(("score", "scale", "lowest", "highest", "weight"), made, strict=True))
 
 
 def missing_scores(episodes: Episodes, /) -> Scores:

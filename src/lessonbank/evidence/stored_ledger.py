@@ -372,7 +372,7 @@ class StoredLedger:
         return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
 
     async def _applied(self, change: Change, scope: str) -> bool:
-        """Whether it could be made: somebody else may have taken the lesson back meanwhile."""
+        """Apply a change, and say whether it could be made: somebody else may have taken the lesson back meanwhile."""
         try:
             await self._store.apply([change], scope=scope, writer=WRITER)
         except (Conflict, NotFound):

@@ -42,10 +42,11 @@ def entries(recall: Recall, /) -> list[Entry]:
     """What a receipt tells of each unit, the whole first.
 
     Units that cover the same lessons of this recall are one: whichever of their draws withholds, the same lessons go.
-    So a lesson that was found alone also learns from the recalls that went without memory. Nothing is told of a unit
-    while a draw for something else withheld any of its lessons, for example its topic. That condition depends on other
-    draws only, so the chance of the unit itself stays what it was. A unit that could not have been withheld, or not
-    have been shown, gets no entry.
+    So a lesson that was found alone also learns from the recalls that went without memory, and memory as a whole also
+    learns from those whose lessons were all left out one by one. Nothing is told of a unit while a draw for something
+    else withheld any of its lessons, for example its topic. That condition depends on other draws only, so the chance
+    of the unit itself stays what it was. A unit that could not have been withheld, or not have been shown, gets no
+    entry.
     """
     covered = _covered(recall)
     draws = _draws(recall)
@@ -56,10 +57,23 @@ def entries(recall: Recall, /) -> list[Entry]:
     told: dict[str, Entry] = {}
     for lessons, units in blocks.items():
         merged = [draws.get(unit, _NONE) for unit in units]
-        chance = prod([1.0 - draw.probability for draw in merged])
+        chance, shown = prod([1.0 - draw.probability for draw in merged]), lessons not in gone
+        if chance < 1.0 and (parts := _parts(lessons, covered, draws)):
+            merged += parts
+            chance *= 1.0 - prod([draw.probability for draw in parts])
+            shown = shown and not all(draw.withheld for draw in parts)
         if 0.0 < chance < 1.0 and all(draw.is_possible for draw in merged) and not _is_hidden(lessons, gone):
-            told |= {unit: Entry(unit, lessons not in gone, chance) for unit in units}
+            told |= {unit: Entry(unit, shown, chance) for unit in units}
     return [told[unit] for unit in covered if unit in told]
+
+
+def _parts(lessons: frozenset[str], covered: Mapping[str, Iterable[str]], draws: Mapping[str, _Draw]) -> list[_Draw]:
+    """The draws of the single lessons, if these are all of the recall and no draw for some of them is open besides."""
+    every = frozenset(covered[WHOLE])
+    some = (unit for unit, below in covered.items() if unit not in every and frozenset(below) != every)
+    if lessons != every or len(every) < 2 or any(draws.get(unit, _NONE).probability for unit in some):
+        return []
+    return [draws[id] for id in every]
 
 
 def chances(recall: Recall, /) -> dict[str, float]:

@@ -69,7 +69,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """Its lines in the file."""
+        """The block's lines in the file."""
         mark = f" ({self.mark})" if self.mark else ""
         lines = [f"{WHEN} {self.when}"] if self.when else []
         below = "".join(f"  {line}\n" for line in (*lines, *self.content.splitlines()))

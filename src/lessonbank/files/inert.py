@@ -34,7 +34,7 @@ def inert_line(text: str, /) -> str:
 
 
 def inert_lines(text: str, /) -> str:
-    """The same for a text of several lines: without blank ones, each a plain line or one of a simple list."""
+    """Make a text of several lines inert: without blank ones, each a plain line or one of a simple list."""
     lines = [_outside(line) for line in map(inert_line, text.splitlines()) if line]
     if lines and lines[0].startswith(WHEN):
         lines[0] = lines[0].replace(":", " :", 1)  # or it would read as the field of that name

@@ -51,7 +51,7 @@ def plain(text: str, /) -> str:
 
 
 def before_backspaces(text: str, /) -> str:
-    """The same as `plain`, but backspaces are still there. Only text of terminals has any."""
+    """Return a text as `plain` does, with its backspaces. Only text of terminals has any."""
     if (text.isascii() and text.isprintable()) or not (odd := odd_in(text)):
         return text
     text = text.replace("\0", "")  # first, as it may stand in the middle of a sequence: UTF-16 that was read as UTF-8

@@ -35,7 +35,7 @@ def marked_code(text: str, /) -> tuple[Span, ...]:
 
 
 def exact_code(text: str, /) -> list[Span]:
-    """The same and every line that begins with four blanks or a tab, in order and without overlap."""
+    """Find code spans and every line that begins with four blanks or a tab, in order and without overlap."""
     found = list[Span]()
     for start, stop in sorted((*marked_code(text), *(match.span() for match in _INDENTED.finditer(text)))):
         if found and start <= found[-1][1]:

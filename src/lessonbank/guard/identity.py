@@ -35,7 +35,7 @@ _caller: ContextVar[str | None] = ContextVar("caller", default=None)
 
 
 @contextmanager
-def called_by(identity: str, /) -> Generator[None]:
+def acting_as(identity: str, /) -> Generator[None]:
     """Inside, and in work that begins inside, calls without a key of their own are those of `identity`.
 
     For a server, which knows its callers by other keys: to whom the process belongs says nothing of them. Where
@@ -62,8 +62,8 @@ def of_scope_key(door: str, digest: str, /, *, holders: int) -> str:
     return f"key:{door}/{digest[:16]}" if holders > 1 else ""
 
 
-def one_of_many(identity: str, /) -> bool:
-    """Whether it is a writer among others that may come, and not the process to which the bank belongs.
+def is_separate_writer(identity: str, /) -> bool:
+    """Whether an identity is one writer of several, and not the process to which the bank belongs.
 
     `name:` is what an earlier version knew the users of an application by.
     """
@@ -93,7 +93,9 @@ def seal(secret: str, identity: str, writer: str, /, *, runs: Iterable[str], sco
     return hmac.new(secret.encode(), said.encode(), hashlib.sha256).hexdigest() if secret else ""
 
 
-async def teller_of(store: Store, told: Submission, /, *, runs: Iterable[str], scope: str) -> tuple[str, str] | None:
+async def verified_submitter(
+    store: Store, told: Submission, /, *, runs: Iterable[str], scope: str
+) -> tuple[str, str] | None:
     """The identity and the name of whoever submitted runs, as the bank knew them; `None` where nothing proves it."""
     if not (told.seal and told.seal.isascii()):
         return None

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from anyio import to_thread
 
@@ -19,13 +18,12 @@ from lessonbank.contracts.records import Add, Change, Experience, Extraction, Js
 from lessonbank.contracts.records.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
-from .quote import redacting_with
 from .redact import Redacting, redacted, redacted_together, through, whole
 from .wording import SAME_WORDS
 
 R = TypeVar("R", bound=Record)
 _QUICK = 4096
-"""Characters that the built-in redactor reads faster than a thread starts."""
+"""Characters that the built-in redactor reads faster than a thread starts. One of the caller's own can be slow."""
 _WEIGHED = 1_024
 """Characters of lessons that the gate weighs in less than a millisecond."""
 _SHOWN = 16_384
@@ -33,6 +31,7 @@ _REPEATED = {("", name) for name in ("title", "evidence", "why", "lesson", "near
     ("why", SAME_WORDS)
 }
 """The names under which an experience keeps what it taught again, and why it mostly does."""
+_NONE: Final[Mapping[str, Json]] = {}
 _ID = re.compile("[0-9a-f]{32}")
 """An id of our own, which holds nothing to redact."""
 _NEAR = {"lessons": {"__all__": {"near"}}}
@@ -48,25 +47,27 @@ class IntakeFilter:
     check: Callable[[Extraction], Awaitable[Extraction]] | None = None
     """Asks a model about the lessons of a run that the built-in gate leaves in doubt."""
 
-    def in_force(self) -> AbstractContextManager[None]:
-        """Inside, the sentences of models and errors are redacted before they are cut, as this filter redacts."""
-        return redacting_with(self.redactor)
-
     async def task(self, task: str, /) -> str:
         """Redact a task in the same way as the runs of that task."""
         if self.redactor is None:
             return task
-        return await aside(_task, task, self.redactor, brief=self._is_built_in and len(task) <= _QUICK)
+        return await aside(
+            _task, task, self.redactor, brief=isinstance(self.redactor, Redacting) and len(task) <= _QUICK
+        )
 
-    async def runs(self, runs: Iterable[Trajectory], /) -> list[Trajectory]:
-        """Redact runs before they are kept, judged and learned from."""
+    async def runs(self, runs: Iterable[Trajectory], beside: Mapping[str, Json] = _NONE, /) -> list[Trajectory]:
+        """Redact runs before they are kept, judged and learned from; `beside` are metadata beside their own."""
         every = list(runs)
         for run in every:
             check_data(data_of(run), "a run")
-        if self.redactor is None:
-            return every
-        is_quick = self._is_built_in and len(every) < 3 and all(is_brief(run, most=_QUICK) for run in every)
-        return await aside(redacted_together, every, self.redactor, brief=is_quick)
+        if self.redactor is not None:
+            is_quick = (
+                isinstance(self.redactor, Redacting)
+                and len(every) < 3
+                and all(is_brief(run, most=_QUICK) for run in every)
+            )
+            every = await aside(redacted_together, every, self.redactor, brief=is_quick)
+        return [run.model_copy(update={"metadata": {**run.metadata, **beside}}) if beside else run for run in every]
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
         """Redact the runs of attempts, and the verdicts on them with the placeholders of the runs."""
@@ -83,7 +84,7 @@ class IntakeFilter:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
         if self.redactor is None or (isinstance(told, Verdict) and not told.reason):
             return told
-        is_quick = self._is_built_in and len(whole(told)) <= 2 * _QUICK
+        is_quick = isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK
         return await aside(redacted, told, self.redactor, brief=is_quick)
 
     async def sentence(self, told: str, /) -> str:
@@ -136,11 +137,6 @@ class IntakeFilter:
         if self.admission is None:
             return known
         return await aside(_appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED)
-
-    @property
-    def _is_built_in(self) -> bool:
-        """Whether the redactor is the one whose time is known: a custom one can be slow."""
-        return isinstance(self.redactor, Redacting)
 
 
 def _values_of(experience: Experience) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from lessonbank.contracts.records.lessons import EXTRACTIVE
 from lessonbank.contracts.settings import TrustPolicy as TrustPolicy
 
 from .hazards import is_hazard
-from .identity import one_of_many
+from .identity import is_separate_writer
 
 MERGE: Final = "merge"
 """The method of a merged lesson. Its writer is that of its sources, or `several`."""
@@ -65,7 +65,7 @@ def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience]
         return False
     if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):
         return False
-    return _writer(first.identity) != _writer(second.identity) or not one_of_many(first.identity)
+    return _writer(first.identity) != _writer(second.identity) or not is_separate_writer(first.identity)
 
 
 def _writer(identity: str) -> str:

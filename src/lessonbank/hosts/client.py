@@ -1,17 +1,33 @@
 """The hook that a coding agent calls. Run as a file, with the standard library only: the package loads too slowly.
 
+Of `json`, `socket` and `signal` it takes only the parts in C: the rest loads `re` and `enum`, and doubles its time.
 It asks the resident process, notes ended sessions in the spool, and gives nothing where that would take too long.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import socket
 import stat
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from json.encoder import encode_basestring_ascii
+    from json.scanner import make_scanner
+    from typing import Any
+else:
+    try:
+        import _signal as signal
+        import _socket as socket
+        from _json import encode_basestring_ascii, make_scanner
+    except ImportError:  # another Python than CPython
+        import signal
+        import socket
+        from json.encoder import encode_basestring_ascii
+        from json.scanner import make_scanner
 
 ANSWER_WITHIN = 0.14
 """Seconds since its process began until the hook gives up and prints nothing, unless `--within` says another number."""
@@ -119,8 +135,41 @@ def write_private(path: str, value: dict[str, object]) -> None:
     """Write a small JSON file in one go, readable for this user only."""
     part = f"{path}.{os.getpid()}.part"
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(value, file)
+        file.write(written(value))
     os.replace(part, path)
+
+
+class _Plain:
+    """How values are read that need no rule of their own."""
+
+    strict, object_hook, object_pairs_hook = True, None, None
+    parse_float, parse_int, parse_constant = float, int, float
+    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner in Python asks for it
+    parse_object = parse_array = parse_string = None
+
+
+def read_json(text: bytes) -> Any:
+    """What the text says. Raises ValueError: it is no JSON."""
+    plain: Any = _Plain
+    try:
+        value, _ = make_scanner(plain)(text.decode("utf-8", "surrogatepass").strip(), 0)
+    except StopIteration:
+        raise ValueError("no JSON") from None
+    return value
+
+
+def written(value: Any) -> str:
+    """The value as JSON in one line."""
+    if isinstance(value, str):
+        return encode_basestring_ascii(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    parts: Any = value
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{written(str(name))}: {written(one)}' for name, one in parts.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(written, parts))}]"
+    return repr(value)
 
 
 def is_session(session: object) -> bool:
@@ -158,7 +207,7 @@ def _answer(host: str, options: dict[str, str]) -> None:
     if os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no"):
         return
     with open(0, "rb", closefd=False) as stdin:
-        event = json.loads(stdin.read(MOST_READ))
+        event = read_json(stdin.read(MOST_READ))
     action, session = ACTIONS.get(event["hook_event_name"]), event.get("session_id")
     if not is_session(session) or event.get("agent_id"):  # what a sub-agent is asked is not the user's task
         return
@@ -226,7 +275,7 @@ def _code_in_file(event: dict[str, object]) -> int:
     for line in reversed(lines):
         if call.encode() in line and b'"exit_code"' in line:
             try:
-                item = json.loads(line)["payload"]["item"]
+                item = read_json(line)["payload"]["item"]
                 return int(item["exit_code"]) if item["id"] == call else -1
             except (ValueError, LookupError, TypeError):
                 return -1
@@ -249,13 +298,14 @@ def _note(host: str, options: dict[str, str], event: dict[str, str]) -> None:
 
 def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, object]:
     """Ask the resident process; with `event`, print and confirm its text, and its line. Raises OSError, ValueError."""
-    with socket.socket(socket.AF_UNIX) as connection:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
         connection.connect(socket_path(key))
         if not is_same_user(connection):
             raise PermissionError("the process at the socket is not one of this user")
         told = {**request, "protocol": PROTOCOL, "release": release()}
-        connection.sendall(json.dumps(told).encode() + b"\n")
-        reply = json.loads(connection.makefile("rb").readline(MOST_SHOWN * 8))
+        connection.sendall(written(told).encode() + b"\n")
+        reply = read_json(_line(connection))
         text = reply.get("text")
         is_shown = bool(event) and isinstance(text, str) and 0 < len(text.encode()) <= MOST_SHOWN
         said: dict[str, object] = {}
@@ -268,6 +318,15 @@ def ask(key: str, request: dict[str, object], *, event: str = "") -> dict[str, o
         if is_shown:
             connection.sendall(b"printed\n")
         return reply
+    finally:
+        connection.close()
+
+
+def _line(connection: socket.socket) -> bytes:
+    got = b""
+    while not got.endswith(b"\n") and len(got) < MOST_SHOWN * 8 and (more := connection.recv(65_536)):
+        got += more
+    return got
 
 
 def _ask(options: dict[str, str], request: dict[str, object], *, event: str = "", session: str = "") -> None:
@@ -302,8 +361,8 @@ def _problem(key: str, session: str) -> str:
     """Why the last resident process could not begin; once for each session."""
     path = os.path.join(spool_folder(key), PROBLEM)
     try:
-        with open(path, encoding="utf-8") as file:
-            told = json.load(file)
+        with open(path, "rb") as file:
+            told = read_json(file.read())
     except FileNotFoundError:
         return ""
     if told.get("session") == session:
@@ -315,7 +374,7 @@ def _problem(key: str, session: str) -> str:
 def _print(answer: dict[str, object]) -> None:
     """From the first byte on the answer is written whole, however long that takes."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.write(written(answer) + "\n")
     sys.stdout.flush()
 
 

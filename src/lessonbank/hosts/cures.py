@@ -57,7 +57,7 @@ class Cures:
     @classmethod
     @contextlib.contextmanager
     def of(cls, options: Mapping[str, str], folder: Path, /) -> Generator[Cures]:
-        """Those of an installed hook's bank, with notes in `folder`. Raises LessonbankError: it cannot be opened."""
+        """Open the cures of an installed hook's bank, with notes in `folder`. Raises LessonbankError: no bank opens."""
         parts, learning = Parts(extractor=CureExtractor()), Learning(domain="code")
         evidence = evidence_of(options)
         with connect(options["bank"], scope=COMMON, evidence=evidence, learning=learning, parts=parts) as bank:

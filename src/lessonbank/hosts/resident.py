@@ -140,7 +140,7 @@ class Resident:
                 self._busy.discard(session)
 
     def _again(self, stream: Any, session: str, transcript: str) -> None:
-        """The same words to a session that goes on, unless they still stand in its conversation."""
+        """Give a session that goes on its recall's text again, unless the conversation still has the text."""
         given = self._sessions.recall_given(self._bank, session) if client.is_session(session) else None
         is_whole = given is not None and not any(lesson.hidden for lesson in given.shown)
         is_there = given is not None and holds(transcript, given.text)

@@ -22,6 +22,7 @@ from lessonbank.learning.extraction import ExtractiveExtractor
 
 from . import client
 from .cures import Cures, evidence_of
+from .headless import PREFIX, host_model
 from .repositories import COMMON, Chosen, Repositories
 from .switches import Switches
 
@@ -135,10 +136,10 @@ class Sessions:
             own = [entry for entry in runs if entry.trajectory.metadata.get("run_id") == note.session]
             recall = memory.recalls.get(told["id"]) if isinstance(told.get("id"), str) else None
             shown = _asked_with(own, recall) if recall else None
+            if self.cures:  # before a model is asked, which may have no answer today
+                self.cures.learn(scope, own, session=note.session, host=note.host)
             for entry in runs:
                 learn_run(memory, entry, recall=recall if entry is shown else None, host=note.host)
-            if self.cures:
-                self.cures.learn(scope, own, session=note.session, host=note.host)
         except (LessonbankError, OSError) as error:
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
             log.warning("a session of %s was not learned and waits: %s", note.host, code)
@@ -300,7 +301,9 @@ def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
         LessonbankError: it cannot be opened, or memory is switched off: then a note must not be taken for learned.
     """
     learning = Learning(domain="code")
-    model = options.get("model")
+    named = options.get("model")
+    is_own = named is not None and named.startswith(PREFIX)
+    model = host_model(named, Path(client.spool_folder(options["key"]))) if named and is_own else named
     parts = Parts() if model else Parts(extractor=ExtractiveExtractor(commands=True))
     bank = connect(
         options["bank"], scope=COMMON, model=model, evidence=evidence_of(options), learning=learning, parts=parts

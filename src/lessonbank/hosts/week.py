@@ -53,7 +53,7 @@ class Week:
     cost: float = 0.0
 
     def as_json(self) -> dict[str, Json]:
-        """The same as numbers and names."""
+        """Return the week as numbers and names."""
         told: dict[str, Json] = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**told, "repositories": [*sorted(self.repositories)], "sessions": [*sorted(self.sessions)]}
 

@@ -10,35 +10,81 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
 from lessonbank.contracts.records.lessons import EXTRACTIVE
+from lessonbank.guard.hazards import CHECKS_LESS
 
+from ._checks import check_of
 from ._shell import ENTERS, bare, calls_of, command_of, is_shell, parts_of
 
 _LONGEST: Final = 70
 """Characters of a command that a cure tells: two of them and the words around them fit one line of 200."""
+_FAILED: Final = " failed: "
+_TELLING: Final = 20
+"""Characters of a line that says what was wrong and not only that it was."""
 _SOON: Final = 12
 """Commands and edits after a failure among which the next try is looked for."""
 _MOST_BETWEEN: Final = 3
 _NO_RESULT: Final = {124, 125}
+_EDITED: Final = "edit "
+_ASKED: Final = "ask"
+"""The cure of what went through after the person had done something, such as to load a key."""
+_DOCUMENT: Final = re.compile(
+    r"(?:change(?:s|log)|news|history|readme|version|releases?)(?:\.\w{1,4})?|[\w.-]+\.(?:md|rst|adoc)|\.env(?:\.\w+)?",
+    re.IGNORECASE,
+)
+"""What no check reads for its rules: an error that names such a file can be cured by an edit of it."""
+_PATCHED: Final = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert", re.IGNORECASE)
-_SHAPED: Final = re.compile(r"[|;<>&$(){}`\n\"\\]")
+_SHAPED: Final = re.compile(r"[|;<>&(){}`\n\"\\]")
 """A command with one of these is more than a program and its arguments."""
-_WRAPS: Final = re.compile(r"^(?:\w+=\S*|time|env|command|timeout\s+\S+)\s+")
+_SINGLE_QUOTED: Final = re.compile(r"'[^'`\n]*'")
+_WRAPS: Final = re.compile(
+    r"^(?:\w+=\S*|time|env|command|timeout\s+\S+|npx|bunx|uvx|(?:uv|poetry|pdm|hatch)\s+run|bundle\s+exec)\s+"
+)
 _WITH_SUB: Final = re.compile(
     r"git|make|just|rake|npm|pnpm|yarn|bun|deno|cargo|go|docker|podman|kubectl|pip3?|uv|poetry|pdm|hatch|gradlew?|mvnw?|"
-    r"dotnet|bundle|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
+    r"dotnet|bundle|playwright|prisma|rails|artisan|manage\.py|alembic|terraform|apt(?:-get)?|brew|gh|composer|mix|swift|bazel|tox|nox|helm|conda|flutter"
 )
+_WITH_VALUE: Final = re.compile(
+    r"-[CfFnp]|--(?:filter|prefix|cwd|dir|directory|file|project|namespace|package|context)"
+)
+"""Options whose value stands behind them, so that it is no sub-command."""
+_ADDS_TO_A_CHECK: Final = re.compile(
+    r"-{1,2}(?:tags|features|all-features|import-mode|config|rootdir|workspace|project|filter|package|profile|env|"
+    r"target|cwd|dir|prefix|no-cache|file|jobs|parallel|timeout|port|with|group|extra|python|[CfFjpvn])(?:[=\s].*)?"
+)
+"""Options with which a check looks at more, or elsewhere. Another one may be what makes it pass."""
+_FAMILIES: Final = tuple(
+    frozenset(names.split())
+    for names in (
+        "npm pnpm yarn bun",
+        "pip pip3 uv poetry pdm",
+        "python python3",
+        "docker docker-compose podman",
+        "make gmake just",
+        "mvn mvnw",
+        "gradle gradlew",
+        "apt apt-get dnf apk brew",
+    )
+)
+"""Programs that stand for each other: a repository uses one of them."""
+_SETS_A_PLACE: Final = re.compile(r"(?:TZ|LANG|LC_\w+|\w*(?:HOME|URL|PATH|HOST|PORT|CONFIG))=\S*")
+_CHECKS_SOMETHING: Final = re.compile(r"\b(?:test|check|lint|vet|audit|verify|validate|analy[sz]e|plan|diff|cov)")
 _LOOKS: Final = re.compile(
     r"ls|cat|e?grep|rg|ag|find|fd|head|tail|wc|pwd|cd|echo|printf|which|type|test|\[|diff|cmp|stat|tree|file|sed|awk|sort|"
     r"uniq|less|env|ps|df|du|true|false|sleep|jq|date|whoami|"
+    r"pg_isready|lsof|netstat|ss|pgrep|id|uname|(?:docker|podman|docker-compose|kubectl|helm|brew) "
+    r"(?:ps|images|logs|inspect|version|info|get|describe|list)|"
     r"git (?:status|log|diff|show|branch|blame|remote|rev-parse|ls-files|grep|describe)"
 )
-_READS: Final = re.compile(r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe)(?![a-z])")
+_READS: Final = re.compile(
+    r"(?i:get|list|search|find|grep|glob|read|view|show|look|check|query|fetch|count|describe)(?![a-z])"
+)
 _NAME: Final = re.compile(r"[\w.-]{1,60}")
-_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run|-n)(?=\s|$)")
+_ABOUT: Final = re.compile(r"\s(?:--version|--help|-h|--list|--dry-run)(?=\s|$)|^make\s.*-n(?=\s|$)")
 _ERROR: Final = re.compile(
     r"\b(?:\w*error|fatal|exception|failed|failure|not found|no such|cannot|can't|could not|unable|missing|denied|"
     r"refused|undefined|unknown|invalid|has no)\b",
@@ -81,17 +127,50 @@ class Failure:
         """What a cure for it is looked up by."""
         return key_of(self.program, self.error)
 
+    def is_like(self, key: str, /) -> bool:
+        """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
+        program, _, error = key.partition(_FAILED)
+        is_said = len(self.error) >= _TELLING and bool(_ERROR.search(self.error))
+        return is_said and error == self.error and program.partition(" ")[0] == self.program.partition(" ")[0]
+
+    @property
+    def replaced_key(self) -> str:
+        """What it is looked up by that another program does here what this one was asked for."""
+        return key_of(self.program.partition(" ")[0], "")
+
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
-        is_changed = _program(self.cure.partition("(")[0]) == self.program
+        program = _program(self.cure.partition("(")[0])
+        is_changed = program == self.program
+        is_instead = is_changed or _stands_for(program, self.program)
+        told = f"`{self.cure}` went through{'.' if is_instead else ', and then it did.'}"
+        if is_changed and _may_loosen(self.command, self.cure):
+            told = f"`{self.cure}` went through: {CHECKS_LESS}."
+        if self.cure.startswith(_EDITED):
+            told = f"It went through after an edit of `{self.cure.removeprefix(_EDITED)}`."
+        elif self.cure == _ASKED:
+            told = "It went through after the person had done something: ask for it."
         return Lesson(
             title=f"`{self.command}` failed here before",
-            content=f"`{self.cure}` went through{'.' if is_changed else ', and then it did.'}",
+            content=told,
             place=self.program,
             provenance=Provenance(
                 method=EXTRACTIVE, trajectory_ids=(run,), verdict="success", verdict_source="ground_truth"
             ),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoke:
+    """The person said something."""
+
+
+_Deed: TypeAlias = "_Command | _Edit | _Spoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +188,22 @@ class _Command:
         return 0 < self.code <= 128 and self.code not in _NO_RESULT
 
     @property
+    def name(self) -> str:
+        return self.program.partition(" ")[0]
+
+    @property
     def looks(self) -> bool:
         return bool(_LOOKS.fullmatch(self.program) or _ABOUT.search(self.text))
 
     def is_again(self, other: _Command) -> bool:
-        return self.program == other.program and (not self.folder or not other.folder or self.folder == other.folder)
+        """Whether it is the next try: the same command, or with more words; or one that fails in its turn."""
+        is_there = not self.folder or not other.folder or self.folder == other.folder
+        return self.program == other.program and is_there and (self.words >= other.words or self.code != 0)
 
 
 def key_of(program: str, error: str, /) -> str:
     """What a cure is looked up by: the same for the same command that failed in the same way."""
-    return f"{program} failed: {error}"
+    return f"{program}{_FAILED}{error}"
 
 
 def failure_of(line: str, printed: str, /) -> Failure | None:
@@ -134,12 +219,12 @@ def opens_with_error(printed: str, /) -> bool:
 
 def failures_in(run: Trajectory, /, exit_codes: Mapping[str, int]) -> list[Failure]:
     """The commands of a run that failed, with what got them through."""
-    done = list(_done(run, exit_codes))
-    return [
-        _followed(one, done[at + 1 : at + 1 + _SOON])
-        for at, one in enumerate(done)
-        if isinstance(one, _Command) and one.failed and not one.looks
-    ]
+    done, found = list(_done(run, exit_codes)), list[Failure]()
+    for at, one in enumerate(done):
+        if isinstance(one, _Command) and one.failed and not one.looks:
+            later = done[at + 1 : at + 1 + _SOON]
+            found += [_followed(one, later), *_replaced(one, later)]
+    return found
 
 
 def error_in(printed: str, /) -> str:
@@ -152,7 +237,25 @@ def error_in(printed: str, /) -> str:
     return " ".join(said.split())[:120]
 
 
-def _followed(failed: _Command, later: Sequence[_Command | str]) -> Failure:
+def _may_loosen(failed: str, cure: str) -> bool:
+    """Whether more words for a check may be what makes it pass."""
+    if not (check_of(failed) or _CHECKS_SOMETHING.search(failed)):
+        return False
+    known, before = _words(failed), ""
+    for word in _words(_unwrapped(cure)):
+        is_fine = (
+            word in known
+            or _SETS_A_PLACE.fullmatch(word)
+            or _ADDS_TO_A_CHECK.fullmatch(word)
+            or _ADDS_TO_A_CHECK.fullmatch(before)
+        )
+        if not is_fine or (word not in known and "filter" in word and not cure.startswith("pnpm ")):
+            return True
+        before = "" if word in known else word
+    return False
+
+
+def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     told = Failure(failed.program, error_in(failed.printed), failed.text, failed.at)
     place = next((n for n, one in enumerate(later) if isinstance(one, _Command) and one.is_again(failed)), None)
     if place is None:
@@ -165,26 +268,46 @@ def _followed(failed: _Command, later: Sequence[_Command | str]) -> Failure:
     return Failure(told.program, told.error, told.command, told.at, again.at, cure)
 
 
-def _cure(failed: _Command, again: _Command, between: Sequence[_Command | str]) -> str:
-    """What was edited is of one task, so it is no cure; nor is a command that was only run again."""
-    if any(isinstance(one, str) for one in between):
-        return ""
+def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
+    """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
+    acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
+    if acted and acted.code == 0 and _stands_for(acted.program, failed.program):
+        yield Failure(failed.name, "", failed.text, failed.at, acted.at, acted.text)
+
+
+def _stands_for(program: str, other: str) -> bool:
+    names = {program.partition(" ")[0], other.partition(" ")[0]}
+    return len(names) == 2 and any(names <= family for family in _FAMILIES)
+
+
+def _cure(failed: _Command, again: _Command, between: Sequence[_Deed]) -> str:
+    """What was edited is of one task, so it is no cure, unless the error names that document.
+
+    Nor is a command that was only run again.
+    """
+    edited = {one.file for one in between if isinstance(one, _Edit)}
     acted = [one for one in between if isinstance(one, _Command) and one.code == 0 and not one.looks]
+    if edited:
+        file = next(iter(edited))
+        is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error_in(failed.printed)
+        return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
     if again.words > failed.words:
         return again.text if not acted else ""
+    if again.words == failed.words and not acted and any(isinstance(one, _Spoke) for one in between):
+        return _ASKED if check_of(failed.text) in (None, "the release") else ""  # a test may only be flaky
     if again.words != failed.words or not 0 < len(acted) <= _MOST_BETWEEN:
         return ""
     named = [one for one in acted if one.program.rpartition(" ")[2] in failed.printed]
     return (named or acted)[-1].text
 
 
-def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Command | str]:
+def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Deed]:
     """The commands whose exit code is known, and the edits, in their order."""
     for at, step in enumerate(run.steps):
         for call, result in calls_of(step):
             if not is_shell(call):
                 if _EDITOR.search(call.name) and not (result and result.is_error):
-                    yield "edit"
+                    yield _Edit(_edited_file(call))
                 elif (
                     call.id in exit_codes
                     and result
@@ -201,7 +324,21 @@ def _done(run: Trajectory, exit_codes: Mapping[str, int]) -> Iterator[_Command |
             if (command := _command(at, line, folder, code, result.text)) is not None:
                 yield command
             elif not all(_LOOKS.fullmatch(_program(part)) for part in parts_of(bare(line))[0]):
-                yield "edit"  # more than one command: what it did is not known
+                yield _Edit()  # more than one command: what it did is not known
+        if any(seen.source == "user" for seen in step.observations):
+            yield _Spoke()
+
+
+def _edited_file(call: ToolCall) -> str:
+    """The name of the one file that a call edits; empty where that is not plain."""
+    given = call.arguments
+    if isinstance(given, dict):
+        named = next((given[name] for name in ("file_path", "path", "filePath") if name in given), None)
+        text = str(given.get("input") or given.get("patch") or "")
+    else:
+        named, text = None, given
+    files = [named] if isinstance(named, str) else _PATCHED.findall(text)
+    return files[0].rstrip("/").rpartition("/")[2] if len(files) == 1 else ""
 
 
 def _call(at: int, call: ToolCall, code: int, printed: str) -> _Command | None:
@@ -223,7 +360,7 @@ def _command(at: int, line: str, folder: str, code: int, printed: str) -> _Comma
             folder = told.group(1).rstrip("/")
     text = " ".join(commands[-1].replace(" 2>&1", "").split())
     program = _program(text)
-    if not program or len(text) > _LONGEST or _SHAPED.search(text):
+    if not program or len(text) > _LONGEST or _SHAPED.search(_SINGLE_QUOTED.sub("''", text)):
         return None
     return _Command(at, text, program, frozenset(_words(text)), folder, code, printed)
 
@@ -235,15 +372,33 @@ def _words(text: str) -> list[str]:
         return text.split()
 
 
+def _unwrapped(text: str) -> str:
+    """A command without what only starts it, or times it. What it sets for a check stays to be seen."""
+    kept = ""
+    while wrapped := _WRAPS.match(text):
+        kept += wrapped.group(0) if "=" in wrapped.group(0) else ""
+        text = text[wrapped.end() :]
+    return kept + text
+
+
 def _program(text: str) -> str:
     while wrapped := _WRAPS.match(text):
         text = text[wrapped.end() :]
     words = _words(text)
-    if len(words) > 2 and re.fullmatch(r"\S*python[\d.]*", words[0]) and words[1] == "-m":
-        words = words[2:]
+    if len(words) > 1 and re.fullmatch(r"\S*python[\d.]*", words[0]):
+        words = words[2:] if words[1] == "-m" else words[1:] if words[1].endswith(".py") else words
     if not words:
         return ""
     name = words[0].rpartition("/")[2]
-    plain = [word for word in words[1:] if not word.startswith("-")]
+    plain = _plain(words[1:])
     most = 2 if plain[:1] == ["run"] else 1
     return " ".join((name, *plain[:most])) if _WITH_SUB.fullmatch(name) else name
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    """The words that are neither options nor their values."""
+    return [
+        word
+        for before, word in zip(("", *words), words, strict=False)
+        if not word.startswith("-") and not _WITH_VALUE.fullmatch(before)
+    ]

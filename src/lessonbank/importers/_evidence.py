@@ -7,72 +7,60 @@ Words are never ground truth. Those that may object, and a revert, only take a s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict
+from lessonbank.contracts.records import Observation, Outcome, Run, ToolCall, Trajectory, Verdict, VerdictSource
 
-from ._opinions import Opinion, opinion_in
+from ._checks import BEFORE, Check, check_of
+from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
-from ._shell import bare, calls_of, command_of, is_shell, own_code, parts_of
+from ._shell import bare, calls_of, command_of, goes_elsewhere, is_shell, own_code, parts_of
 
 WENT_ON: Final = "the session went on after that"
 """The reason of the verdict on what was learned of a task before its session went on."""
-Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"]
-Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | tuple[Check, bool]
-"""What happened in a run, in its order; a check with whether it passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A check that ran."""
+
+    check: Check
+    words: frozenset[str]
+    passed: bool
+    by_code: bool
+    """Whether its exit code says so, and not its output alone."""
+
+    def settles(self, other: _Checked) -> bool:
+        """Whether it is the same command, or a wider one."""
+        return self.check == other.check and self.words <= other.words
+
+    def is_part_of(self, other: _Checked) -> bool:
+        """Whether it looks at less of the same thing."""
+        return self.check == other.check and self.words > other.words
+
+
+Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | _Checked
+"""What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
-_BEFORE: Final = (
-    r"^\s*(?:\w+=\S*\s+)*(?:(?:sudo|time|timeout\s+\S+|env|npx|uv\s+run|poetry\s+run|pdm\s+run|hatch\s+run|"
-    r"bundle\s+exec|xvfb-run)\s+)*(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:\S*/)?"
-)
-_TEST: Final = re.compile(
-    _BEFORE + r"(?:pytest|py\.test|unittest|tox|nox|ctest|jest|vitest|mocha|ava|rspec|phpunit|"
-    r"cargo\s+(?:nextest\s+run|test)|go\s+test|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?test[\w:-]*|deno\s+test|"
-    r"node\s+--test|(?:make|just|rake)\s+(?:test|check)[\w-]*|gradlew?\s.*\btest|mvnw?\s.*\b(?:test|verify)|"
-    r"(?:dotnet|mix|swift|bazel|sbt)\s+test|\S*python[\d.]*\s+(?:\S*/)?manage\.py\s+test)(?=\s|$)"
-)
-_LINT: Final = re.compile(
-    _BEFORE + r"(?:flake8|pylint|mypy|pyright|basedpyright|eslint|stylelint|shellcheck|rubocop|hadolint|"
-    r"ruff\s+check|biome\s+(?:check|lint)|cargo\s+clippy|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
-    r"(?:black|prettier)\s.*--check|ruff\s+format\s.*--check|"
-    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:lint|typecheck|type-check)[\w:-]*|"
-    r"(?:make|just|rake)\s+(?:lint|types|typecheck)[\w-]*)(?=\s|$)"
-)
-_BUILD: Final = re.compile(
-    _BEFORE
-    + r"(?:tsc|ninja|sphinx-build|build(?=\s*$)|(?:mkdocs|zensical|vite|next|docker|dotnet|swift|bazel)\s+build|"
-    r"cargo\s+(?:build|check)|go\s+build|cmake\s+--build|(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?build[\w:-]*|"
-    r"gradlew?\s.*\b(?:build|assemble)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
-    r"(?:make|just|rake)\s+(?:all|build|docs?|html|dist|package)[\w-]*)(?=\s|$)"
-)
-_RELEASE: Final = re.compile(
-    _BEFORE + r"(?:(?:npm|pnpm|yarn|bun|cargo|poetry|uv|flit|hatch)\s+(?:npm\s+)?publish|twine\s+upload|gem\s+push|"
-    r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:release|publish)[\w:-]*|gh\s+release\s+create|goreleaser\s+release|"
-    r"semantic-release|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
-    r"(?:(?:ba|z)?sh\s+)?(?:\S*/)?(?:release|publish)\.sh)(?=\s|$)"
-)
-_CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {
-    "the tests": _TEST,
-    "the linter": _LINT,
-    "the release": _RELEASE,
-    "the build": _BUILD,
-}
 _RUNS_NOTHING: Final = re.compile(
-    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$"
+    r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$|^\s*make\s(?:.*\s)?-n\b"
 )
 _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
+_PYTEST_RAN_NONE: Final = {4, 5}
+"""It was called in a wrong way, or found no test."""
+_PYTEST_ITSELF: Final = re.compile(r"(?:^|[\s/])(?:pytest|py\.test)(?=\s|$)")
 _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
 _CHANGES: Final = re.compile(
-    _BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
+    BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
     r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge|rebase|pull|cherry-pick|am|clean)\b)"
 )
 _REVERTS: Final = re.compile(
-    _BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
+    BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 """Takes back all that was done: one file that is restored is a step of the work."""
 _INTO_FILE: Final = re.compile(r"(?<![0-9&<>-])>{1,2}\s*(?![&\s]|/dev/null)")
@@ -104,7 +92,10 @@ class _Known:
     """What is known of the work as it is now."""
 
     edited: bool = False
-    checks: dict[Check, bool] = field(default_factory=dict[Check, bool])
+    checks: list[_Checked] = field(default_factory=list[_Checked])
+    """Those after the last edit, each command once."""
+    failed: list[_Checked] = field(default_factory=list[_Checked])
+    """Those before it that failed, and that neither the same command nor a wider one settled since."""
     reverted: bool = False
     rejected: bool = False
     interrupted: bool = False
@@ -120,19 +111,28 @@ class _Known:
             self.rejected, self.opinion = True, None
         elif sign == "interrupt":
             self.interrupted, self.opinion = True, None
-        elif sign in ("right", "wrong"):
+        elif isinstance(sign, _Checked):
+            self._check(sign)
+        else:
             self.rejected, self.opinion = sign == "wrong", sign
-        elif self.edited or sign[0] == "the release":
-            self.checks[sign[0]] = sign[1]
+
+    def _check(self, done: _Checked) -> None:
+        self.failed = [one for one in self.failed if not (done.passed and done.settles(one))]
+        if self.edited or done.check == "the release":
+            same = [one for one in self.checks if done.words == one.words or (done.passed and done.settles(one))]
+            self.checks = [*(one for one in self.checks if one not in same), done]
             self.interrupted = False
+        elif not done.passed:
+            self.failed.append(done)
 
     def _begin_again(self, *, edited: bool, reverted: bool) -> None:
         self.edited, self.reverted = edited, reverted
-        self.checks, self.rejected, self.interrupted, self.opinion = {}, False, False, None
+        self.failed += [one for one in self.checks if not one.passed]
+        self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
 
     def verdict(self) -> Verdict | None:
-        """How it ended, with the rule in `reason`; `None` where nothing was checked and nobody said it."""
-        checked = _outcome_of(self.checks)
+        """Decide how a session ended, with the rule in `reason`; `None` where nothing was checked and nobody said."""
+        checked = _outcome_of(self.checks, self.failed)
         if self.opinion == "wrong" and (checked is None or checked.outcome != "failure"):
             return _SAID_WRONG
         if self.interrupted:
@@ -146,24 +146,28 @@ class _Known:
         return checked
 
 
-def _decided(outcome: Outcome, reason: str) -> Verdict:
-    return Verdict(outcome=outcome, reason=reason, source="ground_truth")
+def _decided(outcome: Outcome, reason: str, source: VerdictSource = "ground_truth") -> Verdict:
+    return Verdict(outcome=outcome, reason=reason, source=source)
 
 
 _SAID_RIGHT: Final = Verdict(outcome="success", confidence=0.9, reason="the user said that it is right", source="human")
 _SAID_WRONG: Final = Verdict(outcome="failure", confidence=0.9, reason="the user said that it is wrong", source="human")
 
 
-def _outcome_of(checks: Mapping[Check, bool]) -> Verdict | None:
+def _outcome_of(checks: Sequence[_Checked], before: Sequence[_Checked]) -> Verdict | None:
     """Failed tests are a failure. Another check that failed beside passed tests may fail for what was there before."""
     if not checks:
         return None
-    failed = [check for check, passed in checks.items() if not passed]
+    kinds = dict.fromkeys(one.check for one in checks)
+    failed = dict.fromkeys(one.check for one in checks if not one.passed)
+    source: VerdictSource = "ground_truth" if all(one.by_code for one in checks) else "judge"
+    if not failed and any(one.is_part_of(wider) for one in checks for wider in before):
+        return _decided("unknown", "only a part of what had failed was checked again")
     if not failed:
-        return _decided("success", f"{' and '.join(checks)} passed after the last edit")
-    if checks.get("the tests"):
+        return _decided("success", f"{' and '.join(kinds)} passed after the last edit", source)
+    if "the tests" in kinds and "the tests" not in failed:
         return _decided("unknown", f"the tests passed after the last edit, and {' and '.join(failed)} failed")
-    return _decided("failure", f"{' and '.join(failed)} failed after the last edit")
+    return _decided("failure", f"{' and '.join(failed)} failed after the last edit", source)
 
 
 def verdict_of(run: Trajectory, /, exit_codes: Mapping[str, int]) -> Verdict | None:
@@ -234,7 +238,7 @@ def _signs_of_words(text: str) -> Iterator[Sign]:
         yield "interrupt"
     elif opinion := opinion_in(text):
         yield opinion
-    elif is_rejection(text):
+    elif is_rejection(text) and not objects_to_nothing(text):
         yield "rejection"
 
 
@@ -245,11 +249,13 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
         return
     commands, joints = parts_of(bare(command_of(call.arguments)))
     for place, command in enumerate(commands):
-        yield from _signs_of_command(command, result, own_code(commands, joints, place, code))
+        if goes_elsewhere(commands[:place]):
+            return
+        yield from _signs_of_command(command, result, own_code(commands, joints, place, code), bool(code))
 
 
-def _signs_of_command(command: str, result: Observation | None, code: int | None) -> Iterator[Sign]:
-    check: Check | None = next((check for check, pattern in _CHECKS.items() if pattern.match(command)), None)
+def _signs_of_command(command: str, result: Observation | None, code: int | None, line_failed: bool) -> Iterator[Sign]:
+    check = check_of(command)
     if check is None:
         if _REVERTS.match(command):
             yield from () if result is None or result.is_error else ("revert",)
@@ -259,9 +265,11 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
     if _REWRITES.search(command):
         yield "edit"
     elif result is not None and not _RUNS_NOTHING.search(command):
-        passed = _passed(result.text[-_MOST_OUTPUT:], code)
+        is_inverted = command.lstrip().startswith("! ")
+        code = None if code is None or (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) else code
+        passed = _passed(result.text[-_MOST_OUTPUT:], (0 if code else 1) if is_inverted and code is not None else code)
         if passed is not None:
-            yield (check, passed)
+            yield _Checked(check, frozenset(command.split()), passed, code is not None or (line_failed and not passed))
 
 
 def _passed(printed: str, code: int | None) -> bool | None:

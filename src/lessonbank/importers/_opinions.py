@@ -28,8 +28,11 @@ _NEITHER: Final = _any_of(
     (
         r"no|nope|yes|yep|yeah|ok|okay|oh|ah|hmm|sorry|please|hi|hey|so|and|again|now|bye|cheers|ty|thx",
         r"(?:many )?thanks?(?: you)?(?: a lot| so much| very much| again)?",
-        r"(?:that's|that is|that was) (?:all|it)(?: for (?:now|today))?|(?:we're|we are|i'm|i am) done(?: here)?",
+        r"(?:that's|that is|that was|nothing) (?:all|it|else)(?: for (?:now|today))?|nothing|"
+        r"(?:no )?(?:further|more|other) questions?|wrong (?:place|window|chat|channel) to ask",
+        r"(?:we're|we are|i'm|i am) done(?: here)?",
         r"nein|ja|danke(?: dir| schön)?|vielen dank|bitte|das war's|das wäre alles",
+        r"merci, bonne soirée|bonne soirée|grazie|teşekkürler|kiitos",
         r"non|oui|merci(?: beaucoup)?|s'il te plaît",
         r"sí|si|(?:muchas )?gracias|por favor",
         r"não|sim|obrigad[oa]",
@@ -49,6 +52,8 @@ _RIGHT: Final = _any_of(
         r"(?:all )?(?:the )?tests (?:pass|are green|are passing)(?: now)?",
         r"perfekt|super|prima|passt(?: so)?|genau so|genau das wollte ich",
         r"(?:es |das )?funktioniert(?: jetzt)?|(?:es |das )?(?:geht|klappt) jetzt",
+        r"(?:no )?(?:va|tutto) (?:bene|benissimo)(?: così)?|perfetto|está (?:perfecto|perfeito|bien)",
+        r"your change is (?:right|fine|good)",
         r"parfait|c'est (?:parfait|exactement ce que je voulais)|(?:ça|cela) fonctionne(?: maintenant)?",
         r"perfecto|excelente|(?:ya |ahora )?funciona(?: ahora)?|perfeito|(?:agora )?funciona(?: agora)?",
         r"отлично|идеально|(?:теперь )?(?:всё )?работает",
@@ -90,6 +95,10 @@ _TAKE_BACK: Final = _any_of(
         r"deshazlo|desfaça|отмени|откати|撤销|回滚|元に戻して",
     )
 )
+_ASKS: Final = re.compile(r"(?:but )?(?:can|could|would|what|if|how)\b")
+_COMPLAINS: Final = re.compile(
+    r"\b(?:still|again|broken|(?:is|was|all) wrong|immer noch|nicht|toujours|todavía|ainda)\b|не работает|还是"
+)
 _OBJECTING: Final = re.compile(r"^(?:no|nope|hmm|sorry|but|nein|non|não|нет) ")
 
 
@@ -104,6 +113,19 @@ def opinion_in(text: str, /) -> Opinion | None:
     if next((kind for kind in kinds if kind != "neither"), None) == "wrong":
         return "wrong"
     return "wrong" if "take back" in kinds and None not in kinds else None
+
+
+def objects_to_nothing(text: str, /) -> bool:
+    """Whether a message that begins like an objection is none: it says nothing of the work, ends in praise, or asks."""
+    said = " ".join(text.replace("\n", ". ").split()).casefold().replace("’", "'")
+    parts = [part for part in _PARTS.split(said[:_MOST]) if part]
+    kinds = [_kind_of(part) for part in parts]
+    if not kinds or len(said) > _MOST:
+        return False
+    begin = next((one for one, kind in zip(parts, kinds, strict=True) if kind != "neither"), "")
+    is_question = bool(_ASKS.match(begin)) and said.endswith(("?", "？")) and not _COMPLAINS.search(said)
+    judging = [kind for kind in kinds if kind != "neither"]
+    return is_question or not judging or (judging[-1] == "right" and not _COMPLAINS.search(said))
 
 
 def _kind_of(part: str) -> Literal["neither", "right", "wrong", "take back"] | None:

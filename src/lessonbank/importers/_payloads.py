@@ -234,7 +234,7 @@ def labelled(name: str, arguments: Json, /) -> str:
 
 
 def _answered(messages: list[Data]) -> list[Json]:
-    """The same, with the call named that a result follows, where the result does not name it itself."""
+    """Return messages in which each result names the call that it follows."""
     waiting = Waiting()
     told: list[Json] = []
     for message in messages:

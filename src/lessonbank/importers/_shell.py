@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lessonbank.contracts.records import Json, Observation, Step, ToolCall, Trajectory
@@ -20,6 +20,12 @@ _STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
 """A command that only prepares the next one."""
+_ELSEWHERE: Final = re.compile(r"^\s*cd\s+\.\./\.*\w")
+_PIPEFAIL: Final = re.compile(r"^\s*set\s+-\w*o\s+pipefail\b")
+_KEEPS_CODE: Final = re.compile(r"^\s*\w+=\$\?\s*$")
+_FAILS_TOO: Final = re.compile(r"^\s*exit\s+(?:[1-9]|\$\?)")
+_GIVES_CODE: Final = re.compile(r"^\s*exit\s+\$\w+\s*$")
+"""`; rc=$?` and later `exit $rc` hand the code of a command on."""
 
 
 def calls_of(step: Step, /) -> Iterator[tuple[ToolCall, Observation | None]]:
@@ -83,14 +89,26 @@ def parts_of(line: str, /) -> tuple[list[str], list[str]]:
     return commands, joints
 
 
+def goes_elsewhere(commands: Iterable[str], /) -> bool:
+    """Whether commands enter a folder beside that of the work: what is checked there is not the work."""
+    return any(map(_ELSEWHERE.match, commands))
+
+
 def own_code(commands: Sequence[str], joints: Sequence[str], place: int, code: int | None) -> int | None:
     """The exit code of one command in a line of several; `None` where that of the line does not tell it."""
+    if joints[place : place + 1] == ["||"] and _FAILS_TOO.match(commands[place + 1]):
+        commands, joints = commands[: place + 1], joints[:place]
     if code is None or "||" in joints:
         return None
+    after = joints[place:]
+    if after[:1] == [";"] and _KEEPS_CODE.match(commands[place + 1]):
+        return code if any(map(_GIVES_CODE.match, commands[place + 2 :])) else None
+    if any(map(_PIPEFAIL.match, commands[:place])):
+        after = [joint for joint in after if joint != "|"]
     if code == 0:
-        return 0 if set(joints[place:]) <= {"&&"} else None
+        return 0 if set(after) <= {"&&"} else None
     before = [command for command, joint in zip(commands[:place], joints, strict=False) if joint == "&&"]
-    return code if place == len(commands) - 1 and all(map(ENTERS.match, before)) else None
+    return code if not after and all(map(ENTERS.match, before)) else None
 
 
 def went_through(run: Trajectory, /) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ def _matches(value: Json, name: str) -> bool:
 
 
 def _is_index(value: Json) -> bool:
-    """Whether it is the file that stands beside a folder of simulations."""
+    """Whether a file is the one that stands beside a folder of simulations."""
     row = mapping(value)
     return isinstance(row.get("tasks"), list) and bool({"simulation_index", "info"} & row.keys())
 

@@ -33,7 +33,6 @@ from lessonbank.guard.quote import quoted
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport
-from .settlement import of_another_task
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 _STAYS: Final = ("repeats", "imported", "template", "recall_id")
@@ -55,25 +54,17 @@ class LearnOutcome:
     usage: Usage
     """What judging and extracting cost."""
 
-    @property
-    def ids(self) -> list[str]:
-        """The runs it was drawn from."""
-        return [attempt.trajectory.id for attempt in self.attempts]
-
     def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
         """What is to be consolidated, with its new lessons; under its earlier id when its runs were tried before."""
         attempts, drawn, first = self.attempts, self.extraction, self.attempts[0].trajectory
         template = first.metadata.get(TEMPLATE)
+        runs = [(a.trajectory, a.verdict) for a in attempts]
+        refs = [RunRef(trajectory_id=run.id, verdict=verdict, n_steps=len(run.steps)) for run, verdict in runs]
         new = Experience(
             scope=self.scope,
             task=first.task,
             lessons=tuple([signed(lesson, attempts, writer=writer, identity=identity) for lesson in drawn.lessons]),
-            attempts=tuple(
-                [
-                    RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps))
-                    for a in attempts
-                ]
-            ),
+            attempts=tuple(refs),
             rejected=drawn.rejected,
             repeats=drawn.repeats,
             pending=self.failed is not None,
@@ -100,7 +91,6 @@ class LearnOutcome:
             notes=notes_of(
                 *self.report.notes,
                 *self.extraction.notes,
-                *of_another_task(self.report.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *joined(changes),
                 *notes,
@@ -123,24 +113,22 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
 
 def recognised(experience: Experience, /) -> tuple[str, ...]:
     """Notes that name the lessons which the bank held already, and say where a model could not tell."""
-    known = [shown(short(id)) for id in experience.repeats]
-    notes: list[str] = []
-    if known:
-        first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
-        notes.append(f"taught again, and kept once: the bank had {first}{more}")
-    for id, held in experience.not_recognised.items():
-        why = f"nobody could tell whether it came again: {held.why}"
-        notes.append(f"{shown(short(id))} is kept as a new lesson, because {why}")
-    return tuple(notes)
+    known = [*experience.repeats]
+    first, more = ", ".join([shown(short(id)) for id in known[:3]]), f" and {len(known) - 3} more" * (len(known) > 3)
+    unsure = "is kept as a new lesson, because nobody could tell whether it came again"
+    return (
+        *((f"taught again, and kept once: the bank had {first}{more}",) if known else ()),
+        *[f"{shown(short(id))} {unsure}: {held.why}" for id, held in experience.not_recognised.items()],
+    )
 
 
 def joined(changes: Sequence[Change], /) -> tuple[str, ...]:
     """Notes that say which lessons became one, because the evidence of each ends there."""
-    made = [change for change in changes if isinstance(change, Merge)]
     return tuple(
         f"joined: {', '.join(shown(short(id)) for id in one.source_lesson_ids)} are one lesson now, and its evidence "
         "starts again from nothing (lessons.unmerge undoes it)"
-        for one in made
+        for one in changes
+        if isinstance(one, Merge)
     )
 
 
@@ -180,19 +168,15 @@ def taught_by(experience: Experience, identity: str, /) -> Experience:
 
 def replacing(earlier: Experience | None, changes: Sequence[Change], /) -> tuple[Change, ...]:
     """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
-    if earlier is None:
-        return tuple(changes)
-    told = [_in_place_of(earlier, change) for change in changes]
-    return tuple(change for change in told if change)
-
-
-def _in_place_of(earlier: Experience, change: Change) -> Change | None:
-    if not isinstance(change, Add) or change.experience.id != earlier.id:
-        return change
-    later = change.experience.model_copy(update={"lessons": (*earlier.lessons, *change.experience.lessons)})
-    if _state(earlier) == _state(later):
-        return None
-    return Replace(experience=later, reason="judged or extracted again")
+    told = list[Change]()
+    for change in changes:
+        if earlier is None or not isinstance(change, Add) or change.experience.id != earlier.id:
+            told.append(change)
+            continue
+        later = change.experience.model_copy(update={"lessons": (*earlier.lessons, *change.experience.lessons)})
+        if _state(earlier) != _state(later):
+            told.append(Replace(experience=later, reason="judged or extracted again"))
+    return tuple(told)
 
 
 def _state(experience: Experience) -> object:

@@ -9,9 +9,9 @@ from functools import cached_property
 from lessonbank._base.aio import if_there
 from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Experience, Recall, Settle, Settlement, Trajectory, Verdict
+from lessonbank.contracts.records import Experience, Recall, RunRef, Settle, Settlement, Trajectory, Verdict
 from lessonbank.contracts.store_calls import get_recall, get_trajectories, settled_runs, settlement_of
-from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.identity import is_separate_writer
 
 from .run_report import RunReport, Verdicts
 
@@ -33,9 +33,9 @@ class PriorRuns:
     """How the receipt that they settle is settled, where another writer may have told it."""
 
     @property
-    def experience(self) -> Experience | None:
-        """The newest of them, to which the runs belong."""
-        return self.experiences[-1] if self.experiences else None
+    def attempts(self) -> Sequence[RunRef]:
+        """The runs of the newest of them, to which the runs belong."""
+        return self.experiences[-1].attempts if self.experiences else ()
 
     @cached_property
     def known(self) -> tuple[str, ...]:
@@ -54,8 +54,8 @@ class PriorRuns:
 
     def verdict(self, id: str, /) -> Verdict | None:
         """What was decided about a run before. It stands until the caller knows better: no judge is asked twice."""
-        kept = [ref.verdict for ref in (self.experience.attempts if self.experience else ()) if ref.trajectory_id == id]
-        return next((verdict for verdict in kept if verdict.outcome != "unknown"), None)
+        kept = (ref.verdict for ref in self.attempts if ref.trajectory_id == id and ref.verdict.outcome != "unknown")
+        return next(kept, None)
 
     def own_receipt(self, receipt: Recall | None, /) -> tuple[Recall | None, tuple[str, ...]]:
         """The receipt that these runs settle, and a note where another one was handed in.
@@ -69,7 +69,7 @@ class PriorRuns:
             f"settled before: the run has settled the recall {shown(self.settles)}, so {shown(receipt.id)} stays "
             "without an outcome: a run counts for one recall"
         )
-        held = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
+        held = {ref.trajectory_id for ref in self.attempts}
         return (self.recall if held.issuperset(run.id for run in self.reported) else None), (note,)
 
     def allows(self, report: RunReport, /, *, identity: str) -> RunReport:
@@ -92,7 +92,7 @@ async def find_prior_runs(
     """How `runs`, which settle `receipt` as `identity` says, stand with `scope`."""
     held = await store.experiences("run", [run.id for run in runs], scope=scope)
     prior = await _of_experiences(store, runs, held, receipt, scope=scope) if held else PriorRuns(runs)
-    if not (one_of_many(identity) and (own := prior.own_receipt(receipt)[0])):
+    if not (is_separate_writer(identity) and (own := prior.own_receipt(receipt)[0])):
         return prior
     return replace(prior, settlement=await settlement_of(store, own.id, scope=own.scope))
 
@@ -112,7 +112,7 @@ async def _of_experiences(
 
 
 async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:
-    """The receipt that one of these runs settled although it was learned without one."""
+    """Find the receipt that one of these runs settled although the run was learned without a recall."""
     journal = store.journal(scope=scope, kinds=("settle",))
     settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)]
     return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)

@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from lessonbank._base.checks import is_a, kind, shown
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Json, Outcome, Recall, Submission, Trajectory, Verdict
+from lessonbank.contracts.records import Outcome, Recall, Submission, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.text.messages import first_request, trajectory_from
 
@@ -111,7 +111,7 @@ def request_of(run: Trajectory, /) -> str:
     """What the user asked for first, as the messages of a run say it; empty where they do not."""
     opening = run.steps[0] if run.steps and not run.steps[0].action.text else None
     said = [one.text for one in opening.observations if one.source == "user"] if opening else []
-    return said[0] if len(said) == 1 else first_request(said) or ""
+    return (first_request(said) or "") if len(said) > 1 else "".join(said)
 
 
 def without_submission(run: Trajectory, /) -> Trajectory:
@@ -128,8 +128,3 @@ def submitted_outcome(run: Trajectory, /) -> tuple[Any, Any]:
     """How a kept run ended, as it was said when it was handed in: an outcome or a verdict, and a reward."""
     said = submission_of(run)
     return (said.verdict, None) if said.verdict else (said.outcome, said.reward)
-
-
-def with_metadata(runs: Sequence[Trajectory], told: Mapping[str, Json], /) -> list[Trajectory]:
-    """`runs` with the caller's metadata beside their own."""
-    return [run.model_copy(update={"metadata": {**run.metadata, **told}}) if told else run for run in runs]

@@ -8,7 +8,7 @@ from typing import Final
 from lessonbank._base.checks import shown
 from lessonbank._base.ids import short
 from lessonbank.contracts.lesson_block import numbers_cited
-from lessonbank.contracts.ports import RunFilter, Store
+from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
 from lessonbank.contracts.records import (
     MODEL,
     SECONDS,
@@ -19,14 +19,12 @@ from lessonbank.contracts.records import (
     Recall,
     Rejudge,
     Run,
-    RunRef,
     Settlement,
     Trajectory,
     Verdict,
     VerdictSource,
 )
-from lessonbank.contracts.store_calls import settlement_of as kept_settlement
-from lessonbank.evidence.receipts import plain_task
+from lessonbank.evidence.receipts import ERASED, plain_task
 
 from .prior_runs import PriorRuns
 from .run_report import RunReport, Verdicts
@@ -45,6 +43,7 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         outcome = "success" if 2 * [one.outcome for one in decided].count("success") > len(decided) else "failure"
     told = decided or verdicts
     first = ([verdict for verdict in told if verdict.source == "judge"] or told)[0]
+    named = {key: said for run in reversed(runs) for key, said in run.metadata.items() if isinstance(said, str)}
     return Settlement(
         recall_id=recall.id,
         scope=recall.scope,
@@ -60,8 +59,8 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         usage=sum([run.usage for run in runs[1:]], runs[0].usage),
         seconds=_seconds(runs),
         cited=cited(recall, runs),
-        template=_named(runs, TEMPLATE),
-        agent=_named(runs, MODEL) or "",
+        template=named.get(TEMPLATE),
+        agent=named.get(MODEL, ""),
         another_task=bool(of_another_task(recall, runs)),
         identity=identity,
     )
@@ -86,17 +85,16 @@ def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tup
     )
 
 
-def _otherwise(earlier: Settlement | None, learned: Iterable[Run]) -> tuple[str, ...]:
+def _otherwise(earlier: Settlement, learned: Iterable[Run]) -> tuple[str, ...]:
     """A note where a recall that other runs settled is now settled by one that ended otherwise."""
-    if earlier is None or earlier.outcome == "unknown":
-        return ()
-    new = [one for one in learned if one.trajectory.id not in earlier.trajectory_ids]
-    others = [one for one in new if one.verdict.outcome not in ("unknown", earlier.outcome)]
     return tuple(
         f"settled again: another run settled the recall {shown(short(earlier.recall_id))} as a {earlier.outcome}, and "
         f"run {shown(short(one.trajectory.id))} as a {one.verdict.outcome}: both count as tries at one task; "
         "hand each run to learn with the recall that it used"
-        for one in others
+        for one in learned
+        if one.trajectory.id not in earlier.trajectory_ids
+        and "unknown" not in (earlier.outcome, one.verdict.outcome)
+        and one.verdict.outcome != earlier.outcome
     )
 
 
@@ -106,12 +104,6 @@ def _judge(verdict: Verdict) -> str:
         return ""
     prompt = f"{verdict.prompt.id} {verdict.prompt.version}" if verdict.prompt else ""
     return ", ".join(part for part in (verdict.model or "", prompt) if part) or "judge"
-
-
-def _named(runs: Sequence[Trajectory], key: str) -> str | None:
-    """What the first of the runs that say it have under a key of their metadata."""
-    said = [told for run in runs if isinstance(told := run.metadata.get(key), str)]
-    return said[0] if said else None
 
 
 def _seconds(runs: Sequence[Trajectory]) -> float | None:
@@ -146,28 +138,32 @@ async def settle(
     """
     if (receipt := report.receipt) is None:
         return None, [], ()
-    earlier = await kept_settlement(store, receipt.id, scope=receipt.scope)
-    before = earlier.trajectory_ids if earlier else ()
-    counted = [*await _counted(store, report, (*before, *prior.known), besides=learned), *learned]
+    kept = await store.recalls(RecallFilter(ids=(receipt.id,), settlements=True), scope=receipt.scope)
+    if not kept:
+        return None, [], (ERASED,)
+    earlier = kept[0].settlement
+    new = [one.trajectory.id for one in learned]
+    ids = [id for id in dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known)) if id not in new]
+    counted = [*(await _with_verdicts(store, ids, report, scope=receipt.scope) if ids else ()), *learned]
     later = settlement_of(receipt, experience_id, counted, identity=identity) if counted else None
     if learned:
-        return later, counted, _otherwise(earlier, learned)
+        astray = of_another_task(receipt, [one.trajectory for one in learned]) if later and later.another_task else ()
+        return later, counted, (*astray, *(_otherwise(earlier, learned) if earlier else ()))
     same = later and {"at": later.at, "identity": identity}
     if earlier and later == earlier.model_copy(update=same):
         return None, counted, ()
     return later, counted, of_another_task(receipt, prior.reported) if later and not earlier else ()
 
 
-async def _counted(store: Store, report: RunReport, ids: Sequence[str], /, *, besides: Sequence[Run]) -> list[Run]:
-    """Those of these runs that are kept, with how they ended."""
-    left = list(dict.fromkeys(ids))
-    if besides:
-        left = [id for id in left if id not in {one.trajectory.id for one in besides}]
-    found = await store.runs(RunFilter(ids=tuple(left)), scope=report.receipt.scope) if left and report.receipt else ()
-    runs = {one.trajectory.id: one for one in found}
-    ended = [(runs[id], report.truths.get(id)) for id in left if id in runs]
-    ended = [(run, truth) for run, truth in ended if truth or run.verdict.outcome != "unknown"]
-    return [Run(trajectory=run.trajectory, verdict=truth or run.verdict) for run, truth in ended]
+async def _with_verdicts(store: Store, ids: Sequence[str], report: RunReport, /, *, scope: str) -> list[Run]:
+    """Those of these runs that are kept and whose end is known, by what the caller says now, or else as it was."""
+    kept = {one.trajectory.id: one for one in await store.runs(RunFilter(ids=tuple(ids)), scope=scope)}
+    ended = [(kept[id], report.truths.get(id)) for id in ids if id in kept]
+    return [
+        Run(trajectory=run.trajectory, verdict=truth or run.verdict)
+        for run, truth in ended
+        if truth or run.verdict.outcome != "unknown"
+    ]
 
 
 def corrected(
@@ -177,13 +173,12 @@ def corrected(
 
     `experiences` are oldest first. Lessons stay until somebody retires them.
     """
-    held = {ref.trajectory_id: (experience.id, ref) for experience in experiences for ref in experience.attempts}
+    held = {ref.trajectory_id: (one.id, ref.verdict) for one in experiences for ref in one.attempts}
+    told = [(id, *held[id], truth) for id, truth in truths.items() if truth and id in held]
     return [
-        Rejudge(experience_id=home, trajectory_id=id, verdict=truth, reason=reason, before=ref.verdict)
-        for id, truth in truths.items()
-        if truth and id in held
-        for home, ref in [held[id]]
-        if _differs(ref, truth)
+        Rejudge(experience_id=home, trajectory_id=id, verdict=truth, reason=reason, before=before)
+        for id, home, before, truth in told
+        if _differs(before, truth)
     ]
 
 
@@ -198,8 +193,7 @@ def contradictions(changes: Iterable[Change], /) -> tuple[str, ...]:
     )
 
 
-def _differs(ref: RunRef, truth: Verdict) -> bool:
-    """Whether `truth` says something else of the run, or the same on better authority."""
-    known = ref.verdict
+def _differs(known: Verdict, truth: Verdict) -> bool:
+    """Whether `truth` says something else of a run, or the same on better authority."""
     better = _AUTHORITY.index(truth.source) > _AUTHORITY.index(known.source)
     return better or (known.outcome, known.reward) != (truth.outcome, truth.reward)

@@ -72,7 +72,7 @@ class Topics(Protocol):
 
     @property
     def asks_model(self) -> bool:
-        """Whether it may take seconds."""
+        """Whether naming a topic asks a model, which may take seconds."""
         ...
 
     async def __call__(self, experience: Experience, /) -> Chosen:
@@ -243,7 +243,7 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> float:
 
 
 def _telling(said: Sequence[str]) -> Sequence[str]:
-    """Those of the words of a task that name something, where there are any."""
+    """Return the words of a task that name something, where there are any."""
     return [word for word in said if word not in _ASKING] or said
 
 

@@ -100,7 +100,7 @@ def candidates(runs: Sequence[Trajectory], /) -> list[int]:
 
 
 def shortlist(attempts: Sequence[Run], places: Sequence[int], /) -> list[int]:
-    """Those of `places` that are shown to a model, in their order: of very many the likeliest successes."""
+    """Return the `places` that are shown to a model, in their order: of very many the likeliest successes."""
     best = sorted(places, key=lambda place: _worth(attempts[place]), reverse=True)
     return sorted(best[:MOST_SHOWN])
 

@@ -12,6 +12,7 @@ from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOpti
 from lessonbank.contracts.settings import OFF
 from lessonbank.errors import UsageError
 from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.quote import redacting_with
 
 from .design import Design, Examining, Mode, Selection
 from .result import Scaled
@@ -129,7 +130,7 @@ async def scale(
     bank, notes = _labelled(bank, labels)
     notes += [OFF] if bank.options.off else []
     scaling = ScaledTask(BankMemory(bank, bank.parts.intake, asked), bank.parts.scaler, design, bank.scope, notes)
-    with bank.parts.intake.in_force():
+    with redacting_with(bank.parts.intake.redactor):
         return await scaling.run(task, agent, verifier=verify, progress=progress)
 
 

@@ -77,7 +77,7 @@ class Rewriter:
     temperature: float = field(default=0.7, kw_only=True)
 
     async def __call__(self, previous: Trajectory, /, *, first: bool, shown: Trajectory | None = None) -> Trajectory:
-        """The same run with one more step, which holds what was found, and the answer that follows from it.
+        """Return the run with one more step, which holds what was found, and the answer that follows from it.
 
         Its usage is that of this call alone. The model sees `shown` in the place of the run, such as the run without
         its secrets.

@@ -87,7 +87,7 @@ class _File:
         self._seen = self._look()
 
     def has_changed(self) -> bool:
-        """Whether it is another one than before; asked once of each."""
+        """Whether the key file is another one than before; asked once of each."""
         before, self._seen = self._seen, self._look()
         return self._seen != before
 

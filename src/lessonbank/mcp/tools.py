@@ -17,7 +17,7 @@ from lessonbank._base.plural import counted
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience, Json, Lesson, Outcome, Recall, Step, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import NotFound, UsageError, printable
-from lessonbank.guard.identity import called_by
+from lessonbank.guard.identity import acting_as
 from lessonbank.guard.trust import TrustPolicy, showable
 
 from .answers import NOTHING, Reasons, Recalled, Recorded, both, fenced, listed, recalled, whole
@@ -226,7 +226,7 @@ async def _mine(memory: Memory, /) -> AsyncGenerator[AsyncReasoningBank]:
     claims = _claims() if memory.scopes else {}
     async with promptly():
         bank = await memory.bank(claims.get(SCOPE))
-        with called_by(claims.get(WRITER, "")):
+        with acting_as(claims.get(WRITER, "")):
             yield bank
 
 

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, StoreError, Unauthenticated, UsageError
-from lessonbank.guard.identity import called_by
+from lessonbank.guard.identity import acting_as
 
 from . import (
     administration,
@@ -167,7 +167,7 @@ def _shown(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
             return _ended(site, request, str(error))
         except LessonbankError as error:
             return _failed(plain, error)
-        with called_by(guest.identity if guest else ""):
+        with acting_as(guest.identity if guest else ""):
             return await _visited(plain, guest, page)
 
     return answer

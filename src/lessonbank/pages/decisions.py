@@ -179,7 +179,7 @@ async def as_seen(visit: Visit, id: str, /, *, version: str) -> Lesson:
 
 
 def _is_done(do: str, lesson: Lesson) -> bool:
-    """Whether it was decided so before, as after a double click."""
+    """Whether the decision was made before, as after a double click."""
     return {
         "approve": lesson.approved and not lesson.hidden,
         "retire": lesson.retired,

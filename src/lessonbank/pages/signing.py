@@ -45,7 +45,7 @@ async def _has_reviewers(visit: Visit) -> bool:
 
 
 async def _is_reviewer(holder: AsyncReasoningBank) -> bool:
-    """Whether it may decide. It approves no lesson at all: only a reviewer gets as far as being asked which."""
+    """Whether a key may decide. This approves no lesson at all: only a reviewer gets as far as being asked which."""
     try:
         await holder.lessons.approve(by=holder.writer)
     except NotAllowed:

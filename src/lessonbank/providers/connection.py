@@ -80,7 +80,7 @@ class Connection(Generic[T]):
         self._built: RunVar[T] = RunVar("built")
 
     async def here(self) -> T:
-        """The one of this event loop."""
+        """Return the client of this event loop."""
         try:
             return self._built.get()
         except LookupError:

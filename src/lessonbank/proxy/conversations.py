@@ -237,7 +237,7 @@ class Conversations:
         return self._named(asked, whose)
 
     def _again(self, asked: Key) -> Conversation | None:
-        """The same request once more: after a failure it is a retry. While the first is under way, who knows."""
+        """Take the same request once more: after a failure it is a retry. While the first is under way, who knows."""
         found = self._known[asked]
         return None if found is None or found.under_way else found
 

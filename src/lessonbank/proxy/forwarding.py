@@ -254,7 +254,7 @@ def _outgoing(headers: Headers, exchange: Exchange | None) -> Headers:
 
 
 def _readable(encodings: bytes) -> bytes:
-    """Those of the encodings that can be read here."""
+    """Return the encodings that can be read here."""
     offered = [each.strip() for each in encodings.decode("latin-1").split(",")]
     return ", ".join(e for e in offered if e.partition(";")[0].lower() in READABLE).encode() or b"identity"
 

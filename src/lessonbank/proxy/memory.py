@@ -20,7 +20,7 @@ from lessonbank.adapters.following import FollowedRun, RunFollower, harmless
 from lessonbank.contracts.records import SECONDS, Observation, Step, Usage
 from lessonbank.contracts.retrieve_options import RetrieveKeywords
 from lessonbank.errors import LessonbankError
-from lessonbank.guard.identity import called_by
+from lessonbank.guard.identity import acting_as
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import calls_of
 from lessonbank.text.messages import trajectory_from
@@ -49,7 +49,7 @@ class Memory:
 
     def do(self, frame: Frame, /) -> None:
         """One frame. Nothing in it ends this process."""
-        with called_by(frame.get("writer") or ""):
+        with acting_as(frame.get("writer") or ""):
             self._do(frame)
 
     def _do(self, frame: Frame) -> None:

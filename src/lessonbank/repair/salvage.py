@@ -116,7 +116,7 @@ def _filled(connection: sqlite3.Connection, wreck: Wreck) -> list[Lost]:
 
 
 def _name_scopes(wreck: Wreck) -> dict[int, str]:
-    """Scopes by number; one that lost its name has it in its records, or gets one that says so."""
+    """Return the names of scopes by number. A lost name is taken from the scope's records, or made up to say so."""
     told = {row["scope"]: recall.scope for row, recall in wreck.recalls.values()}
     told |= {abs(kept.scope): kept.record.scope for kept in wreck.experiences.values() if kept.record}
     told |= {

@@ -185,7 +185,7 @@ def _shapes() -> dict[str, dict[str, tuple[type, ...]]]:
 def _shapes_of_format_10(
     shapes: Mapping[str, Mapping[str, tuple[type, ...]]],
 ) -> dict[str, dict[str, tuple[type, ...]]]:
-    """The same of the rows that a release of that format wrote."""
+    """Return the shapes of rows that a release of format 10 wrote."""
     packed = {
         table: {name: kinds for name, kinds in shapes[table].items() if name != f"{column}_sum"}
         for table, column in _PACKED.items()

@@ -18,6 +18,8 @@ from .lessons import LessonRetriever as LessonRetriever
 from .lexical import LexicalRetriever as LexicalRetriever
 from .one_look import AROUND as AROUND
 from .one_look import by_words as by_words
+from .one_look import held_lessons as held_lessons
+from .one_look import note_lessons as note_lessons
 from .one_look import one_look as one_look
-from .trusted import Trusted as Trusted
+from .trusted import TrustFilter as TrustFilter
 from .without import Without as Without

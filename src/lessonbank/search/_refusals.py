@@ -34,7 +34,7 @@ class Refusals:
 
     @classmethod
     def read(cls, kept: str | None, space: str, /) -> Refusals:
-        """Those of a space, from the setting that holds all spaces of a scope."""
+        """Read the refused texts of a space, from the setting that holds all spaces of a scope."""
         return cls({id: Refusal(*told) for id, told in _spaces(kept).get(space, {}).items()})
 
     def written(self, kept: str | None, space: str, /) -> str:
@@ -86,11 +86,11 @@ class Outages:
             raise ModelError(f"{reason}; it is asked again in {left:.0f} s")
 
     def failed(self, scope: str, what: str, error: ModelError, /) -> None:
-        """It failed once more. The same question again and again says nothing about others."""
+        """Note that the embedder failed once more. The same question again and again says nothing about others."""
         failures, _, last, _ = self._failures.get(scope, (0, 0.0, "", ""))
         failures += what != last
         self._failures[scope] = failures, monotonic() + outage_pause(failures), what, str(error)
 
     def over(self, scope: str, /) -> None:
-        """It answered."""
+        """Note that the embedder answered."""
         self._failures.pop(scope, None)

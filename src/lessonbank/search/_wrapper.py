@@ -21,7 +21,7 @@ def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class RetrieverWrapper:
     """Indexes as `inner` does."""
 
     inner: Retriever

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from lessonbank.contracts.records import Found, Match
 from lessonbank.text.bm25 import words
 
-from ._wrapper import Around
+from ._wrapper import RetrieverWrapper
 
 WORDS_FLOOR: Final = 0.07
 HASHING_FLOOR: Final = 0.12
@@ -29,7 +29,7 @@ _BRIEF: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Floor(Around):
+class Floor(RetrieverWrapper):
     """Leaves out matches that score below `least`. The paper has no floor: it shows the closest, however far.
 
     The score is the inner retriever's, such as a cosine. A hybrid score tells places in two lists and not similarity,
@@ -74,7 +74,7 @@ class WordFloor(Floor):
 
 
 @dataclass(frozen=True, slots=True)
-class RelativeFloor(Around):
+class RelativeFloor(RetrieverWrapper):
     """Leaves out matches that score less than a share of what the best one scores.
 
     It takes scores that say how near a match is: cosines, or those of a search by words, which weigh a word by how rare

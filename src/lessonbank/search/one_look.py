@@ -1,28 +1,37 @@
-"""So that one decision searches for its task once: first for lessons that say the same, then for the topic."""
+"""So that one decision reads once what it needs of the bank: what its task finds, and lessons that come again."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.ports import Store
-from lessonbank.contracts.records import Match
+from lessonbank.contracts.records import Lesson, Match
 
 AROUND: Final = 20
 """How many experiences are asked for at least: as many as the topic of a task is told from."""
+_Key: TypeAlias = tuple[int, str, str]
+"""A store, a scope, and a task or an id."""
 
 
-_Look: TypeAlias = dict[tuple[int, str, str], tuple[int, Sequence[Match]]]
-"""By store, scope and task: how many were asked for, and what there was."""
+@dataclass(frozen=True, slots=True)
+class _Look:
+    matches: dict[_Key, tuple[int, Sequence[Match]]] = field(default_factory=dict[_Key, tuple[int, Sequence[Match]]])
+    """By task: how many were asked for, and what there was."""
+    lessons: dict[_Key, Lesson] = field(default_factory=dict[_Key, Lesson])
+    """By id."""
+
+
 _LOOK: ContextVar[_Look | None] = ContextVar("look", default=None)
 
 
 @contextmanager
 def one_look() -> Generator[None]:
-    """Within, `by_words` asks a store for a task once. What is written meanwhile is not seen."""
-    token = _LOOK.set({})
+    """Within, a store is asked for nothing twice. What is written meanwhile is not seen."""
+    token = _LOOK.set(_Look())
     try:
         yield
     finally:
@@ -35,9 +44,25 @@ async def by_words(store: Store, task: str, /, *, scope: str, limit: int) -> Seq
     if look is None:
         return await store.search(task, scope=scope, limit=limit)
     key = id(store), scope, task
-    asked, found = look.get(key, (0, ()))
+    asked, found = look.matches.get(key, (0, ()))
     if asked < limit and len(found) == asked:  # fewer than were asked for are all that there are
         asked = max(limit, AROUND)
         found = await store.search(task, scope=scope, limit=asked)
-        look[key] = asked, found
+        look.matches[key] = asked, found
     return found[:limit]
+
+
+def note_lessons(store: Store, lessons: Iterable[Lesson], /, *, scope: str) -> None:
+    """Within `one_look`, remember lessons of a scope that were read."""
+    if look := _LOOK.get():
+        look.lessons.update({(id(store), scope, lesson.id): lesson for lesson in lessons})
+
+
+async def held_lessons(store: Store, ids: Collection[str], /, *, scope: str) -> Sequence[Lesson]:
+    """The lessons of those ids that the scope has; within `one_look`, those that were read before as they were."""
+    look = _LOOK.get() or _Look()
+    known = {one: found for one in ids if (found := look.lessons.get((id(store), scope, one)))}
+    if missing := [one for one in ids if one not in known]:
+        owners = await store.experiences("lesson", missing, scope=scope)
+        known |= {lesson.id: lesson for owner in owners for lesson in owner.lessons if lesson.id in missing}
+    return [known[one] for one in ids if one in known]

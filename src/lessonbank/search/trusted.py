@@ -9,7 +9,7 @@ from lessonbank._base.aio import aside
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.guard.trust import TrustPolicy, showable
 
-from ._wrapper import Around
+from ._wrapper import RetrieverWrapper
 
 _WIDER = 4
 _WORD = re.compile(r"\w+")
@@ -20,7 +20,7 @@ _MOST = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted(Around):
+class TrustFilter(RetrieverWrapper):
     """Leaves out lessons that a policy does not show yet, and those that people keep for other tasks.
 
     Both happen before places are counted: the inner retriever is asked for more until enough are found or there are no

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from lessonbank.contracts.records import Found, Match
 
-from ._wrapper import SLACK, Around, ask_next, lessons_of, with_lessons
+from ._wrapper import SLACK, RetrieverWrapper, ask_next, lessons_of, with_lessons
 
 
 @dataclass(frozen=True, slots=True)
-class Without(Around):
+class Without(RetrieverWrapper):
     """Leaves out lessons and experiences with these ids, and asks on until enough are left or there are no more."""
 
     ids: frozenset[str]

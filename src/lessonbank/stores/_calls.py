@@ -81,7 +81,7 @@ class StoreCalls(Generic[D]):
         raise NotImplementedError
 
     def _apply(self, scope: str, work: Callable[[Any], T], /) -> Awaitable[T]:
-        """The same of a batch of changes."""
+        """Apply a batch of changes."""
         raise NotImplementedError
 
     async def _sweep(self, scope: str, /) -> None:
@@ -175,7 +175,7 @@ class StoreCalls(Generic[D]):
         told = portions, where, encodable(writer), by, one_wording
 
         def write(connection: Any) -> int:
-            return import_records(self._imports.Receiver(connection, where), *told)
+            return import_records(self._imports.receiver(connection, where), *told)
 
         return await self._change(where, write)
 
@@ -232,7 +232,7 @@ class StoreCalls(Generic[D]):
         changes: Sequence[Change] = (),
         unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
-        """See `Records.purge`. All that is left is written again: a file needs as much room again meanwhile."""
+        """See `Records.purge`."""
         where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erasures = checked_erasures(what, changes)
         if not erasures:

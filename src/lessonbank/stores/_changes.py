@@ -40,7 +40,7 @@ class View(Protocol):
         ...
 
     def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
-        """Those of the ids that an experience has settled."""
+        """Return the ids of runs that an experience has settled."""
         ...
 
     def worded(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
@@ -83,7 +83,8 @@ class Draft:
             raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
         if isinstance(change, Rejudge):
             self._rejudge(change)
-        self._mark(change)
+        if change.marks:
+            self._mark(change)
         if isinstance(change, Replace):
             self._replace(change.experience)
         elif (brought := change.brings) is not None:
@@ -171,6 +172,8 @@ class Draft:
         brought = [lesson for c in told if (one := c.brings) for lesson in one.lessons]
         new = {i.id: wording_of(i) for i in brought if self._present.owner(i.id) is None and i.id not in merged}
         new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
+        if not new:
+            return
         same = self._present.worded(set(new.values()))
         held = [(w, id) for w, id in same if id not in merged and self._owner(id) is not None]
         first = dict(reversed(held))
@@ -229,7 +232,7 @@ def vouched(experience: Experience, trusted: Mapping[str, str], /, *, by: str) -
 def lone_rollback(
     changes: Sequence[Change], vectors: Mapping[str, object] | None, settlement: Settlement | None, /
 ) -> Rollback | None:
-    """The rollback that this batch is, if it is one."""
+    """Return the rollback if the batch is a single rollback, else `None`."""
     if len(changes) == 1 and isinstance(changes[0], Rollback) and not vectors and settlement is None:
         return changes[0]
     return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from lessonbank.contracts.records import Add, Experience, Recall, Replace, Settle, Settlement, Trajectory
+from lessonbank.errors import UsageError
 from lessonbank.guard.wording import said_once, wording_of
 
-from ._arrivals import Before, marked, without_claims
 from ._changes import View, vouched
 from ._texts import TextWithSum, records_with_sums
 
@@ -18,34 +19,32 @@ if TYPE_CHECKING:
     from lessonbank.contracts.records.timeline import Entry
 
 T = TypeVar("T")
+Table: TypeAlias = Literal["trajectories", "attempts", "recalls", "lessons"]
 
 
-class Receiver(Before, Protocol):
-    """One scope in one transaction, as far as an import writes to it."""
+@dataclass(frozen=True)
+class Receiver:
+    """One scope in one transaction, as far as an import reads and writes it."""
 
-    def keep(self, runs: Sequence[Trajectory], /) -> int:
-        """Keep runs; how many were new."""
-        ...
+    has: Callable[[Table, str], bool]
+    """Whether the table had this id before the import began: a run's, a receipt's or a lesson's."""
+    recall: Callable[[str], Recall]
+    keep: Callable[[Sequence[Trajectory]], int]
+    """Keep runs; how many were new."""
+    record: Callable[[Recall], bool]
+    """Keep a receipt; whether it was new."""
+    is_settled: Callable[[str], bool]
+    """Whether the outcome of a recall is known."""
+    present: Callable[[Sequence[Experience]], View]
+    """The scope as it is now; with experiences that are looked for next."""
+    repeating: Callable[[Sequence[str]], Sequence[Experience]]
+    """The experiences that taught one of these lessons again, oldest first."""
+    apply: Callable[[Sequence[tuple[Entry, TextWithSum]], str], object]
+    """Make changes, or settle recalls, as a writer."""
 
-    def record(self, recall: Recall, /) -> bool:
-        """Keep a receipt; whether it was new."""
-        ...
-
-    def is_settled(self, recall_id: str, /) -> bool:
-        """Whether the outcome of a recall is known."""
-        ...
-
-    def present(self, new: Sequence[Experience] = (), /) -> View:
-        """The scope as it is now."""
-        ...
-
-    def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
-        """The experiences that taught one of these lessons again, oldest first."""
-        ...
-
-    def apply(self, entries: Sequence[tuple[Entry, TextWithSum]], /, *, writer: str) -> object:
-        """Make changes, or settle recalls."""
-        ...
+    def made_recall(self, id: str, /) -> bool:
+        """Whether this receipt was made here, and not imported earlier."""
+        return self.has("recalls", id) and not self.recall(id).imported
 
 
 def import_records(
@@ -73,6 +72,45 @@ def import_records(
     return added
 
 
+def marked(portion: Imported, /, *, scope: str) -> Imported:
+    """`portion` with every record marked as imported, whatever the records say of themselves.
+
+    A run loses what was said when it was submitted: an outcome, a receipt and other runs. That would be truth here.
+    Lessons and settlements lose the identity of who told them: this bank does not know it.
+
+    Raises:
+        UsageError: a record of another scope.
+    """
+    for records in (portion.recalls, portion.experiences, portion.settlements):
+        check_scopes(records, scope=scope)
+    return replace(
+        portion,
+        runs=[_marked_run(run) for run in portion.runs],
+        recalls=[recall.model_copy(update={"lessons": (), "imported": True}) for recall in portion.recalls],
+        experiences=[_marked_experience(experience) for experience in portion.experiences],
+        settlements=[told.model_copy(update={"identity": ""}) for told in portion.settlements],
+    )
+
+
+def check_scopes(records: Sequence[Experience | Recall | Settlement], /, *, scope: str) -> None:
+    """Refuse records of another scope. Raises UsageError."""
+    for record in records:
+        if record.scope != scope:
+            raise UsageError(
+                f"this {type(record).__name__} belongs to the scope {record.scope[:80]!r} and not to {scope!r}"
+            )
+
+
+def _marked_run(run: Trajectory) -> Trajectory:
+    return run.model_copy(update={"submission": None, "recall_id": None, "imported": True})
+
+
+def _marked_experience(experience: Experience) -> Experience:
+    sources = [lesson.provenance.model_copy(update={"identity": ""}) for lesson in experience.lessons]
+    lessons = (i.model_copy(update={"provenance": p}) for i, p in zip(experience.lessons, sources, strict=True))
+    return experience.model_copy(update={"lessons": tuple(lessons), "imported": True})
+
+
 def _ready(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, TextWithSum]]]:
     """Experiences as JSON ahead: to make it takes as long as to write it."""
     first = {experience.id: experience for experience in reversed(portion.experiences)}
@@ -90,7 +128,7 @@ class _Once:
     def of(self, experiences: Sequence[Experience], /) -> Sequence[Experience]:
         """`experiences` without copies of what is here, or of one another."""
         wordings = {wording_of(lesson) for experience in experiences for lesson in experience.lessons}
-        held = dict(sorted(self._here.present().worded(wordings), reverse=True))
+        held = dict(sorted(self._here.present([]).worded(wordings), reverse=True))
         return [self._import_experience(experience, held) for experience in experiences]
 
     def _import_experience(self, experience: Experience, held: dict[str, str]) -> Experience:
@@ -112,9 +150,25 @@ class _Once:
 def _add(here: Receiver, adds: Sequence[tuple[Add, TextWithSum]], once: _Once | None, writer: str) -> int:
     there = here.present([add.experience for add, _ in adds])
     new = [one for one in adds if not there.knows(one[0].experience.id)]
-    allowed = [without_claims(add.experience, here) for add, _ in new]
+    allowed = [_without_claims(add.experience, here) for add, _ in new]
     kept = once.of(allowed) if once else allowed
     return _apply(here, [_ready_as(e, one) for e, one in zip(kept, new, strict=True)], writer)
+
+
+def _without_claims(experience: Experience, here: Receiver) -> Experience:
+    """`experience` without what it says of runs, receipts and lessons that were here before it came."""
+    attempts = tuple(ref for ref in experience.attempts if not _had_run(here, ref.trajectory_id))
+    recall_id = None if experience.recall_id and here.made_recall(experience.recall_id) else experience.recall_id
+    sources = {id for ids in experience.merged.values() for id in ids}
+    merged = {} if any(here.has("lessons", id) for id in sources) else experience.merged
+    told = {"attempts": attempts, "recall_id": recall_id, "merged": merged}
+    changed = any(getattr(experience, name) != value for name, value in told.items())
+    return experience.model_copy(update=told) if changed else experience
+
+
+def _had_run(here: Receiver, id: str) -> bool:
+    """Whether the scope kept this run before, or an experience that names it."""
+    return here.has("trajectories", id) or here.has("attempts", id)
 
 
 def _ready_as(experience: Experience, one: tuple[Add, TextWithSum]) -> tuple[Add, TextWithSum]:
@@ -130,7 +184,7 @@ def _settle(here: Receiver, settlements: Sequence[Settlement], writer: str) -> i
 
 
 def _trust(here: Receiver, portion: Imported, by: str) -> None:
-    there = here.present()
+    there = here.present([])
     some = ((id, lessons) for id, lessons in portion.trusted.items() if lessons)
     kept = ((experience, lessons) for id, lessons in some if (experience := there.experience(id)))
     _apply(here, records_with_sums([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), by)
@@ -138,7 +192,7 @@ def _trust(here: Receiver, portion: Imported, by: str) -> None:
 
 def _apply(here: Receiver, entries: Sequence[tuple[Entry, TextWithSum]], writer: str) -> int:
     if entries:
-        here.apply(entries, writer=writer)
+        here.apply(entries, writer)
     return len(entries)
 
 

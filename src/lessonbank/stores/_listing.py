@@ -27,7 +27,7 @@ from lessonbank.contracts.records import (
 )
 from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.guard.identity import one_of_many
+from lessonbank.guard.identity import is_separate_writer
 from lessonbank.guard.wording import wording_of
 from lessonbank.text.bm25 import words
 
@@ -259,4 +259,4 @@ def _may_say_otherwise(later: Submission) -> bool:
     """Whether this changes the outcome that somebody else told: the process and a person's correction may."""
     if later.verdict is None:
         return False
-    return later.verdict.source == "human" or not one_of_many(later.identity)
+    return later.verdict.source == "human" or not is_separate_writer(later.identity)

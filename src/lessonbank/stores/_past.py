@@ -54,7 +54,7 @@ def _take_in(texts: Iterable[tuple[int, bytes]], probes: Sequence[Erasing], entr
 
 
 def naming(texts: Iterable[tuple[K, bytes]], ids: Iterable[str], /) -> Iterator[tuple[K, bytes]]:
-    """Those records that name one of the ids, each with what it is known by."""
+    """Return the records that name one of the ids, each with its key."""
     marks = _marks(ids)
     return ((known, text) for known, text in texts if not marks.isdisjoint(_STRING.findall(text)))
 

@@ -145,7 +145,7 @@ class AdapterContract:
         raise NotImplementedError
 
     def plain(self, model: ScriptedAgentModel, /) -> Program:
-        """The same agent without the adapter."""
+        """Return the agent without the adapter."""
         raise NotImplementedError
 
     def named(self, tool: str, /) -> str:

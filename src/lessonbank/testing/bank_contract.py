@@ -351,7 +351,7 @@ def _lesson(title: str) -> Lesson:
 
 
 def _taught(bank: ReasoningBank) -> Lesson:
-    """The one lesson that a bank has then."""
+    """Teach a bank, and return its only lesson."""
     bank.learn(_run(), outcome="success")
     (lesson,) = bank.lessons.list()
     return lesson

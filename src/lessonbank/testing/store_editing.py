@@ -41,7 +41,7 @@ async def rewrite(store: Store, change: Edit, *, vector: Vectors | None = None) 
 
 
 async def lesson_of(store: Store, known: Experience) -> Lesson:
-    """Its first lesson, as it is now."""
+    """The experience's first lesson, as it is now."""
     return (await get_experience(store, known.id, scope=MINE)).lessons[0]
 
 

@@ -73,7 +73,8 @@ def scores(
     full = whole(asked, most, documents=documents, total=total)
     found: dict[K, float] = {}
     for word in sorted(asked):
-        add_gains(found, most[word], postings.get(word, {}), drags)
+        for document, count in postings.get(word, {}).items():
+            found[document] = found.get(document, 0.0) + most[word] * (count / (count + drags[document]))
     return {document: round(min(score / full, 1.0), 9) for document, score in found.items()}
 
 
@@ -86,17 +87,9 @@ def whole(asked: Counter[str], most: Mapping[str, float], /, *, documents: int, 
 def bounds(query: Iterable[str], holders: Mapping[str, int], /, *, documents: int) -> dict[str, float]:
     """The most that each word of `query` can add to a document's sum, before it is set in relation to the query's."""
     asked = Counter(query)
-    return {word: asked[word] * _rarity(documents, holders.get(word, 0)) * (K1 + 1.0) for word in asked}
-
-
-def add_gains(sums: dict[K, float], most: float, places: Mapping[K, int], drags: Mapping[K, float], /) -> None:
-    """Add to `sums` what a word with the bound `most` gives each document it stands in."""
-    for document, count in places.items():
-        sums[document] = sums.get(document, 0.0) + most * (count / (count + drags[document]))
-
-
-def _rarity(documents: int, holders: int) -> float:
-    return log(1.0 + (documents - holders + 0.5) / (holders + 0.5))
+    held = {word: holders.get(word, 0) for word in asked}
+    rarity = {word: log(1.0 + (documents - count + 0.5) / (count + 0.5)) for word, count in held.items()}
+    return {word: asked[word] * rarity[word] * (K1 + 1.0) for word in asked}
 
 
 def drag(relative_length: float) -> float:

@@ -64,7 +64,7 @@ class JsonObject:
 
     @property
     def raw(self) -> str:
-        """Its text."""
+        """The object's text."""
         return self.text[self.start : self.stop or None]
 
     @property

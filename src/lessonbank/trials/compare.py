@@ -12,7 +12,7 @@ from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 
 from .design import Design, Trial, asked
-from .trial import Tasks, try_again
+from .trial import Tasks, run_trial
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Store
@@ -100,7 +100,7 @@ async def trial(
         NotFound: a recall that this scope does not have.
         StoreUnavailable: the journal cannot be read or written.
     """
-    return await try_again(
+    return await run_trial(
         bank.store,
         bank.parts.injector,
         tasks,

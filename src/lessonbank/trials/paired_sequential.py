@@ -48,11 +48,11 @@ class PairedTest:
         return max(self._log(self._up, 0.0), self._log(self._down, 0.0)) - math.log(2)
 
     def above(self, effect: float, /) -> bool:
-        """Whether it is shown that the average effect so far is above `effect`."""
+        """Whether the average effect so far is shown to be above `effect`."""
         return self._log(self._up, effect) >= _bar(self.level)
 
     def below(self, effect: float, /) -> bool:
-        """Whether it is shown that the average effect so far is below `effect`."""
+        """Whether the average effect so far is shown to be below `effect`."""
         return self._log(self._down, -effect) >= _bar(self.level)
 
     def interval(self) -> tuple[float, float]:

@@ -75,7 +75,7 @@ class _Arms:
     """Whether a lesson in question was learned from this very task."""
 
 
-async def try_again(
+async def run_trial(
     store: Store,
     injector: Injector,
     tasks: Tasks,
@@ -130,14 +130,14 @@ async def try_again(
 
 
 def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: object) -> str:
-    """What tells this trial from every other: all that its answer depends on."""
+    """Return a digest of all that the trial's answer depends on."""
     names = [getattr(function, "__qualname__", type(function).__qualname__) for function in functions]
     texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
     return digest(json.dumps([about.scope, about.way, about.unit, design.seed, design.level, names, texts]))
 
 
 async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
-    """One for each task, and how many tasks were given. Recalls are read as they are kept."""
+    """Return a receipt for each task, and how many tasks were given. Recalls are read as they are kept."""
     given = _given(tasks)
     if any(is_a(one, Recall) and one.scope != scope for one in given):
         raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")

@@ -42,14 +42,13 @@ from lessonbank.guard import check_scope
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
-from ._consolidation import choose_topics
+from ._consolidation import choose_topics, rationed, trusting, warn_unprotected
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import choose as choose_embedder
 from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
-from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
@@ -57,14 +56,13 @@ from ._models import resolve as resolve_models
 from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
+from ._retrieval import PreviewFactory, choose_fitter
 from ._retrieval import choose as choose_retrieval
-from ._retrieval import choose_fitter
 from ._stores import is_store, named_place, open_store, spool_place, switched_off
-from ._trust import rationed, trusting, warn_unprotected
-from ._trying import Variation
+from ._stores import migrate as migrate
 
 if TYPE_CHECKING:
-    from ._profiles import Kit
+    from ._profiles import Components
 
 P = ParamSpec("P")
 Place: TypeAlias = str | Path | File | Server | Store
@@ -256,7 +254,7 @@ async def connect_async(
         intake=intake,
         scaler=kit.scaler,
         reflector=roles.extractor,
-        previews=Variation(
+        previews=PreviewFactory(
             asked=retrieval,
             own=parts.retriever,
             store=store,
@@ -315,11 +313,11 @@ def _is_off() -> bool:
     return os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no")
 
 
-def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:
+def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Components:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
-    from ._profiles import equip
+    from ._profiles import build_parts
 
-    return equip(
+    return build_parts(
         profile,
         learning=learning,
         roles=roles,

@@ -1,17 +1,28 @@
-"""Which consolidator a name stands for, and what sorts lessons into topics."""
+"""Which consolidator a name stands for, what trust and caps put around it, and what sorts lessons into topics."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import cast
 
 from lessonbank._base.checks import refusal, signature
 from lessonbank.contracts.ports import Consolidator, Embedder, LanguageModel, Retriever, Store
-from lessonbank.contracts.settings import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
+from lessonbank.contracts.settings import Caps, Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import Adding, Eliminating, Recognise, append
+from lessonbank.guard.identity import holders
+from lessonbank.learning.consolidation import (
+    DEFAULT_CAPS,
+    Adding,
+    CappedConsolidator,
+    Corroborating,
+    Eliminating,
+    OneWording,
+    Recognise,
+    append,
+)
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
-from lessonbank.search import LexicalRetriever
+from lessonbank.search import LexicalRetriever, TrustFilter
 
 
 def _own(given: object, store: Store, /) -> Consolidator:
@@ -65,3 +76,33 @@ def choose_topics(
     if model is None:
         raise UsageError("topics='model' needs a model to name them: pass model=, or topics='words'")
     return TopicsByModel(TopicsByWords(store), model)
+
+
+log = logging.getLogger("lessonbank")
+
+
+async def warn_unprotected(policy: TrustPolicy, store: Store, /) -> None:
+    """Say that nobody is asked for a key where only what a person approved is to be shown."""
+    if policy == "reviewed" and not await holders(store, "reviewer"):
+        log.warning(
+            'trust="reviewed" is not protected from an agent on this machine: any program here can approve a lesson, '
+            "until bank.admin.add_reviewer(NAME) gives a person a key"
+        )
+
+
+def trusting(
+    policy: TrustPolicy, search: Retriever, bare: Retriever, consolidator: Consolidator, /, *, store: Store | None
+) -> tuple[Retriever, Consolidator]:
+    """The retriever and the consolidator as `policy` wants them; with a `store`, each wording is one lesson."""
+    if store is not None:
+        consolidator = OneWording(consolidator, store)
+    if policy == "open":
+        return TrustFilter(search, policy), consolidator
+    watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, store=store)
+    return TrustFilter(search, policy), watched
+
+
+def rationed(consolidator: Consolidator, store: Store, caps: Caps | Unset | None, /) -> Consolidator:
+    """The consolidator within `caps`, where there are any."""
+    caps = chosen(caps, DEFAULT_CAPS)
+    return consolidator if caps is None else CappedConsolidator(consolidator, store, caps)

@@ -24,7 +24,7 @@ PAPER_BUDGET = 40_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kit:
+class Components:
     """The parts a profile decides, and a description of each."""
 
     judge: Judge
@@ -34,7 +34,7 @@ class Kit:
     description: Mapping[str, str]
 
 
-def equip(
+def build_parts(
     profile: str,
     /,
     *,
@@ -42,7 +42,7 @@ def equip(
     roles: Roles,
     budget: int,
     preface: str | None = None,
-) -> Kit:
+) -> Components:
     """The parts of `profile`.
 
     Raises:
@@ -55,7 +55,7 @@ def equip(
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
     published: View = "recorded" if domain == "code" else "thoughts"
     scaler = Scaler(roles.judge or roles.extractor, view=published if paper else "full")
-    return Kit(judge, extractor, words, scaler, described)
+    return Components(judge, extractor, words, scaler, described)
 
 
 def injector(preface: str | None, domain: str, budget: int, /, *, paper: bool) -> Injector:

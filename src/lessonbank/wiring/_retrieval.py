@@ -1,11 +1,13 @@
-"""How a bank searches: the retriever for recalls with its guards, and the bare one for finding duplicates."""
+"""How a bank searches: the retriever for recalls with its guards, the bare one for duplicates, and one to try."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import Embedder, LanguageModel, Retriever, Store
-from lessonbank.contracts.settings import UNSET, Retrieval, Search, chosen
+from lessonbank.contracts.settings import UNSET, Profile, Retrieval, Search, TrustPolicy, chosen
 from lessonbank.errors import UsageError
 from lessonbank.search import (
     DenseRetriever,
@@ -14,11 +16,13 @@ from lessonbank.search import (
     LessonRetriever,
     LexicalRetriever,
     RelativeFloor,
+    TrustFilter,
     WordFloor,
     default_floor,
     default_words,
 )
 from lessonbank.search.fit import Fitter
+from lessonbank.search.injection import Injector
 
 
 def choose(
@@ -97,3 +101,35 @@ def _needed(embedder: Embedder | None, by: str) -> Embedder:
     if embedder is None:
         raise UsageError(f"{by} needs an embedder, and this bank has none: pass embedder='hashing' or another one")
     return embedder
+
+
+_OF_A_SEARCH = ("by", "budget", "floor", "preface")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewFactory:
+    """How a bank searches, for making another search that differs in some settings."""
+
+    asked: Retrieval
+    own: Retriever | None
+    store: Store
+    embedder: Embedder | None
+    profile: Profile
+    trust: TrustPolicy
+    injector: Injector
+    domain: str
+
+    def __call__(self, tried: Tried, /) -> tuple[Retriever, Injector]:
+        """What searches, and what words the text. Raises UsageError: the bank cannot search so."""
+        from ._profiles import injector
+
+        given: dict[str, Any] = {name: value for name in _OF_A_SEARCH if (value := getattr(tried, name)) is not None}
+        asked = replace(self.asked, **given)
+        search, _ = choose(asked, self.own, store=self.store, embedder=self.embedder, profile=self.profile)
+        search = TrustFilter(search, tried.trust or self.trust)
+        words = self.injector
+        if tried.preface is not None:
+            words = injector(tried.preface, self.domain, words.budget, paper=self.profile == "paper")
+        if tried.budget is not None:
+            words = replace(words, budget=tried.budget)
+        return search, words

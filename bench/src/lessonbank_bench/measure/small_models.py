@@ -42,11 +42,12 @@ from lessonbank import AsyncReasoningBank
 from lessonbank._base.aio import gather
 from lessonbank.contracts.events import Event, Extracted, ExtractionFailed, Judged
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
-from lessonbank.contracts.records import Trajectory
+from lessonbank.contracts.records import Trajectory, Usage
 from lessonbank.contracts.settings import Fit
-from lessonbank.errors import ExtractionError, JudgeError, LessonbankError
+from lessonbank.errors import LessonbankError, OutputError
 from lessonbank.learning.extraction.parsing import parse_lessons
 from lessonbank.learning.judging.parsing import parse_verdict
+from lessonbank.matts.best_of_n import read_choice
 from lessonbank.text.prompts import available, load
 from lessonbank.text.replies import fields_with, spoken
 from lessonbank.wiring import resolve_models
@@ -59,7 +60,8 @@ Wire = Literal["chat", "responses", "messages"]
 _KINDS: Final[tuple[tuple[Profile, Domain], ...]] = tuple(
     (profile, domain) for profile in get_args(Profile) for domain in get_args(Domain)
 )
-_PORT: Final = 8471
+PORT: Final = 8471
+"""Where a server that this measurement starts listens, on loopback."""
 _MOST: Final = 200
 """Tokens of a reply. Small models often do not stop."""
 _PATIENCE: Final = 600.0
@@ -118,7 +120,8 @@ class _Counting:
 
     def __init__(self, models: Mapping[str, LanguageModel], counts: Counts, log: Callable[[str], None], /) -> None:
         self._models, self._counts, self._log = cycle(models.items()), counts, log
-        self._starts = {_start(load(id).system or load(id).user): id for id in available()}
+        starts = {_start(load(id).system or load(id).user): id for id in available()}
+        self._starts = {start: id for start, id in starts.items() if start}
         self.name = next(iter(models.values())).name
 
     async def generate(
@@ -306,7 +309,7 @@ def file_of(name: str, /, python: str = sys.executable) -> str:
 
 
 @contextmanager
-def served(file: str, /, *, port: int = _PORT, threads: int = 1, python: str = sys.executable) -> Generator[str]:
+def served(file: str, /, *, port: int = PORT, threads: int = 1, python: str = sys.executable) -> Generator[str]:
     """A loopback server of one GGUF file, by `xllamacpp`; the address under which it offers its wires."""
     code = (
         "import sys, time, xllamacpp as x\n"
@@ -370,13 +373,23 @@ def usable(log: Sequence[str], /) -> dict[str, tuple[int, int]]:
 
 def _is_read(reader: str, prompt: str, reply: str) -> bool:
     code = None if prompt.startswith("paper/") else _ONE_CODE
-    with suppress(JudgeError, ExtractionError):
+    with suppress(OutputError):
         if reader == "judge":
             return bool(parse_verdict(reply, nonce=code))
         if reader in ("extract", "contrast"):
             return bool(parse_lessons(reply, limit=5))
-        return fields_with(_ONE_CODE, spoken(reply)) is not None
+        if reader == "choose":
+            return bool(read_choice(reply, check=_ONE_CODE, count=2, usage=Usage()))
+        told = fields_with(_ONE_CODE, spoken(reply)) or {}
+        if reader == "fit":
+            return any(isinstance(told.get(name), list) for name in ("keep", "lines"))
+        return told.get("confirmed") is True or _is_own(told.get("answer"))
     return False
+
+
+def _is_own(answer: object) -> bool:
+    """Whether it is more than the form's own words."""
+    return isinstance(answer, str) and bool(answer.strip()) and f'"{answer}"' not in load("general/rewrite").user
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -62,16 +62,16 @@ from lessonbank.errors import Conflict, NotFound, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
+from lessonbank.guard.quote import redacting_with
 from lessonbank.guard.reviewed import asks
 from lessonbank.importers import memories
 from lessonbank.search import Refusals
 
 from . import archive
 from .audit import differences
-from .erasing import Erasing as Erasing
-from .erasing import Successor as Successor
-from .erasing import with_successors
-from .succession import Successions, SuccessionSearch
+from .succession import Erasing as Erasing
+from .succession import Successions, SuccessionSearch, with_successors
+from .succession import Successor as Successor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -178,7 +178,7 @@ class AsyncAdmin:
     async def _imported(self, source: Path, approved_by: str | None) -> int:
         format = await to_thread.run_sync(format_of, source)
         if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
-            with self._handle.parts.intake.in_force():
+            with redacting_with(self._handle.parts.intake.redactor):
                 found = await to_thread.run_sync(partial(memories.read, source, scope=self._handle.scope))
             if found is not None:
                 told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"

@@ -205,7 +205,7 @@ def _redacted(told: Sequence[Record], redactor: Redactor) -> list[Record]:
 
 
 def _redacted_receipt(receipt: Recall, redactor: Redactor) -> Recall:
-    """One whose text changes has the digest of the text that is kept."""
+    """Redact a receipt; one whose text changes gets the digest of the new text."""
     fit = receipt.fit
     if fit and fit.unfitted:
         receipt = receipt.model_copy(
@@ -425,7 +425,7 @@ def _parse(line: str, path: Path, version: int) -> Record:
 
 
 def _parse_slowly(line: str, path: Path, version: int) -> Record:
-    """The same, of whatever Python takes for JSON and of an earlier version; what is wrong is told here, too."""
+    """Parse a line with Python's JSON, also of an earlier version, and say what is wrong with it."""
     entry = _object(line)
     name, record = str(entry.get("kind")), entry.get("record")
     kind = _KINDS.get(name)

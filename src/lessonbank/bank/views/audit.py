@@ -50,7 +50,7 @@ class Packed(MutableMapping[str, Experience]):
         return len(self._texts)
 
     def holds(self, experience: Experience, /) -> bool:
-        """Whether it is held as it is, text by text: nothing is parsed."""
+        """Whether a record is stored as it is, text by text: nothing is parsed."""
         return zlib.decompress(self._texts[experience.id]) == _text(experience)
 
     @property

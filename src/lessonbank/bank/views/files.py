@@ -252,7 +252,7 @@ class Plan:
             await to_thread.run_sync(partial(disk.replace, self.held.path, self.after, earlier=self.held.data))
 
     def report(self) -> Synced:
-        """It in words."""
+        """Say in words what was read and written."""
         return Synced(
             path=str(self.held.path),
             lessons=self.lessons,

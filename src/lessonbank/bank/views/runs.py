@@ -29,7 +29,7 @@ from lessonbank.contracts.store_calls import (
     settlement_of,
 )
 from lessonbank.errors import StoreError, UsageError
-from lessonbank.guard.identity import teller_of
+from lessonbank.guard.identity import verified_submitter
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.reviewed import asks
 from lessonbank.learning.run_report import submission_of, submitted_outcome, without_submission
@@ -132,7 +132,7 @@ class AsyncRuns:
             )
 
     async def _tried(self, run: Trajectory) -> tuple[Learned, set[str], str]:
-        """The same, and why it is to be tried again. One run whose judge breaks holds up no other."""
+        """Learn from a waiting run, and say why to try it again. One run whose judge breaks holds up no other."""
         try:
             result, done = await self._again(run)
         except StoreError:
@@ -156,7 +156,7 @@ class AsyncRuns:
         siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
         recall = await if_there(get_recall(store, noted.recall_id, scope=scope)) if noted.recall_id else None
-        teller = await teller_of(store, noted, runs=[run.id, *others], scope=scope)
+        teller = await verified_submitter(store, noted, runs=[run.id, *others], scope=scope)
         learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
         outcomes, rewards = zip(

@@ -308,7 +308,7 @@ class Index(Protocol):
         ...
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
-        """The same, by the words of the tasks: BM25 with statistics of this scope only, scaled so that the query's
+        """Find experiences by words of their tasks: BM25 with statistics of this scope only, scaled so that the query's
         own text scores 1. Experiences without a common word are left out; equal scores newest first."""
         ...
 

@@ -38,4 +38,4 @@ def record_id(_: Mapping[str, object], /) -> str:
 
 def record_time(_: Mapping[str, object], /) -> datetime:
     """The moment of a record that is made without one."""
-    return now()
+    return datetime.now(UTC)

@@ -113,9 +113,9 @@ class Lesson(Record):
     applies_to: AppliesTo | None = None
     """How far its fact goes. `None`: nobody said. Like `choice`, it only repeats words of the lesson."""
     choice: Choice | None = None
-    """The choice that it is about, where it is about one."""
+    """The choice that the lesson is about, if there is one."""
     rests_on: str = ""
-    """The field or message that shows it, in words of the lesson. Empty: nobody said."""
+    """The field or message that shows the lesson's fact, in words of the lesson. Empty: nobody said."""
     against: Against | None = None
     """The lessons that it was compared with. It stands beside them until a person or the evidence decides."""
     near: str | None = None
@@ -142,7 +142,7 @@ class Lesson(Record):
 
     @property
     def hidden(self) -> bool:
-        """Whether it is shown to nobody: retired, or quarantined."""
+        """Whether the lesson is shown to nobody: retired, or quarantined."""
         return self.retired or self.state == "quarantined"
 
     @property
@@ -152,7 +152,7 @@ class Lesson(Record):
 
     @property
     def wording(self) -> str:
-        """Its text without case and spacing: equal for exact duplicates only."""
+        """The lesson's text without case and spacing: equal for exact duplicates only."""
         return " ".join(f"{self.kind} {self.title} {self.content}".casefold().split())
 
 

@@ -38,7 +38,7 @@ class Candidate(Record):
 
     @property
     def offered(self) -> bool:
-        """Whether it was drawn to be shown: it is in the text, or a model that read the task left it out."""
+        """Whether the lesson was drawn to be shown: it is in the text, or a model that read the task left it out."""
         return self.shown or self.unfit
 
 
@@ -132,7 +132,7 @@ class Recall(Record):
         return tuple(lesson for lesson in self.lessons if lesson.id in ids)
 
     def observed(self) -> Recall:
-        """The same receipt with nothing shown and nothing drawn: what a bank that only observes hands out."""
+        """Return the receipt of a bank that only observes: nothing shown, nothing drawn."""
         why = "the bank only observes (Evidence(observe=True)): no lesson is shown"
         plain = {"shown": False, "placed": False, "withheld": False, "probability": 0.0, "why": why}
         candidates = tuple(candidate.model_copy(update=plain) for candidate in self.candidates)

@@ -137,7 +137,7 @@ class _EarlierText:
         return bool(runs) and len(runs & self.runs) >= _SAME_RUNS * len(runs) and not self.lacks(part)
 
     def says(self, part: str, /) -> bool:
-        """Whether it says what `part` says, in its words."""
+        """Whether a text says what `part` says, in the same words."""
         own = set(_words(self.read(part))) - STOP
         in_its_words = len(own) >= _LEAST and len(own & self.words) >= _SAME_WORDS * len(own)
         return self.has(part) or (in_its_words and not self.lacks(part))

@@ -213,7 +213,7 @@ def _words_of_work() -> frozenset[str]:
 
 
 def unusual(words: Iterable[str], /) -> set[str]:
-    """Those of `words` (in small letters) that are no ordinary ones."""
+    """Return the `words` (in small letters) that are not ordinary."""
     known = ordinary_words()
     return {w for w in words if not (len(w) < 3 or w in known or (w[-1] == "s" and w[:-1] in known))}
 
@@ -229,11 +229,8 @@ def look_alikes(text: str, /, *, names: bool = True) -> Sequence[LookAlike]:
 
     Kept for a moment: of a task the values are taken in, and then it is masked, and fields say the same again.
     """
-    return (*(people(text) if names else ()), *_not_names(text))
-
-
-def _not_names(text: str) -> list[LookAlike]:
-    alike = [LookAlike(found.start, found.end, found.kind) for found in personal_in(text)]
+    alike = people(text) if names else []
+    alike += [LookAlike(found.start, found.end, found.kind) for found in personal_in(text)]
     if not _HAS_DIGIT.search(text):
         return alike
     low = text.lower()
@@ -343,7 +340,7 @@ def _is_telling(word: str) -> bool:
 
 
 def _is_capitalised(word: str) -> bool:
-    """Whether it is written as names are: `Jane`, `O'Brien`, `McDonald`, the initial `J`; not `JSON`, not `GitHub`."""
+    """Whether a word looks like a name: `Jane`, `O'Brien`, `McDonald`, the initial `J`; not `JSON`, not `GitHub`."""
     if not word[0].isupper():
         return False
     if word[1:].islower():  # most are

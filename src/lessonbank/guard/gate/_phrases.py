@@ -77,7 +77,7 @@ def is_form(title: str, content: str, /) -> bool:
 
 
 def is_ending(content: str, /) -> bool:
-    """Whether it is nothing but a command that ends a run or hands in an answer."""
+    """Whether a text is nothing but a command that ends a run or hands in an answer."""
     return any(map(any_of("ending", re.DOTALL).search, views(content[:_READ])))
 
 

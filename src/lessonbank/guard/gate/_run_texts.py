@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple, cast
 
 from lessonbank.contracts.records import Json, ToolCall, Trajectory
@@ -26,6 +26,7 @@ _TOOL: Final = 60
 """Characters of a tool's name that a slot tells."""
 _NOT_IN_A_SLOT = re.compile(r"[<>\s=\"]+")
 _DIGIT = re.compile(r"\d")
+nfc: Final = partial(unicodedata.normalize, "NFC")
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
 PAIR_OR_WORDS = Sought(
     r"""["']([^\W\d]\w{0,40}+)["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
@@ -165,10 +166,6 @@ def texts_of(run: Trajectory) -> Iterator[str]:
                 call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, ensure_ascii=False)
             )
         yield from (ends(seen.text) for seen in step.observations)
-
-
-def nfc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def ends(text: str, most: int = READ) -> str:

@@ -42,23 +42,51 @@ _IMPORTED = re.compile(
 )
 _READ: Final = 20_000
 _TITLED: Final = r"[^\W\d_a-z][\w-]*"
+_OWNER: Final = "<owner>"
 _FIELD = re.compile(rf"(?:{_KIND}|item|brand|manufacturer)s?(?:[ _-]?(?:name|title))?", re.IGNORECASE)
 
 
-def place_of(lesson: Lesson, tasks: Sequence[str], /) -> str:
-    """The name of the repository, site or organisation that the lesson says it holds in; empty where there is none.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a lesson says it holds: names that are nobody's, and the one to whom the place belongs."""
+
+    names: tuple[str, ...] = ()
+    owner: str = ""
+
+    def without_owner(self, text: str, /) -> str:
+        """`text` in which the owner is not named: the place's own name says enough, and the owner may be a person."""
+        if not self.owner:
+            return text
+        owner, names = re.escape(self.owner), "|".join(map(re.escape, self.names))
+        return re.sub(rf"\b{owner}\b", _OWNER, re.sub(rf"\b{owner}['’]s (?={names})", "", text))
+
+    def spans(self, text: str, /) -> list[tuple[int, int]]:
+        """Where its names stand in `text`."""
+        pattern = "|".join(map(re.escape, self.names))
+        return [found.span() for found in re.finditer(pattern, text)] if pattern else []
+
+
+NOWHERE: Final = Place()
+
+
+def place_of(lesson: Lesson, tasks: Sequence[str], /) -> Place:
+    """The repository, site or organisation that the lesson says it holds in; `NOWHERE` where there is none.
 
     A task must speak of it as one works *in* it: "In Orchard Pricing, set …", "In Marlow's Orchard Pricing, set …".
     Nobody says so of a person; what belongs to one ("in Jane Roe's account") is no place by that name.
     """
     told = lesson.applies_to
     if told is None or told.reach not in ("place", "organisation") or not told.name:
-        return ""
+        return NOWHERE
     name = re.escape(told.name)
     pattern = re.compile(
-        rf"\b[Ii]n (?:the \w+ )?(?:{_TITLED}['’]s )?{name}(?!['’]|\w)|\b[Ii]n {name}['’]s {_TITLED} {_TITLED}"
+        rf"\b[Ii]n (?:the \w+ )?(?:(?P<owner>{_TITLED})['’]s )?{name}(?!['’]|\w)"
+        rf"|\b[Ii]n {name}['’]s (?P<theirs>{_TITLED} {_TITLED})"
     )
-    return told.name if any(pattern.search(task[:_READ]) for task in tasks) else ""
+    found = next(filter(None, (pattern.search(task[:_READ]) for task in tasks)), None)
+    if found is None:
+        return NOWHERE
+    return Place(tuple(filter(None, (found["theirs"], told.name))), found["owner"] or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +108,24 @@ class Things:
         fields = {word for run in runs for word in _in_fields_of_people(run)}
         return cls(frozenset((things - fields) | imported) - theirs)
 
-    def spared(self, text: str, made: Callable[[str], str], /, *, place: str = "") -> str:
-        """What `made` makes of `text` when the things in it are nobody's, and neither is the name `place`."""
+    def mask_but_things(self, text: str, made: Callable[[str], str], /, *, place: Place = NOWHERE) -> str:
+        """Mask `text` with `made`, except the things in it and the names of `place`."""
         spans = self._spans(text, place)
         told = made(_with_stand_ins(text, spans))
         return told.translate({ord(stand_in): text[a:b] for stand_in, (a, b) in zip(_stand_ins(), spans, strict=False)})
 
-    def without(self, text: str, /, *, place: str = "") -> str:
+    def without(self, text: str, /, *, place: Place = NOWHERE) -> str:
         """`text` in which neither a thing nor `place` is named."""
         return _with_stand_ins(text, self._spans(text, place))
 
-    def _spans(self, text: str, place: str) -> list[tuple[int, int]]:
+    def _spans(self, text: str, place: Place) -> list[tuple[int, int]]:
         """Where words of things stand. A row of capitalised words is one only as a whole: else it is somebody's."""
-        if not (self.words or place) or any(ord(sign) in _STAND_INS for sign in text):
+        if not (self.words or place.names) or any(ord(sign) in _STAND_INS for sign in text):
             return []
-        spans = [found.span() for found in re.finditer(re.escape(place), text)] if place else []
+        spans = place.spans(text)
         if self.words:
-            text = text.replace(place, len(place) * chr(_STAND_INS[0])) if place else text
+            for start, end in spans:
+                text = text[:start] + (end - start) * chr(_STAND_INS[0]) + text[end:]
             theirs = bytearray(len(text))
             for found in people(text):
                 if not self._is_thing(text[found.start : found.end]):

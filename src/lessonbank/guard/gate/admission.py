@@ -64,11 +64,12 @@ class LessonGate:
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            bare, found = lesson, _no_lesson(lesson)
-            if not _quotes(lesson):
+            quotes = _quotes(lesson)
+            bare, found = lesson, _no_lesson(lesson, quotes=quotes)
+            if not quotes:
                 bare = _without_values(lesson, values(), things())
                 found = found or _no_news(lesson, memory, runs, things())
-            found = found or _too_much(lesson, kept, most) or _emptied(lesson, bare)
+            found = found or _too_much(lesson, kept, most) or (None if bare is lesson else _emptied(bare))
             if found is None:
                 kept.append(_marked(bare, runs))
                 if bare is not lesson:
@@ -90,16 +91,19 @@ def _without_values(lesson: Lesson, values: RunValues, things: Things, /) -> Les
     told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
     place = place_of(lesson, [run.task for run in values.runs])
 
-    bare = {name: things.spared(text, values.mask_private, place=place) for name, text in told.items()}
+    bare = {
+        name: things.mask_but_things(place.without_owner(text), values.mask_private, place=place)
+        for name, text in told.items()
+    }
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
-def _emptied(lesson: Lesson, bare: Lesson) -> tuple[Rule, str] | None:
+def _emptied(bare: Lesson) -> tuple[Rule, str] | None:
     """Why a lesson goes whose values took all of it."""
     left = sum(map(str.isalpha, _SLOT.sub("", bare.content)))
-    if bare is lesson or left >= _LEAST_LETTERS:
-        return None
-    return "literal", "it holds values of this one run and says nothing without them"
+    return (
+        None if left >= _LEAST_LETTERS else ("literal", "it holds values of this one run and says nothing without them")
+    )
 
 
 def in_form(lesson: Lesson, /) -> Lesson:
@@ -118,7 +122,7 @@ def _in_form(text: str, *, limit: int, line: bool = False) -> str:
     return form if bare == form else canonical(bare)
 
 
-def _no_lesson(lesson: Lesson) -> tuple[Rule, str] | None:
+def _no_lesson(lesson: Lesson, *, quotes: bool) -> tuple[Rule, str] | None:
     """Why the form of a text says that it is no lesson, or an order: its words do not."""
     if says_nothing(lesson.title, lesson.content):
         return "empty", "it says nothing"
@@ -126,7 +130,7 @@ def _no_lesson(lesson: Lesson) -> tuple[Rule, str] | None:
         return "chatter", "it holds parts of a reply's form"
     if is_ending(lesson.content):
         return "submission", "it ends a run"
-    if imitates_a_turn(lesson.text, quoting=not _quotes(lesson)):
+    if imitates_a_turn(lesson.text, quoting=not quotes):
         return "order", "it imitates a turn of a chat, a marker or a call"
     return None
 
@@ -137,7 +141,8 @@ def _no_news(lesson: Lesson, memory: Shown, runs: Sequence[Trajectory], things: 
         return "echo", "memory itself had shown it"
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     place = place_of(lesson, [task])
-    text, unnamed = Things().without(lesson.text, place=place), things.without(lesson.text, place=place)
+    told = place.without_owner(lesson.text)
+    text, unnamed = Things().without(told, place=place), things.without(told, place=place)
     leaks = (literal_in(text, task=task, answer=answer, unnamed=unnamed) for answer in answers)
     if found := next(filter(None, leaks), None):
         return "literal", f"it holds {one_line(found, limit=40)!r} of this one task"

@@ -13,7 +13,6 @@ from itertools import chain, islice, pairwise
 from typing import Final, Literal
 
 from lessonbank.contracts.records import Json, Trajectory
-from lessonbank.guard._characters import plain
 from lessonbank.guard.sanitise import SLOT
 
 from ._empty import DENSE
@@ -115,10 +114,10 @@ class RunValues:
     def mask(self, text: str, /, *, level: Level = "prose") -> str:
         """`text` with a slot such as `<order id>` for each value that it repeats or that looks personal.
 
-        It is first put as a reader sees it: a sequence that drives a terminal must not take part of a slot with it.
-        In a `command` plain numbers and dates stay unless the run has them: they are its options.
+        The text is as a reader sees it: a sequence that drives a terminal must not take part of a slot with it. In a
+        `command` plain numbers and dates stay unless the run has them: they are its options.
         """
-        text = nfc(plain(text))
+        text = nfc(text)
         spans = list(self._repeats(text))
         for found in look_alikes(text):
             if level == "prose" or _stands_out(text, found):
@@ -154,7 +153,7 @@ class RunValues:
             new = set(ends(part.text).lower().split()) - read if part.source else set[str]()
             read |= new
             told = " ".join(new)
-            for token in _pattern_for(told).findall(told):
+            for token in (_ASCII_TOKEN if told.isascii() else _TOKEN).findall(told):
                 brought.setdefault(token, (part.step, part.source))
         return brought
 
@@ -246,7 +245,8 @@ class RunValues:
         is_asked = part.source == REQUEST
         text = nfc(text if is_asked else ends(text, _PAGE))
         # A lesson loses every number, whosever it is: only of the request it matters how they were written.
-        self._take_found(text, look_alikes(text) if is_asked else people(text), part, parts=parts)
+        if found := look_alikes(text) if is_asked else people(text):
+            self._take_found(text, found, part, parts=parts)
         for key, value in pairs_in(text):
             if is_personal(key) or _DIGIT.search(value):
                 self._take(value, key, "", part)
@@ -334,7 +334,7 @@ def _repeated(read: Sequence[Sequence[Part]]) -> set[tuple[str, str]]:
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
     read: list[tuple[str, int, int]] = []
-    for found in _pattern_for(text).finditer(text):
+    for found in (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text):
         word = found[0]
         if word[0].isdigit() and not word.isdigit():
             word = _number(word) if "." in word or "," in word else word.casefold()
@@ -352,10 +352,6 @@ def words(text: str, /) -> list[str]:
     if not text.isascii():
         return [token for token, _, _ in tokens(nfc(text))]
     return [_number(word) if "." in word or "," in word else word for word in _ASCII_TOKEN.findall(text.lower())]
-
-
-def _pattern_for(text: str) -> re.Pattern[str]:
-    return _ASCII_TOKEN if text.isascii() else _TOKEN
 
 
 def words_of(*texts: str) -> str:

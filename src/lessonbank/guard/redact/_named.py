@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ._spans import Detector, Page, Span, places
-from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
+from ._words import (
+    CORE,
+    KEYS,
+    STEMS,
+    expression,
+    harmless,
+    is_unpronounceable,
+    kind_of_core,
+    looks_like_password,
+    random_looking,
+)
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
 PARTS = re.findall(
@@ -148,13 +158,13 @@ def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, v
         return said.count(" ") < 2
     if value.quoted:
         return said.count(" ") < 3 or "phrase" in name["core"]
-    return wilful(said) or _is_setting(text, name, value)
+    return looks_like_password(said) or _is_setting(text, name, value)
 
 
 def _is_assigned(text: str, name: re.Match[str], sign: re.Match[str], value: _Value) -> bool:
     """Whether letters alone can be a key: where a setting or a literal stands, or behind a key's beginning."""
     said = text[value.start : value.end]
-    if sign.lastgroup or not unspeakable(said):
+    if sign.lastgroup or not is_unpronounceable(said):
         return False
     return value.quoted or said.startswith("sk-") or sign[0][0] in _QUOTES or _is_large(text, name)
 
@@ -180,7 +190,7 @@ def _stands_out(sign: str, kind: str, said: str) -> bool:
         return random_looking(said) and (kind == "password" or len(said) >= 16)
     if sign == "listed":
         return random_looking(said) or bool(_ODD.search(said))
-    return wilful(said)
+    return looks_like_password(said)
 
 
 def _is_setting(text: str, name: re.Match[str], value: _Value) -> bool:

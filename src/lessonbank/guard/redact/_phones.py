@@ -102,7 +102,7 @@ def _end_abroad(text: str, start: int, digits: int, asks: Iterator[int]) -> int 
 
 
 def _has_country(number: str) -> bool:
-    """Whether it begins with the code of a country."""
+    """Whether a number begins with the code of a country."""
     first = re.sub(r"\D", "", number[:6])
     return any(first[:size].isdigit() and int(first[:size]) in COUNTRY_CODE_TO_REGION_CODE for size in (1, 2, 3))
 

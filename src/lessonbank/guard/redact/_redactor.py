@@ -14,7 +14,7 @@ from ._detect import DETECTORS, found_in, found_near, found_together
 from ._numbers import LEAST, known_numbers
 from ._spans import PLACEHOLDER, Detector, Span, merged
 from ._views import without
-from ._words import harmless, kind_of_name, random_looking, unspeakable
+from ._words import harmless, is_unpronounceable, kind_of_name, random_looking
 
 _ROUNDS = 4
 """What is left of a text may look like another secret, so it is read again, at most so many times."""
@@ -138,7 +138,7 @@ class Redaction:
         given = self._given.get((family, value))
         if given is None:
             given = self._given[family, value] = self._next(span.kind)
-            if not span.typed and (random_looking(value) or unspeakable(value)) and len(self._known) < _KNOWN:
+            if not span.typed and (random_looking(value) or is_unpronounceable(value)) and len(self._known) < _KNOWN:
                 self._known[span.value] = given
             if span.typed and len(value) >= LEAST and value.isascii() and value.isdigit():
                 self._numbers[value] = span.kind

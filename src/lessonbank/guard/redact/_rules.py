@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ._spans import Page, Span, compiled, places
-from ._words import expression, harmless, random_looking, unspeakable, wilful
+from ._words import expression, harmless, is_unpronounceable, looks_like_password, random_looking
 
 _LINE = 160
 """Characters before an option in which its command is looked for."""
@@ -159,7 +159,7 @@ def _is_cookie(found: re.Match[str], at: int) -> bool:
     pairs = [f"{found['name']}={found['secret']}"] if "name" in found.groupdict() else found["secret"].split(";")
     told = (pair.strip().partition("=") for pair in pairs)
     return _is_value(found, at) and any(
-        bool(_SESSION.search(name)) or random_looking(value) or unspeakable(value) for name, _, value in told
+        bool(_SESSION.search(name)) or random_looking(value) or is_unpronounceable(value) for name, _, value in told
     )
 
 
@@ -168,7 +168,7 @@ _CHECKS: dict[str, Callable[[re.Match[str], int], bool]] = {
     "digits": lambda found, _: any(map(str.isdigit, found[0])),
     "jwt": _is_jwt,
     "value": _is_value,
-    "wilful": lambda found, at: _is_value(found, at) and wilful(found["secret"]),
+    "looks_like_password": lambda found, at: _is_value(found, at) and looks_like_password(found["secret"]),
     "database": lambda found, at: bool(_DATABASE.search(found.string, max(0, at - 32), at)) and _is_value(found, at),
     "token": _is_token,
     "basic": _is_basic,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 PLACEHOLDER = re.compile(r"\[([a-z](?:[a-z-]| (?=[a-z])){1,23}) (\d{1,6})\]")
-"""What stands where something was: what it was, and which one."""
+"""The text in the place of a secret: the kind of secret, and a number for each one."""
 
 
 class Span(NamedTuple):

@@ -147,7 +147,7 @@ def in_ascii(text: str, /) -> View | None:
 
 
 def spelled_out(text: str, /) -> View | None:
-    """The same, and with the letters of signs that stand for several, such as ligatures."""
+    """Return a text with the letters of signs that stand for several, such as ligatures."""
     several = [c for c in _odd_in(text) if len(form := folded(c)) > 1 and form.isascii()]
     if not several:
         return None
@@ -232,7 +232,7 @@ def decoded(page: Page, /) -> Iterator[tuple[int, int, str]]:
 
 
 def is_line(token: str) -> bool:
-    """Whether it can go on in the next line."""
+    """Whether a secret can go on in the next line."""
     return 60 <= len(token) <= 80
 
 

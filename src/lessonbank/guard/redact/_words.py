@@ -97,7 +97,7 @@ def kind_of_name(name: str, /) -> str | None:
 
 
 def kind_of_core(low: str, start: int, end: int, /, *, last: int | None = None) -> str | None:
-    """The same for the core word at `start` to `end` of a name in small letters that goes on to `last`."""
+    """Return the kind of the core word at `start` to `end` of a name in small letters that goes on to `last`."""
     core = low[start:end]
     about = _JOINTS.sub("", low[end : len(low) if last is None else last])
     if _ABOUT.match(about) or (core == "token" and _COUNTS.search(low[max(0, start - 16) : start])):
@@ -132,7 +132,7 @@ def random_looking(value: str, /) -> bool:
     return _entropy(value) >= 2.5
 
 
-def unspeakable(value: str, /) -> bool:
+def is_unpronounceable(value: str, /) -> bool:
     """Whether `value` is long, in one piece, and neither a word nor words put together, digits or not."""
     value = value[:256]
     if len(value) < _LONG or not value.isascii() or re.search(r"\s", value) or _TEMPLATE.match(value):
@@ -153,7 +153,7 @@ def _is_word(run: str) -> bool:
     return len(low) < 5 or len(set(low)) < 4 or unusual < max(2, len(low) * (0.25 if len(low) < 10 else 0.2))
 
 
-def wilful(value: str, /) -> bool:
+def looks_like_password(value: str, /) -> bool:
     """Whether people choose `value` as a password: letters with a digit or a sign among them, or many digits."""
     digits = sum(map(str.isdigit, value))
     letters = sum(map(str.isalpha, value))

@@ -101,7 +101,7 @@ class _Caller:
         return Spool.of(self.connection.url, f"{self.connection.key or ''} {self.key or ''}")
 
     async def _with_spool(self, call: str, given: dict[str, Any], result: Any) -> Any:
-        """The same done with what waits on this machine."""
+        """Do the same to the runs that wait on this machine, and add what came of that to `result`."""
         if call == "admin.storage":
             return {**result, "spool": await said_of(self.spool)}
         if call == "admin.purge":
@@ -197,7 +197,7 @@ class RemoteBank(AsyncReasoningBank):
         self.settings = {"store": caller.connection.url, "scope": self.scope, "writer": self.writer}
 
     def scoped(self, scope: str | None = None, /, *, writer: str | None = None, key: str | None = None) -> Self:
-        """The same server for another scope or writer. Without its key, a name is a label, as on every bank."""
+        """Return a handle for another scope or writer. Without `key`, a writer is a label, as on every bank."""
         if key is not None and writer is None:
             raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
         here, bank = self.caller, copy(self)

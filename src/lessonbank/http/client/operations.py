@@ -54,7 +54,7 @@ class Operation:
 
     @property
     def operation_id(self) -> str:
-        """Its name in the OpenAPI document."""
+        """The operation's name in the OpenAPI document."""
         return self.name.replace(".", "_").strip("_")
 
     def allows(self, role: ServerRole, /) -> bool:

@@ -56,5 +56,5 @@ class Once:
 
 
 def _copy(answer: Response) -> Response:
-    """One that is sent changes: packed with gzip, it has other headers."""
+    """Copy an answer, because the one that is sent changes: packed with gzip, it has other headers."""
     return Response(answer.body, answer.status_code, dict(answer.headers), answer.media_type)

@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from lessonbank.contracts.records import Record, Run
 from lessonbank.errors import UsageError
-from lessonbank.guard.identity import called_by
+from lessonbank.guard.identity import acting_as
 from lessonbank.http.client.operations import (
     OPERATIONS,
     Conversation,
@@ -202,7 +202,7 @@ async def _called(operation: Operation, caller: Caller, given: Mapping[str, Any]
             kwargs[parameter.name] = given[parameter.name]
         else:
             args.append(given[parameter.name])
-    with called_by(caller.identity):
+    with acting_as(caller.identity):
         return await method(*args, **kwargs)
 
 

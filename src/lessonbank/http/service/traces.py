@@ -18,7 +18,7 @@ from lessonbank import importers
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Json, Trajectory
 from lessonbank.errors import FormatError, LessonbankError, TooLarge, importing
-from lessonbank.guard.identity import called_by
+from lessonbank.guard.identity import acting_as
 from lessonbank.text.bounded_json import check_shape, parse
 
 from .admission import Caller
@@ -50,7 +50,7 @@ class Traces:
         spans = await to_thread.run_sync(_spans, body, kind, (caller.key.id, caller.bank.scope))
         for trace in self._open.add(tenant, spans):
             for run in await to_thread.run_sync(_runs, trace):
-                with called_by(caller.identity):
+                with acting_as(caller.identity):
                     if not await _submitted(caller.bank, run):
                         self._open.refused(tenant, len(trace))
         self._metrics.spans_dropped = self._open.dropped

@@ -12,9 +12,10 @@ from lessonbank.contracts.ports import Consolidator, Decision, Retriever, Store
 from lessonbank.contracts.records import EXTRACTIVE, UNCHECKED, Against, Change, Experience, Lesson, Merge, Trust
 from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.wording import without_sources
+from lessonbank.search import held_lessons
 
 from ._normal_form import read, read_text
-from .ask import asks_model
+from .append import asks_model
 from .lineage import descent, merging
 from .recognise import held, one_lesson
 from .retry import spent
@@ -54,21 +55,17 @@ class Adding:
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner consolidator's changes for what is new, and a `Merge` for an addition that came again."""
-        if not (any(map(_may_add, new.lessons)) or await self._repeats_addition(new)):
+        again = await held_lessons(self.store, new.repeats, scope=new.scope)
+        if not (any(map(_may_add, new.lessons)) or any(map(_adds, again))):
             return await self.inner(new)
         known = await held(self.retriever, new, among=self.among)
         decided = await self.inner(without_known_facts(new, [one for one, _ in known.values() if not one.hidden]))
         gone = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
-        again = [id for change in decided if (brought := change.brings) for id in brought.repeats]
-        pairs = ((base_of(known[id][0], known), known[id]) for id in again if id in known)
+        repeated = [id for change in decided if (brought := change.brings) for id in brought.repeats]
+        pairs = ((base_of(known[id][0], known), known[id]) for id in repeated if id in known)
         fit = (_joining(base, one) for base, one in pairs if base and joinable(base[0], one[0]))
         first = next((changes for changes in fit if gone.isdisjoint(changes[0].source_lesson_ids)), ())
         return Decision((*decided, *first), usage=spent(decided))
-
-    async def _repeats_addition(self, new: Experience) -> bool:
-        ids = [*new.repeats]
-        owners = await self.store.experiences("lesson", ids, scope=new.scope) if ids else ()
-        return any(_adds(lesson) for owner in owners for lesson in owner.lessons if lesson.id in new.repeats)
 
 
 def without_known_facts(new: Experience, known: Sequence[Lesson], /) -> Experience:

@@ -14,7 +14,7 @@ from lessonbank.contracts.settings import Caps as Caps
 from lessonbank.contracts.store_calls import count_records
 from lessonbank.guard.gate import MOST_REJECTED
 
-from .ask import asks_model
+from .append import asks_model
 
 _SPAN: Final = timedelta(hours=1)
 _OVER: Final = "the scope has taken in as many as it may"

@@ -10,7 +10,7 @@ from lessonbank.contracts.records import Experience, Lesson, Merge, Trust, Trust
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.guard.trust import evidence, independent
 
-from .ask import asks_model
+from .append import asks_model
 from .duplicates import same_words
 from .one_wording import same_wording
 from .retry import spent
@@ -35,7 +35,7 @@ class Corroborating:
 
     @property
     def asks_model(self) -> bool:
-        """Whether it may ask a model, be it an embedder."""
+        """Whether the consolidator may ask a model, be it an embedder."""
         return self.retriever.space is not None or asks_model(self.inner)
 
     async def __call__(self, new: Experience, /) -> Decision:

@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from lessonbank.contracts.records import Lesson
-from lessonbank.guard.gate import is_ordinary
+from lessonbank.guard.gate import EXTRACTIVE, is_ordinary
+from lessonbank.guard.wording import fact_of, moves_of
 
-from ._normal_form import TURNING, Reading, Sentence, read, without_links
+from ._normal_form import TURNING, Reading, Sentence, read, read_text, without_links
 
 NEAR: Final = 0.25
 """The share of words in common from which two lessons may be one in other words."""
@@ -123,7 +124,7 @@ def _listed(words: frozenset[str]) -> str:
 
 
 def _same_title(a: Reading, b: Reading) -> bool:
-    """The same, or told in words that the other lesson has anyway: a title is a label."""
+    """Whether titles are the same, or told in words that the other lesson has anyway: a title is a label."""
     if _same_sentences(a.title, b.title):
         return True
     ours, theirs = _flat(a.title), _flat(b.title)
@@ -192,3 +193,28 @@ def _slipped(x: str, y: str) -> bool:
     if long[:at] + long[at + 1 :] != short:
         return False
     return long[at] in (long[at - 1 : at], long[at + 1 : at + 2]) or (long[at] in "aeiou" and len(long) >= _LONG)
+
+
+_ASKING: Final = frozenset(["ask", "want", "need", "request", "lik", "help", "kindly", "me", "us", "task"])
+"""Normal forms of words that ask for something and do not say what."""
+
+
+def same_moves(new: Lesson, known: Lesson, /) -> bool:
+    """Whether both tell the same moves, and the task of `known` says nothing that the task of `new` does not say.
+
+    Only for lessons of the extractive distiller, whose content is made of moves. The title quotes the task, or names
+    the deed; with one deed it does not matter how somebody asked for it. What was seen on the way may differ where the
+    moves worked. Not symmetric: a lesson for a task with further words, which may be another target, never stands for
+    one that lacks them.
+    """
+    if fact_of(new) == fact_of(known):
+        return True
+    if new.kind != known.kind or {new.provenance.method, known.provenance.method} != {EXTRACTIVE}:
+        return False
+    if moves_of(new) != moves_of(known):
+        return False
+    ours, theirs = (read_text(one.description) for one in (new, known))
+    if ours.turning != theirs.turning or ours.facts != theirs.facts:
+        return False
+    asked, wanted = (one.telling - _ASKING for one in (ours, theirs))
+    return bool(wanted) and wanted <= asked

@@ -14,7 +14,7 @@ from lessonbank.contracts.records.repeats import taught_again
 from lessonbank.guard.gate import doubt
 
 from ._normal_form import read_text
-from .ask import asks_model
+from .append import asks_model
 from .lineage import descent, merging
 from .recognise import held
 from .retry import spent

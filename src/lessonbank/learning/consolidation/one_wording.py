@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from lessonbank.contracts.ports import Consolidator, Store
 from lessonbank.contracts.records import Change, Experience, Lesson
 from lessonbank.guard.wording import said_once, wording_of
+from lessonbank.search import note_lessons
 
-from .ask import asks_model
+from .append import asks_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +48,5 @@ async def same_wording(
     if not owners:
         return ()
     found = [(lesson, owner) for owner in owners for lesson in owner.lessons if wording_of(lesson) in asked]
+    note_lessons(store, [lesson for lesson, _ in found], scope=scope)
     return sorted(found, key=lambda pair: not pair[0].retired)

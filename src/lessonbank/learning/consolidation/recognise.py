@@ -18,9 +18,8 @@ from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
 from lessonbank.text.prompts import Prompt, load
 
-from ._moves import same_moves
 from ._normal_form import read
-from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_words
+from .duplicates import CLOSE, NEAR, SOME, compare, overlap, same_moves, same_words
 
 LONGEST: Final = 2_000
 """Characters of a lesson that a model is shown, and that are embedded."""

@@ -83,7 +83,7 @@ def _wording(lesson: Lesson) -> tuple[str, ...]:
 
 
 def found_again(drawn: Sequence[Lesson], of: Lesson, /) -> Lesson | None:
-    """The one of these lessons that says what `of` says; else the nearest, if it is near."""
+    """Find the lesson that says what `of` says; else the nearest, if it is near."""
     if same := next((one for one in drawn if one_lesson(one, of)), None):
         return same
     near = [(overlap(read(one), read(of)), one) for one in drawn if compare(one, of).level == "near"]

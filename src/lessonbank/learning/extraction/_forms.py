@@ -32,7 +32,7 @@ class _Beside(BaseModel):
 
 
 class _Adding(_Beside):
-    """The same, and what it adds to one of them."""
+    """A lesson's stand to known lessons, and what it adds to one of them."""
 
     adds: str = Field(description="What it shows beyond that lesson, in one sentence; empty if nothing")
 
@@ -60,7 +60,7 @@ class _LessonText(BaseModel):
 
 
 class Lesson(_LessonText, _Shown):
-    """One lesson: first what shows it, then what it says."""
+    """A lesson in a reply: first the evidence for the lesson, then its text."""
 
 
 class ContrastLesson(_LessonText, _ShownBetween):

@@ -86,7 +86,7 @@ def _addition(draft: Draft) -> Draft:
 
 
 def _decides_more(draft: Draft, known: Lesson) -> bool:
-    """Whether it rules out or confirms an option of which the known lesson says nothing."""
+    """Whether a choice rules out or confirms an option of which the known lesson says nothing."""
     said, before = draft.choice, known.choice
     if said is None or before is None:
         return False

@@ -184,7 +184,7 @@ class Shown:
         return _replaced(text, told)
 
     def _without_words_of_task(self, text: str) -> str:
-        """The same without the telling words of the task, but in the names of programs, options and paths."""
+        """Return a text without the telling words of the task, but in the names of programs, options and paths."""
         paths = [(m, m[0].lower() in self.task) for m in _PATH_LIKE.finditer(text)]
         free = [m for m, is_asked in paths if is_asked and "/" in m[0][1:]]
         odd = unusual(map(str.lower, _WORD.findall(text)))

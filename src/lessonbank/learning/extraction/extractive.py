@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from lessonbank._base.aio import aside
 from lessonbank._version import VERSION
@@ -23,7 +23,7 @@ from lessonbank.guard.wording import without_sources
 
 from ._commands import is_about, tries_again, writes_a_file
 from ._moves import Move, cut, moves
-from ._slots import Shown, uncommon_pairs, words_passed_on
+from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
 _TITLE, _WHEN = 70, 240
@@ -82,7 +82,7 @@ class _Run:
 
     @cached_property
     def is_talk(self) -> bool:
-        """Whether it called tools for somebody who asked in words of their own: tools then say what it was about."""
+        """Whether a run called tools for somebody who asked in words of their own: tools then say what it was about."""
         return not self.is_of_commands and any(move.calls for move in self.moves)
 
     @cached_property
@@ -93,9 +93,9 @@ class _Run:
 
     @cached_property
     def task(self) -> str:
-        """Its task without values."""
+        """The run's task without values."""
         task = _MARKUP.sub(" ", self.attempt.trajectory.task[:4000])
-        told = Shown(self.values, task, words=words_passed_on(self.attempt.trajectory)).prose(task)
+        told = Shown(self.values, task, words=self.moves[0].shown.words if self.moves else ()).prose(task)
         return " ".join((told if self.is_of_commands else uncommon_pairs(told)).split()) or "the same"
 
     @cached_property
@@ -157,7 +157,7 @@ class ExtractiveExtractor:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
         if not known:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
-        values = cache(lambda: RunValues.of([attempt.trajectory for _, attempt in known]))
+        values = cache(partial(RunValues.of, [attempt.trajectory for _, attempt in known]))
         runs = [_Run(n, attempt, moves(attempt.trajectory, values), values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
         found = _of_commands(runs) if self._commands else _contrasted(runs) if len(runs) > 1 else _of_one(runs[0])
@@ -245,7 +245,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     last = run.moves[-1]
     if last.effect == "error" and (last.is_specific or (last.gist and not _WRONG_ANSWER.search(last.gist))):
         label = without_sources(last.label) if run.is_talk else last.label
-        end = f"The run ended when `{label}` failed{_quoted(last)}; do not end on it like this."
+        end = f"The run ended when `{label}` failed{_in_quotes(last.seen)}; do not end on it like this."
         content = end if run.is_talk else _led(run.path, end)
         yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),), last.deed)
         return
@@ -253,7 +253,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
     if suspect is None or not suspect.is_specific:
         return
     before = run.path[: run.path.index(suspect)]
-    end = f"It ended on `{last.label}`{_quoted(last)} without an error, and had failed all the same."
+    end = f"It ended on `{last.label}`{_in_quotes(last.seen)} without an error, and had failed all the same."
     advice = (
         f"Step {len(before) + 1}: do not repeat `{suspect.label}`, the last choice before the end; try another one."
     )
@@ -306,7 +306,7 @@ def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     told = dict[str, tuple[_Run, Move, Move]]()
     for run, wrong, right in ((one, *pair) for one in runs for pair in _fixed(one)):
         label, then = _pair(wrong, right)
-        told.setdefault(f"`{label}` failed{_quoted(wrong)}; then {then} went through.", (run, wrong, right))
+        told.setdefault(f"`{label}` failed{_in_quotes(wrong.seen)}; then {then} went through.", (run, wrong, right))
         if len(told) == _PAIRS:
             break
     if told and all(run.is_talk for run in runs):
@@ -463,7 +463,7 @@ def _chosen_freely(move: Move) -> bool:
 
 def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
     """Numbered steps in one line; of a long path the head and the tail."""
-    told = [f"step {n}: `{m.label}`{_quoted(m) if seen else ''}" for n, m in enumerate(path, 1)]
+    told = [f"step {n}: `{m.label}`{_in_quotes(m.seen) if seen else ''}" for n, m in enumerate(path, 1)]
     if len(told) > 8:
         told = [*told[:3], "…", *told[-4:]]
     return "; ".join(told)
@@ -473,10 +473,6 @@ def _led(path: Sequence[Move], rest: str) -> str:
     """`rest` after what led there, as far as there is room: the advice is never what is cut."""
     told = f"These went through: {_steps(path)}. {rest}" if path else rest
     return told if len(told) <= _CONTENT else rest
-
-
-def _quoted(move: Move) -> str:
-    return _in_quotes(move.seen)
 
 
 def _in_quotes(said: str) -> str:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import AppliesTo, Choice, Kind
+from lessonbank.contracts.records import AppliesTo, Choice, Kind, Reach
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.guard.quote import in_one_line, whole
 from lessonbank.text.replies import Fields, JsonObject, find_objects, read_objects, spoken
-
-from ._claims import Beside, choice_of, reach_of, stand_of
-from ._markdown import markdown_lessons
 
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 500
@@ -59,7 +56,7 @@ class Draft:
 
     @property
     def is_addition(self) -> bool:
-        """Whether it says only what another draft adds to a known lesson."""
+        """Whether a draft says only what another draft adds to a known lesson."""
         return self.beside is not None and self.beside[0] == "adds"
 
 
@@ -291,3 +288,136 @@ def _reference(value: Any) -> str:
     if type(value) is int:
         return f"step {value}"
     return in_one_line(value, limit=120) if isinstance(value, str) else ""
+
+
+Beside = Literal["same", "sharper", "contradicts", "adds"]
+_REACHES: Final[dict[str, Reach]] = {"organization": "organisation", **{reach: reach for reach in get_args(Reach)}}
+_LONGEST_NAME: Final = 80
+_MOST: Final = 12
+
+
+def reach_of(fields: Mapping[str, Any], /) -> AppliesTo | None:
+    """How far it goes; `None` where the reply does not say, or says what nobody asked for."""
+    told = fields.get("applies_to")
+    inner = cast("dict[str, Any]", told) if isinstance(told, dict) else {"reach": told}
+    reach = _REACHES.get(_word(inner.get("reach")))
+    if reach is None:
+        return None
+    name = "" if reach == "kind" else _name_in(inner.get("name") or fields.get("where"))
+    return AppliesTo(reach=reach, name=name, unsettled=inner.get("unsettled", fields.get("unsettled")) is True)
+
+
+def choice_of(fields: Mapping[str, Any], /) -> Choice | None:
+    """What it proves of a choice; `None` where it is about none."""
+    told = fields.get("choice")
+    if not isinstance(told, dict):
+        return None
+    said = cast("dict[str, Any]", told)
+    options = {name: _options(said.get(name)) for name in ("excluded", "open", "confirmed")}
+    about = _name_in(said.get("about"))
+    return Choice(about=about, **options) if about and any(options.values()) else None
+
+
+def stand_of(fields: Mapping[str, Any], /) -> tuple[Beside, str] | None:
+    """How it stands to a known lesson, and to which; `None` for a new one."""
+    word, to = _word(fields.get("stands")), _name_in(fields.get("to")).upper()
+    stand = next((one for one in get_args(Beside) if one == word and one != "adds"), None)
+    return (cast("Beside", stand), to) if stand and to else None
+
+
+def _options(told: object) -> tuple[str, ...]:
+    listed = cast("list[object]", told) if isinstance(told, list) else [told]
+    return tuple(dict.fromkeys(filter(None, map(_name_in, listed[:_MOST]))))
+
+
+def _word(told: object) -> str:
+    return told.strip().casefold() if isinstance(told, str) else ""
+
+
+def _name_in(told: object) -> str:
+    return in_one_line(told, limit=_LONGEST_NAME)[:_LONGEST_NAME] if isinstance(told, str) else ""
+
+
+_HEAD = re.compile(
+    r"^(?P<mark>[\s>#*_\-]*)(?:memory[ _]item|memory|item|lesson)\b[\s#]*(?P<number>\d*)[\s.:)*_\-–—]*(?P<rest>.*)$",
+    re.I,
+)
+_FIELD = re.compile(
+    r"^(?P<mark>[\s>#*_\-+\d.)]*)(?P<name>title|description|content|kind|evidence)\b(?P<close>[\s*_]*[::]?[\s*_]*)"
+    r"(?P<value>.*)$",
+    re.I,
+)
+_LISTED = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s")
+_BREAK = re.compile(r"^\s*(?:```|~~~|---+\s*$|\*\*\*+\s*$|#)")
+_ENDS_A_SENTENCE = re.compile(r"[.!?…。！？][\"'”’)\]`*_]*$")
+
+
+def markdown_lessons(text: str, /) -> list[dict[str, str]]:
+    """Lessons as dicts of field name to text, in order; fields that were not written are missing.
+
+    A heading's value stands behind it or below it, up to the first blank line that is not followed by a list. When
+    the last content stops in the middle of a sentence while the others do not, the reply was cut off there and that
+    lesson is left out.
+    """
+    reader = _Reader()
+    for line in text.split("\n"):
+        reader.take(line)
+    lessons = [{name: "\n".join(lines).strip() for name, lines in lesson.items()} for lesson in reader.lessons]
+    return [lesson for lesson in _without_the_cut_one(lessons) if lesson]
+
+
+def _without_the_cut_one(lessons: list[dict[str, str]]) -> list[dict[str, str]]:
+    contents = [lesson.get("content", "") for lesson in lessons]
+    if (
+        len(lessons) > 1
+        and not _ENDS_A_SENTENCE.search(contents[-1])
+        and all(map(_ENDS_A_SENTENCE.search, contents[:-1]))
+    ):
+        return lessons[:-1]
+    return lessons
+
+
+class _Reader:
+    """Goes through the lines once; each lesson maps field names to their lines."""
+
+    def __init__(self) -> None:
+        self.lessons: list[dict[str, list[str]]] = []
+        self._into: list[str] | None = None
+        self._paused = False
+
+    def take(self, line: str) -> None:
+        if self._starts_lesson(line) or self._starts_field(line):
+            return
+        if self._into is None:
+            return
+        if _BREAK.match(line):
+            self._into = None
+        elif not line.strip():
+            self._paused = bool(self._into)
+        elif not self._paused or _LISTED.match(line):
+            self._into.append(line.strip())
+            self._paused = False
+
+    def _starts_lesson(self, line: str) -> bool:
+        match = _HEAD.match(line)
+        if not match or not (match["number"] or ("#" in match["mark"] and not match["rest"])):
+            return False
+        if "#" not in match["mark"] and "**" not in match["mark"] and "item" not in line.lower():
+            return False
+        title = match["rest"].strip(" *_#")
+        self.lessons.append({"title": [title]} if title else {})
+        self._into = None
+        return True
+
+    def _starts_field(self, line: str) -> bool:
+        match = _FIELD.match(line)
+        if not match or not ("#" in match["mark"] or "**" in match["mark"] or match["close"].strip(" *_")):
+            return False
+        name, value = match["name"].lower(), match["value"].strip()
+        if value.count("**") % 2:
+            value = value.removesuffix("**")
+        if not self.lessons or (name in self.lessons[-1] and (name != "title" or "content" in self.lessons[-1])):
+            self.lessons.append({})
+        self._into = self.lessons[-1][name] = [value] if value else []
+        self._paused = False
+        return True

@@ -130,7 +130,7 @@ class LLMJudge:
 
 
 def _cut(named: Sequence[int], shown: str, steps: int, /) -> list[int]:
-    """Those of the named steps that the run has and the rendering leaves out, tells in brief or cuts."""
+    """Return those of the named steps that the run has and the rendering leaves out, tells in brief or cuts."""
     told, incomplete = set(shown.splitlines()), incomplete_steps(shown)
     return [n for n in dict.fromkeys(named) if 0 < n <= steps and (n in incomplete or f"[step {n}]" not in told)]
 

@@ -117,7 +117,7 @@ def _row(bar: Bar, top: float, x: Scale) -> list[str]:
 
 
 def _spans(bar: Bar, y: float, x: Scale) -> list[str]:
-    """Its intervals, and its value on them; nothing where that is not known."""
+    """Draw a bar's intervals, and its value on them; nothing where that is not known."""
     if bar.value is None:
         return []
     spans = [(kind, span) for kind, span in (("thin", bar.thin), ("thick", bar.thick)) if span is not None]

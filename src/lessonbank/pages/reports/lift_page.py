@@ -191,23 +191,9 @@ def _missing(lift: Lift) -> str:
 def _judges(judges: Sequence[JudgeReport]) -> str:
     if not judges:
         return ""
-    columns = (
-        "judge",
-        "asked",
-        "checked",
-        "agreement",
-        "said success: right",
-        "successes it saw",
-        "said failure: right",
-        "failures it saw",
-        "calibration error",
-        "sure enough from",
-    )
+    columns = ("judge", "asked", "checked", "agreement")
     rows = [_judge(judge) for judge in judges[:_MOST]]
-    told = (
-        "Checked are those of whose run the truth was told as well. The last column is the confidence from which on a "
-        "judge agrees with the truth nine times in ten."
-    )
+    told = "Checked are those of whose run the truth was told as well."
     drawn = table("How far each judge agrees with the truth", columns, rows, text=())
     return f"<h2>Judges</h2>\n{drawn}\n<p>{escape(told)}</p>"
 
@@ -218,12 +204,6 @@ def _judge(judge: JudgeReport) -> tuple[str, ...]:
         f"{judge.asked:,}",
         f"{judge.checked:,}",
         _share(judge.agreement),
-        _share(judge.success_precision),
-        _share(judge.success_recall),
-        _share(judge.failure_precision),
-        _share(judge.failure_recall),
-        "not known" if judge.calibration_error is None else f"{judge.calibration_error:.3f}",
-        "not known" if judge.threshold is None else f"{judge.threshold:.2f}",
     )
 
 

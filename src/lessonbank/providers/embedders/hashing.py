@@ -60,7 +60,7 @@ class HashingEmbedder:
         return await off_loop(lambda: self.rows(texts))
 
     def rows(self, texts: Sequence[str], /) -> Vectors:
-        """The same, without leaving the thread."""
+        """Embed texts without leaving the thread."""
         rows = np.zeros((len(texts), self._dimensions), dtype=np.float64)
         for row, text in zip(rows, texts, strict=True):
             self._fill(row, text)

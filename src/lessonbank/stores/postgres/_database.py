@@ -219,7 +219,7 @@ class Database:
         lock: Lock = "alone",
         waits: bool = True,
     ) -> Future[T]:
-        """The same of `work` that opens no server-side cursor: what it does not wait for goes with the commit.
+        """Write with `work` that opens no server-side cursor: what it does not wait for goes with the commit.
 
         What it returns is called afterwards, and may read answers that nobody waited for. Without `waits` it fails
         where others hold what it needs for a second: who asked for it does not wait any more, and readers need the

@@ -100,7 +100,7 @@ _SETTLED = (
 
 
 def settle_runs(connection: Connection, scope: str, new: Iterable[Experience], /) -> None:
-    """The same of the runs of experiences that are new: they can only have settled some."""
+    """Settle the runs of experiences that are new: they can only have settled some."""
     settled = {id for e in new for id, waiting, _ in attempts_of(e) if not waiting}
     if settled:
         sql = "UPDATE lessonbank.trajectories SET pending = false WHERE scope = %s AND id = ANY(%s) AND pending"

@@ -64,7 +64,7 @@ class Earlier:
 
     @cached_property
     def experience(self) -> Experience:
-        """Its record. Raises StoreDamaged."""
+        """Read the experience's record. Raises StoreDamaged."""
         return experience_of(self._record)
 
 

@@ -60,7 +60,7 @@ def experiences(connection: Connection, scope: str, by: ExperienceKey, values: I
 
 
 def learned_of(ids: Collection[str], found: Iterable[tuple[str]], /) -> set[str]:
-    """Those of the ids that `LEARNED` has found."""
+    """Return the ids that `LEARNED` has found."""
     settled = {id for (id,) in found}
     return {id for id in ids if encodable(id) in settled}
 

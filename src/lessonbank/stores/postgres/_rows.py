@@ -103,7 +103,7 @@ def experience_of(record: bytes, /) -> Experience:
 def found_at(
     connection: Connection, scope: str, numbers: Collection[int], records: Mapping[int, bytes] | None = None, /
 ) -> dict[int, Experience]:
-    """The same as a search gives them: with the lessons that they taught again, as they are now.
+    """Return experiences as a search gives them: with the lessons that they taught again, as they are now.
 
     `records`: those that are there already.
     """

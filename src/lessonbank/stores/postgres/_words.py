@@ -53,7 +53,7 @@ def _sums(here: ScopeRow, asked: list[str], places: Mapping[str, Places]) -> np.
 def _best(
     connection: Connection, here: ScopeRow, sums: np.ndarray, *, limit: int, left_out: Collection[int]
 ) -> tuple[dict[int, int], dict[int, bytes]]:
-    """Those that can be among the best and may be shown: the time of each, and the records of the first."""
+    """Find the tasks that can be among the best and may be shown: the time of each, and the records of the first."""
     most, found = limit + _MORE, np.flatnonzero(sums)
     asked: dict[str, object] = {"scope": here.name, "most": limit + len(left_out) + _FIRST}
     while True:
@@ -82,7 +82,7 @@ _CANDIDATES: Final = (
 def _scored(
     here: ScopeRow, asked: list[str], places: Mapping[str, Places], numbers: Collection[int]
 ) -> dict[int, float]:
-    """What every store says that these tasks score."""
+    """Score tasks by the shared function, so that every store gives the same scores."""
     wanted = np.zeros(1 + max((int(found["number"].max()) for found in places.values()), default=0), dtype=bool)
     wanted[list(numbers)] = True
     postings, lengths = dict[str, dict[int, int]](), dict[int, int]()

@@ -27,21 +27,21 @@ from . import (
     _copying,
     _importing,
     _listing,
-    _nearest,
     _purge,
     _queue,
     _read,
     _rebuild,
     _rollback,
+    _vectors,
     _verify,
-    _word_search,
+    _words,
     _write,
 )
 from ._database import Database
 from ._in_memory import InMemory
 from ._log import empty_log
 from ._migrations import copies_of
-from ._nearest import Matrices
+from ._vectors import Matrices
 
 if TYPE_CHECKING:
     from lessonbank.contracts.ports import Vectors
@@ -109,13 +109,13 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     ) -> Nearest:
         """See `Index.nearest`. One look at the file tells what is nearest, and whether anything has no vector."""
         row, where, name = unit(vector, what="the query"), check_scope(scope), encodable(space)
-        find = partial(_nearest.nearest, scope=where, space=name, limit=limit, exclude=exclude, lessons=lessons)
+        find = partial(_vectors.nearest, scope=where, space=name, limit=limit, exclude=exclude, lessons=lessons)
         return await self._find(where, find, self._matrices, row)
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Index.search`."""
         where = check_scope(scope)
-        find = partial(_word_search.search, query=query, scope=where, limit=limit, exclude=exclude)
+        find = partial(_words.search, query=query, scope=where, limit=limit, exclude=exclude)
         return await self._find(where, find)
 
     async def unindexed(
@@ -123,7 +123,7 @@ class SqliteStore(StoreCalls[Database | InMemory]):
     ) -> Sequence[tuple[str, str]]:
         """See `Index.unindexed`."""
         where, name = check_scope(scope), encodable(space)
-        find = partial(_nearest.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
+        find = partial(_vectors.unindexed, scope=where, space=name, limit=limit, lessons=lessons)
         return await self._find(where, find, self._matrices)
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str, replace: bool = False) -> None:
@@ -189,13 +189,17 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         return result(self._database.write(work))
 
     async def _sweep(self, scope: str = "", /) -> None:
-        """Write the whole file again, which needs as much free space again."""
+        """Overwrite what was erased; else write the whole file again, which needs as much free space again."""
         mark = await self._find(scope, _purge.mark)
-        await result(self._database.compact())
-        await empty_log(
-            lambda: result(self._database.checkpoint()), self._database.path, patience=self._database.patience
-        )
+        await self._empty_log()
+        if not await result(self._database.overwrite()):
+            await result(self._database.compact())
+            await self._empty_log()
         await self._change(scope, _purge.finished, mark)
+
+    async def _empty_log(self) -> None:
+        database = self._database
+        await empty_log(lambda: result(database.checkpoint()), database.path, patience=database.patience)
 
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:

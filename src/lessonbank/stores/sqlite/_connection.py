@@ -17,6 +17,7 @@ _WRITER: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cache_size = -8192",
     "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
     "PRAGMA journal_size_limit = 67108864",
 )
 # Little, because there are several readers, and every write to the file empties the caches of all.

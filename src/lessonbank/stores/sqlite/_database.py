@@ -23,6 +23,7 @@ from . import _forks
 from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
+from ._erased_bytes import overwrite_unused
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._log import Checkpoint, checkpoint
 from ._looks import claim_look, is_looked_over, note_looked_over
@@ -196,7 +197,7 @@ class Database:
             self._looked.set()
 
     def _read_sums(self) -> None:
-        """The same with the bytes inside the rows, at which SQLite does not look. Then changes are let in."""
+        """Read the checksums inside the rows, at which SQLite does not look. Then changes are let in."""
         try:
             self._looked.wait()
             if self._read_by_others():
@@ -349,6 +350,10 @@ class Database:
         """Write the file again without its free pages. What was in them is still in the write-ahead log."""
         return self._submitted(self._writing, self._compact)
 
+    def overwrite(self) -> Future[bool]:
+        """See `overwrite_unused`."""
+        return self._submitted(self._reading, self._overwrite)
+
     def checkpoint(self) -> Future[Checkpoint]:
         """Try once to empty the write-ahead log."""
         return self._submitted(self._writing, self._checkpoint)
@@ -417,6 +422,11 @@ class Database:
         self._call_off()  # it would keep what was erased in the log
         with self._lease(self._writers, ending=True) as connection:
             patiently(connection, "VACUUM", patience=self.patience)
+
+    def _overwrite(self) -> bool:
+        self._call_off()
+        with self._lease(self._readers, ending=True) as connection:
+            return overwrite_unused(connection, self.path, patience=self.patience)
 
     def _checkpoint(self) -> Checkpoint:
         self._call_off()

@@ -14,9 +14,10 @@ from lessonbank.stores._records import loaded
 from lessonbank.stores._texts import checked
 from lessonbank.text.bm25 import words
 
-from . import _lengths, _lesson_words
+from . import _lesson_words
 from ._checks import stored
 from ._rows import AMONG, AMONG_IDS, among, among_ids, mark, replace_terms, task_terms
+from ._words import add_lengths, set_length
 
 TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 RUN: Final = 1
@@ -127,7 +128,7 @@ def index_tail(
     rows = connection.execute(f"{TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
     waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
     _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
-    _lengths.catch_up(connection, done, last)
+    add_lengths(connection, done, last)
     _lesson_words.catch_up(connection, [n for n, *_ in rows])
     _lesson_words.put(connection, scope, {n: e for n, e in written.items() if n > max(before, done)})
     connection.execute("UPDATE indexed SET upto = ?", (last,))
@@ -137,7 +138,7 @@ def change_words(connection: sqlite3.Connection, scope: int, number: int, before
     """Have a task that is in the index found by its new words."""
     old, new = words(before), words(after)
     replace_terms(connection, "word_index", number, task_terms(scope, " ".join(old)), task_terms(scope, " ".join(new)))
-    _lengths.change(connection, scope, number, len(new))
+    set_length(connection, scope, number, len(new))
 
 
 def forget_words(connection: sqlite3.Connection, scope: int, numbers: Collection[int], /) -> None:
@@ -146,7 +147,7 @@ def forget_words(connection: sqlite3.Connection, scope: int, numbers: Collection
     for number, task in connection.execute(f"SELECT number, task FROM tasks WHERE number {AMONG}", (among(numbers),)):
         if number <= done:
             replace_terms(connection, "word_index", number, task_terms(scope, " ".join(words(task))), "")
-            _lengths.drop(connection, scope, number)
+            set_length(connection, scope, number, None)
     for index in ("word_index", "lesson_index"):
         connection.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")
 
@@ -156,7 +157,8 @@ def reindex_words(connection: sqlite3.Connection, /) -> None:
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
     rows = connection.execute(TASKS)
     _index(connection, ((number, scope, " ".join(words(task))) for number, scope, task in rows))
-    _lengths.make_anew(connection)
+    connection.execute("DELETE FROM lengths")
+    add_lengths(connection, 0)
     connection.execute("DELETE FROM indexed")
     connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")
 
@@ -182,7 +184,7 @@ def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: I
 
 
 def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
-    """The same for every run of a scope, or of the file."""
+    """Settle every run of a scope, or of the file."""
     connection.execute(
         "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
         " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"

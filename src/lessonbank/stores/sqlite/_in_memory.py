@@ -59,8 +59,12 @@ class InMemory:
         """See `Database.write`."""
         return self.call(self._done, "COMMIT", work, arguments)
 
-    def compact(self) -> Future[None]:
+    def overwrite(self) -> Future[bool]:
         """Overwrite nothing more: SQLite zeroes what is deleted, see `connect_in_memory`."""
+        return self.call(lambda: True)
+
+    def compact(self) -> Future[None]:
+        """See `Database.compact`. There is no file."""
         return self.call(lambda: None)
 
     def checkpoint(self) -> Future[Checkpoint]:

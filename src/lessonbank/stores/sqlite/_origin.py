@@ -169,7 +169,7 @@ class _Log:
     transactions: int = 0
 
     def fits(self, count: int | None) -> bool:
-        """Whether it may be the log of a file that has counted so far. Without a whole transaction it tells nothing."""
+        """Whether a log may be that of a file that has counted so far. Without a whole transaction it tells nothing."""
         if not self.transactions or count is None or self.first is None:
             return True
         return (count - self.first + 1) % _ROUND <= self.transactions + 1

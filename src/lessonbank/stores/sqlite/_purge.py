@@ -101,10 +101,11 @@ def purge(
     """
     scope = find_scope(connection, name)
     past = _past(connection, scope, [Erasing(what, id) for what, id in these])
-    receipts = dict(past.recalls)
+    receipts, has_words = dict(past.recalls), bool(past.entries or past.experiences)
     told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
     _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
-    forget_words(connection, scope.number, past.doomed)
+    if has_words:
+        forget_words(connection, scope.number, past.doomed)
     _delete(connection, find_scope(connection, name), past.doomed)
     _finish(connection, name)
     return told
@@ -169,7 +170,7 @@ def _past(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Eras
 def _experiences(
     connection: sqlite3.Connection, scope: ScopeRow, entries: Collection[int], ids: Collection[str]
 ) -> dict[int, _KeptRow]:
-    """Those that name one of the ids, present ones and those that a rollback took out."""
+    """Return the experiences that name one of the ids, also those that a rollback took out."""
     every = "FROM experiences WHERE scope IN (?, ?) AND record"
     scopes = scope.number, -scope.number
     held = connection.execute(f"SELECT number, scope, entry {every} IS NULL", scopes)

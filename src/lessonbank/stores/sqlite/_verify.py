@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
@@ -15,7 +16,7 @@ import numpy as np
 from lessonbank.contracts.records import Experience, Recall, Rollback, Settle, Trajectory
 from lessonbank.contracts.records.attempts import attempts_of
 from lessonbank.contracts.records.timeline import Entry, live
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged, StoreUnavailable
 from lessonbank.stores._entries import readable_entry
 from lessonbank.stores._listing import listed, tags_of
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -25,11 +26,10 @@ from lessonbank.text.bm25 import words
 from . import _lesson_words
 from ._checks import VECTORS, checksum, stored
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, upto
-from ._lengths import every_length
 from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, experience_of, mark, sequence_of, task_terms, terms
-from ._vectors import keys_in, last_places
-from ._word_places import numbers_in
+from ._vectors import last_places
+from ._words import lengths_in, numbers_in
 
 SQLITE_SAYS: Final = "SQLite says: "
 """How the problems begin that make a file unfit to be written to."""
@@ -148,7 +148,7 @@ def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
     places = last_places(connection)
     keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
     for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
-        keys.update(keys_in(blob))
+        keys.update(np.frombuffer(blob, "<i8").tolist())
     return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
 
 
@@ -166,7 +166,11 @@ def _unlike_words(connection: sqlite3.Connection) -> int:
 
 def _unlike_lengths(connection: sqlite3.Connection) -> int:
     """Of how many tasks the index has another length, or none, or one too early."""
-    there = Counter(every_length(connection))
+    there = Counter[tuple[int, int, int]]()
+    for row, *held in connection.execute("SELECT number, numbers, words FROM lengths"):
+        with suppress(StoreDamaged):
+            numbers, lengths = (each.tolist() for each in lengths_in([(row, *held)]))
+            there.update((row >> 32, *each) for each in zip(numbers, lengths, strict=True))
     sql = "SELECT abs(scope), number, words FROM experiences WHERE number <= ?"
     wanted = Counter(connection.execute(sql, (upto(connection),)))
     return ((there - wanted) + (wanted - there)).total()

@@ -402,7 +402,7 @@ def _put(connection: sqlite3.Connection, scope: ScopeRow, rows: Rows) -> None:
 
 
 def _shows(experience: Experience) -> bool:
-    """Whether it has a lesson that may be shown; said without a generator, because it is asked of every row."""
+    """Whether an experience has a lesson that may be shown; without a generator: every row is asked."""
     for lesson in experience.lessons:  # noqa: SIM110
         if not lesson.hidden:
             return True

@@ -104,7 +104,7 @@ def _rank(scene: Scene, change: _Change, /) -> Scene:
 
 
 def _unwrap(block: Block, /) -> Block:
-    """It, without the frame that says no more than that a command was run and went well."""
+    """Return a block without the frame that says no more than that a command was run and went well."""
     return replace(block, lines=tuple(line for line in block.lines if not _WRAPPED.fullmatch(line.text)))
 
 
@@ -132,7 +132,7 @@ def _script(block: Block, /, *, change: _Change) -> Block:
 
 
 def _with_result(block: Block, /) -> Block:
-    """It, with the lines ranked first that say how the command went; else the last line, or all of a short output."""
+    """Rank the lines first that say how the command went; else the last line, or all of a short output."""
     if is_diff(block.text):
         return block
     said = [at for at, line in enumerate(block.lines) if line.text.strip() and not line.joined and not line.hidden]

@@ -97,7 +97,7 @@ def _cost(line: Line, /) -> int:
 
 
 def _shorter(one: Block, most: int, /) -> Block:
-    """It, with no more than `most` characters of an action in the line that is told in any case."""
+    """Return a block with no more than `most` characters of an action in the line that is told in any case."""
     lines = (split_line(line, most, line.rank) if line.rank == Rank.MUST else (line,) for line in one.lines)
     return replace(one, lines=tuple(chain.from_iterable(lines)))
 

@@ -222,7 +222,7 @@ def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
 
 
 def _with_names(block: Block, names: dict[str, str], /) -> Block:
-    """It, with the name of the touched element behind what was done."""
+    """Return a block with the name of the touched element behind what was done."""
 
     def name(line: Line) -> Line:
         touched = (names.get(target[1] or target[2]) for target in _TARGET.finditer(line.text))

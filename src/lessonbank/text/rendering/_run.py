@@ -49,7 +49,7 @@ class _Part:
         return width(self.label) + 1 + (block_size(self.text) + 1 if self.text else 0) + _BREAK
 
     def fit(self, limit: int, /) -> str:
-        """It, in at most `limit` bytes, or nothing where not even its label fits."""
+        """Return the run in at most `limit` bytes, or nothing where not even its label fits."""
         body = clip(self.text, limit - width(self.label) - 2)
         if body:
             return f"{self.label}\n{body}"

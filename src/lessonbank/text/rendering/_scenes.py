@@ -73,12 +73,12 @@ class Block:
     marked: bool = True
 
     def with_ranks(self, rank: Callable[[Line], Rank], /) -> Block:
-        """It, every line with the rank that `rank` gives."""
+        """Return the block, every line with the rank that `rank` gives."""
         return replace(self, lines=tuple(line._replace(rank=rank(line)) for line in self.lines))
 
     @property
     def text(self) -> str:
-        """Its lines as one text."""
+        """The block's lines as one text."""
         return "".join(line.text if line.joined else f"\n{line.text}" for line in self.lines)[1:]
 
 
@@ -98,11 +98,11 @@ class Scene:
         return calls or "\n".join(block.text for block in self.blocks if block.kind == "text")
 
     def seen(self, change: Callable[[Block], Block], /) -> Scene:
-        """It, with `change` applied to what was observed."""
+        """Return the block, with `change` applied to what was observed."""
         return self.only("seen", change)
 
     def only(self, kind: Kind, change: Callable[[Block], Block], /) -> Scene:
-        """It, with `change` applied to the texts of a kind."""
+        """Return the block, with `change` applied to the texts of a kind."""
         return replace(self, blocks=tuple(change(block) if block.kind == kind else block for block in self.blocks))
 
 
@@ -171,7 +171,7 @@ def _call_lines(call: ToolCall, most: int, /) -> Iterator[Line]:
 
 
 def _deed(text: str, most: int, /) -> Iterator[Line]:
-    """Its first line is what was done, the rest is how."""
+    """Split an action: the first line is what was done, the rest is how."""
     first, *rest = lines_of(text, most, Rank.SAID)
     yield first._replace(rank=Rank.MUST)
     yield from rest
@@ -245,7 +245,7 @@ def pieces(text: str, rank: Rank, /) -> Iterator[Line]:
 
 
 def split_line(line: Line, most: int, rank: Rank, /) -> Iterator[Line]:
-    """Its first `most` characters with a rank of their own, then the rest."""
+    """Split a line: the first `most` characters with a rank of their own, then the rest."""
     yield line._replace(text=line.text[:most], rank=rank)
     if rest := line.text[most:]:
         yield Line(rest, Rank.CONTEXT, joined=True)

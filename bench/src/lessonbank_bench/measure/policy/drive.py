@@ -158,6 +158,14 @@ class Bank:
                     self.played.words.setdefault((unit, word), now)
 
 
+def final(bank: Bank, /) -> dict[str, tuple[float, float, float]]:
+    """By unit with an estimate: its effect at the end, and between what it lies however often one looks."""
+    episodes = bank.columns.episodes(since=bank.since)
+    found = review(episodes)
+    known = zip(episodes.units, found.effects.estimate, found.low, found.high, strict=True)
+    return {unit: (float(value), float(low), float(high)) for unit, value, low, high in known if np.isfinite(value)}
+
+
 def receipt(policy: Policy, placed: Sequence[Candidate], *, id: str, task: str, number: int) -> Recall:
     """What the bank keeps of a recall that a policy draws for; it is made `number` minutes after the beginning."""
     made = policy({one.id: one.groups for one in placed}, recall_id=id, task=task, scope="s")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
+from math import prod
 
 from .stream import Planted, Stream
 
@@ -64,11 +66,40 @@ def changes(
         chances.append(chance)
         gone.append(withheld)
     told = dict[str, Change]()
-    for number, block in enumerate(blocks):
+    if one_by_one := _is_one_by_one(blocks, draws, drawn.lessons, chances[0]):
+        none = prod(odds for _, odds in drawn.lessons)
+        bare, chances[0] = gone[0] or all(withheld for withheld, _ in drawn.lessons), chances[0] * (1.0 - none)
+        if 0.0 < chances[0] < 1.0:
+            adds = _adds_any(stream, task, placed, [odds for _, odds in drawn.lessons]) if with_truth else 0.0
+            told |= {unit: Change(unit, not bare, chances[0], adds) for unit in blocks[0].units}
+    for number, block in list(enumerate(blocks))[one_by_one:]:
         if 0.0 < chances[number] < 1.0 and not any(gone[other] for other in block.hidden_by):
             adds = _adds(stream, task, placed, blocks, gone, number) if with_truth else 0.0
             told |= {unit: Change(unit, not gone[number], chances[number], adds) for unit in block.units}
     return [told[unit] for unit in units if unit in told]
+
+
+def _is_one_by_one(
+    blocks: Sequence[_Block],
+    draws: Mapping[str, tuple[bool, float]],
+    lessons: Sequence[tuple[bool, float]],
+    chance: float,
+) -> bool:
+    """Whether nothing but memory as a whole and single lessons may be left out: then no memory is no memory, whichever
+    draws it comes from."""
+    groups = (unit for block in blocks[1:] for unit in block.units if "/" in unit)
+    return len(lessons) > 1 and chance < 1.0 and not any(draws.get(unit, (False, 0.0))[1] for unit in groups)
+
+
+def _adds_any(stream: Stream, task: int, placed: Sequence[int], odds: Sequence[float]) -> float:
+    """What memory adds where any of it is shown, on the average over the draws of single lessons."""
+    total, share = 0.0, 0.0
+    for out in product((False, True), repeat=len(placed)):
+        if not all(out):
+            weight = prod(p if gone else 1.0 - p for gone, p in zip(out, odds, strict=True))
+            shown = [n for n, gone in zip(placed, out, strict=True) if not gone]
+            total, share = total + weight * stream.chance(task, placed, shown), share + weight
+    return total / share - stream.chance(task, placed, [])
 
 
 def _adds(

@@ -1,0 +1,99 @@
+"""Asks a coding agent's own model, through its program in the headless form, where that can be done cleanly.
+
+Cleanly: the request holds no tool and no text of memory files, and no hook starts. Claude Code can; of Codex and Gemini
+CLI no switches are known that keep their tools and memory files out, so they are not offered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from lessonbank.errors import ModelError, ModelUnavailable, UsageError
+from lessonbank.guard.quote import quoted
+
+from . import client
+
+PREFIX: Final = "host:"
+"""How the name of such a model begins."""
+MOST_A_DAY: Final = 20
+_PATIENCE: Final = 180.0
+_WORDS: Final = {
+    "claude-code": (
+        "claude",
+        *("-p", "--tools", "", "--setting-sources", "", "--settings", '{"disableAllHooks":true}'),
+        *("--strict-mcp-config", "--no-session-persistence", "--disable-slash-commands"),
+        *("--system-prompt", "Answer exactly as you are asked.", "--output-format", "text"),
+    )
+}
+_OF_A_SESSION: Final = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_ENV_FILE")
+_CALLS: Final = "calls"
+
+
+def model_of(host: str, /) -> str:
+    """The name of a host's own model, as an option of its hooks. Raises UsageError: it cannot be asked cleanly."""
+    if host not in _WORDS:
+        raise UsageError(
+            f"the model of {host} cannot be asked without its tools and memory files: name another --model"
+        )
+    return f"{PREFIX}{host}"
+
+
+def host_model(name: str, folder: Path, /) -> Callable[[str], str]:
+    """The model of this name, as a function of a prompt. In `folder` it keeps how often it was asked today.
+
+    Raises UsageError, as `model_of`.
+    """
+    host = name.removeprefix(PREFIX)
+    model_of(host)
+
+    def ask(prompt: str) -> str:
+        return _answer(host, prompt, folder)
+
+    ask.__name__ = ask.__qualname__ = f"{host.replace('-', '_')}_itself"
+    return ask
+
+
+def _answer(host: str, prompt: str, folder: Path) -> str:
+    program, *words = _WORDS[host]
+    found = shutil.which(program)
+    if found is None:
+        raise ModelUnavailable(f"{program} is not on the PATH: install {host}, or name another --model")
+    _count(folder)
+    # The hooks of every memory obey LESSONBANK_OFF, should the program start one all the same.
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_SESSION}
+    environment |= {"LESSONBANK_OFF": "1", "DISABLE_AUTOUPDATER": "1"}
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(
+            [found, *words],
+            input=prompt,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=empty,
+            env=environment,
+            timeout=_PATIENCE,
+        )
+    if done.returncode or not done.stdout.strip():
+        raise ModelError(f"{program} ended with {done.returncode}: {quoted(done.stdout or done.stderr)}")
+    return done.stdout
+
+
+def _count(folder: Path) -> None:
+    """Take one of today's calls. Raises ModelUnavailable: there is none left."""
+    path, today = folder / _CALLS, datetime.now(UTC).date().isoformat()
+    try:
+        told = json.loads(path.read_bytes())
+        spent = int(told["calls"]) if told["day"] == today else 0
+    except (OSError, ValueError, LookupError, TypeError):
+        spent = 0
+    if spent >= MOST_A_DAY:
+        raise ModelUnavailable(f"the agent's own model was asked {MOST_A_DAY} times today: it goes on tomorrow")
+    client.write_private(str(path), {"day": today, "calls": spent + 1})

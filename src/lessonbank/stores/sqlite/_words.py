@@ -1,0 +1,267 @@
+"""The closest experiences of one scope by words: exact, and very common words are read only if they must be."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+
+from lessonbank._base.iterate import batches
+from lessonbank.contracts.records import Match
+from lessonbank.errors import StoreDamaged
+from lessonbank.stores._records import encodable
+from lessonbank.text.bm25 import K1, B, bounds, scores, whole, words
+
+from ._rows import AMONG, REPEATED, SHOWS, ScopeRow, among, find_scope, found_at, journal_number, numbers_of, term
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+_SHARE: Final = 8
+"""A word that one in so many tasks holds is read last, and only where the others leave open who is best."""
+_SHORT: Final = 4096
+"""A word of no more tasks is read at once: asking whether it must be read would cost more."""
+_SAMPLE: Final = 16
+"""One task in so many, the first ones, tells which words are common: the index is read from its beginning."""
+_TEXTS: Final = 200
+"""Tasks whose texts are read, rather than the lists of very common words."""
+_MORE: Final = 4
+"""Tasks looked at beyond the limit: ties with the last place are among them, or more are looked at."""
+_MARGIN: Final = 1e-6
+"""Scores are rounded, and the sums are made in another order; a task this close to the last place is looked at."""
+_USUAL: Final = 20_000
+"""Characters of a task whose words are kept for a while."""
+_FULL: Final = 1000
+"""Lengths of tasks in one row: where their numbers follow one another, it fits into one page."""
+_LAST: Final = (1 << 32) - 1
+_LENGTHS: Final = "SELECT number, numbers, words FROM lengths WHERE number BETWEEN ? AND ? ORDER BY number"
+_WITH: Final = "FROM word_index WHERE word_index MATCH ?"
+
+
+def search(
+    connection: sqlite3.Connection, /, query: str, *, scope: str, limit: int, exclude: Collection[str]
+) -> list[Match]:
+    """The closest shown experiences by the words of their tasks.
+
+    Rare words are read first. Once the last place is held by more than all unread words together could give, no task
+    without a word already read can reach it (the MaxScore bound of Turtle and Flood 1995): the answer is the same.
+    """
+    here, asked = find_scope(connection, scope), words(query)
+    if not asked or limit <= 0:
+        return []
+    left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
+    best = _Asking(connection, here, asked, left_out).best(limit)
+    experiences = found_at(connection, here, [number for *_, number in best])
+    return [Match(experience=experiences[number], score=score) for score, _, number in best]
+
+
+class _Asking:
+    """One query: what the words read so far give each task of the scope, and which words are not read."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, scope: ScopeRow, asked: list[str], left_out: Collection[int]
+    ) -> None:
+        self._connection, self._scope, self._asked, self._left_out = connection, scope, asked, left_out
+        self._numbers, self._lengths, self._tail, is_whole = _tasks(connection, scope, frozenset(asked))
+        self._is_unbroken = bool(len(self._numbers)) and self._numbers[-1] - self._numbers[0] == len(self._numbers) - 1
+        self._sums = np.zeros(len(self._numbers))
+        self._unread = self._common(max(_SHORT, scope.documents // _SHARE)) if is_whole else {}
+        places = {word: self._places(word) for word in dict.fromkeys(asked) if word not in self._unread}
+        self._held = {word: len(at) for word, (at, _) in places.items()} | self._unread
+        self._most = bounds(asked, self._held, documents=scope.documents)
+        for word, (at, times) in places.items():
+            self._add(word, at, times)
+
+    def best(self, limit: int, /) -> list[tuple[float, int, int]]:
+        """Score, age and number of the best, best first."""
+        full = whole(Counter(self._asked), self._most, documents=self._scope.documents, total=self._scope.words)
+        most = limit + _MORE
+        while True:
+            found = np.flatnonzero(self._sums > 0.0)  # of what is true or false it finds it in a third of the time
+            sums = self._sums[found]
+            top = found[np.argpartition(-sums, most)[:most]] if most < len(found) else found
+            first = heapq.nlargest(limit, self._scored(top))
+            last = (first[-1][0] - _MARGIN) * full if len(first) == limit else 0.0
+            unread = sum(self._most[word] for word in self._unread)
+            can_be = int(np.count_nonzero(sums >= last - unread))
+            if can_be <= most and (not unread or last > unread):
+                return first
+            if unread and (last <= unread or can_be > _TEXTS):
+                for word in self._unread:
+                    self._add(word, *self._places(word))
+                self._unread = {}
+            else:
+                most = min(can_be, 4 * most) if len(first) < limit else can_be
+
+    def _common(self, most: int) -> dict[str, int]:
+        """The words that more than `most` tasks hold, as far as a sample tells, and how many hold each."""
+        if len(self._numbers) <= most:
+            return {}
+        sql = f"SELECT count(*) {_WITH} AND rowid BETWEEN ? AND ?"
+        first, early, last = (int(self._numbers[at]) for at in (0, len(self._numbers) // _SAMPLE, -1))
+
+        def count(word: str, end: int) -> int:
+            return self._connection.execute(sql, (f'"{term(self._scope.number, word)}"', first, end)).fetchone()[0]
+
+        likely = [word for word in dict.fromkeys(self._asked) if count(word, early) * _SAMPLE > most]
+        held = {word: count(word, last) + len(self._tail.get(word, {})) for word in likely}
+        return {word: times for word, times in held.items() if times > most}
+
+    def _places(self, word: str) -> tuple[_Array, _Array]:
+        """The tasks that hold a word, by their place in `_numbers`, and how often each does.
+
+        A number without a record is left out: the index lost touch there.
+        """
+        name = term(self._scope.number, word)
+        (text,) = self._connection.execute(f"SELECT group_concat(rowid) {_WITH}", (f'"{name}"',)).fetchone()
+        numbers, tail = numbers_in(text), self._tail.get(word, {})
+        times = np.ones(len(numbers))
+        sql = "SELECT term, group_concat(doc) FROM word_places WHERE term >= ? AND term < ? GROUP BY term"
+        ends = name + REPEATED, name + chr(ord(REPEATED) + 1)
+        for marked, again in self._connection.execute(sql, ends) if len(numbers) else ():
+            at = np.searchsorted(numbers, numbers_in(again))
+            times[at[at < len(numbers)]] = int(marked.rpartition(REPEATED)[2])
+        if tail:
+            numbers = np.concatenate((numbers, np.array([*tail], np.int64)))
+            times = np.concatenate((times, np.array([*tail.values()], np.float64)))
+        if not len(self._numbers):
+            return numbers[:0], times[:0]
+        at = numbers - self._numbers[0] if self._is_unbroken else np.searchsorted(self._numbers, numbers)
+        there = (at >= 0) & (at < len(self._numbers))
+        there[there] = self._numbers[at[there]] == numbers[there]
+        return (at, times) if there.all() else (at[there], times[there])
+
+    def _add(self, word: str, at: _Array, times: _Array) -> None:
+        mean = max(self._scope.words, 1) / max(self._scope.documents, 1)
+        self._sums[at] += self._most[word] * times / (times + (K1 * (1 - B) + K1 * B / mean * self._lengths[at]))
+
+    def _scored(self, at: _Array) -> list[tuple[float, int, int]]:
+        """Score, age and number of those of these tasks that may be answered with: by their texts."""
+        sql = (
+            "SELECT e.number, e.created_at, t.task FROM experiences e JOIN tasks t ON t.number = e.number"
+            f" WHERE e.number {AMONG} AND +e.scope = ? AND {SHOWS}"
+        )
+        rows = self._connection.execute(sql, (among(self._numbers[at].tolist()), self._scope.number))
+        known = {number: (age, counted(task)) for number, age, task in rows if number not in self._left_out}
+        said = scores(
+            self._asked,
+            {word: {n: held[word] for n, (_, held) in known.items() if word in held} for word in self._held},
+            {number: sum(held.values()) for number, (_, held) in known.items()},
+            documents=self._scope.documents,
+            total=self._scope.words,
+            holders=self._held,
+        )
+        return [(score, known[number][0], number) for number, score in said.items()]
+
+
+def _tasks(
+    connection: sqlite3.Connection, scope: ScopeRow, asked: frozenset[str]
+) -> tuple[_Array, _Array, dict[str, dict[int, int]], bool]:
+    """Number and length of the tasks of a scope; where `asked` words stand in those that the index does not hold yet.
+
+    And whether that is all the index has: a rollback takes tasks out that stay in it.
+    """
+    rows = connection.execute(
+        "SELECT e.number, e.words, t.task FROM experiences e JOIN tasks t ON t.number = e.number"
+        " WHERE e.number > coalesce((SELECT upto FROM indexed), 0) AND +e.scope = ? ORDER BY e.number",
+        (scope.number,),
+    )
+    tail, waiting = dict[str, dict[int, int]](), list[tuple[int, int]]()
+    for number, length, task in rows:
+        waiting.append((number, length))
+        held = counted(task)
+        for word in held.keys() & asked:
+            tail.setdefault(word, {})[number] = held[word]
+    span = journal_number(scope.number, 0), journal_number(scope.number, _LAST)
+    numbers, lengths = lengths_in(connection.execute(_LENGTHS, span).fetchall())
+    if waiting:
+        late = np.array(waiting, np.uint32).T
+        numbers, lengths = np.concatenate((numbers, late[0])), np.concatenate((lengths, late[1]))
+    sql = "SELECT number FROM experiences WHERE scope = ?"
+    hidden = [number for (number,) in connection.execute(sql, (-scope.number,))]
+    if not hidden:
+        return numbers, lengths, tail, True
+    there = ~np.isin(numbers, hidden, assume_unique=True)
+    return numbers[there], lengths[there], tail, False
+
+
+def counted(task: str, /) -> Mapping[str, int]:
+    """How often a task holds each word."""
+    return _counted(task) if len(task) <= _USUAL else Counter(words(task))
+
+
+@lru_cache(maxsize=128)
+def _counted(task: str) -> Mapping[str, int]:
+    # Those that the index does not hold yet are read by each search.
+    return Counter(words(task))
+
+
+def numbers_in(text: str | None, /) -> _Array:
+    """The numbers of a text that has a comma between each two."""
+    # One text of many numbers is read several times as fast as a row for each.
+    return np.fromstring(text or "", dtype=np.int64, sep=",")
+
+
+def lengths_in(rows: Sequence[tuple[int, bytes | None, bytes]], /) -> tuple[_Array, _Array]:
+    """Number and length of the tasks in rows of `lengths`.
+
+    Raises:
+        StoreDamaged: one is not what was written.
+    """
+    lengths, at = np.frombuffer(b"".join(packed for *_, packed in rows), np.uint8), 0
+    numbers = np.arange(len(lengths) // 4)
+    for row, named, packed in rows:
+        first, end = row % (1 << 32), at + len(packed) // 4
+        there = named is None or (len(named) == len(packed) and named[:4] == first.to_bytes(4, "little"))
+        if len(packed) % 4 or not there:
+            raise StoreDamaged("the lengths of tasks are not what was written")
+        if named is None:
+            numbers[at:end] += first - at
+        else:
+            numbers[at:end] = np.frombuffer(named, "<u4")
+        at = end
+    return numbers, lengths.view("<u4")
+
+
+def add_lengths(connection: sqlite3.Connection, after: int, last: int = _LAST, /) -> None:
+    """Put in the tasks behind number `after`, up to `last`; none of them is there."""
+    sql = "SELECT abs(scope), number, words FROM experiences WHERE number BETWEEN ? AND ? ORDER BY number"
+    for some in batches(connection.execute(sql, (after + 1, last)), size=10_000):
+        for scope, these in groupby(sorted(some), itemgetter(0)):
+            begun = _row_of(connection, scope, _LAST)
+            held = begun if len(begun) < _FULL else []
+            for row in batches([*held, *(each[1:] for each in these)], size=_FULL):
+                _put(connection, scope, row)
+
+
+def set_length(connection: sqlite3.Connection, scope: int, number: int, words: int | None, /) -> None:
+    """Say anew how many words a task has that is there; with None it goes."""
+    row = dict(_row_of(connection, scope, number))
+    if number in row:
+        connection.execute("DELETE FROM lengths WHERE number = ?", (journal_number(scope, next(iter(row))),))
+        row |= {number: words}
+        _put(connection, scope, [(number, length) for number, length in row.items() if length is not None])
+
+
+def _row_of(connection: sqlite3.Connection, scope: int, number: int) -> list[tuple[int, int]]:
+    """The row that holds a task, or would; an empty one where there is none."""
+    span = journal_number(scope, 0), journal_number(scope, number)
+    row = connection.execute(f"{_LENGTHS} DESC LIMIT 1", span).fetchone()
+    return list(zip(*(each.tolist() for each in lengths_in([row])), strict=True)) if row else []
+
+
+def _put(connection: sqlite3.Connection, scope: int, row: Sequence[tuple[int, int]]) -> None:
+    if not row:
+        return
+    numbers, lengths = np.array(row, "<u4").T
+    broken = None if numbers[-1] - numbers[0] == len(row) - 1 else numbers.tobytes()
+    connection.execute(
+        "INSERT OR REPLACE INTO lengths (number, numbers, words) VALUES (?, ?, ?)",
+        (journal_number(scope, row[0][0]), broken, lengths.tobytes()),
+    )

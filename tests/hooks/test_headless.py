@@ -1,0 +1,97 @@
+"""The agent's own model: asked in an empty folder without tools, memory files and hooks, and only so often a day."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from lessonbank.contracts.records import Action, Step, Trajectory
+from lessonbank.errors import ModelError, ModelUnavailable, UsageError
+from lessonbank.hosts.headless import MOST_A_DAY, host_model, model_of
+from lessonbank.hosts.sessions import open_bank
+
+from .alone import agents, driven
+from .programs import texts
+
+pytestmark = pytest.mark.full
+NAME = "host:claude-code"
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program of this name that notes how it was called, and says what stands beside it."""
+    program = tmp_path / "bin/claude"
+    program.parent.mkdir()
+    note = '{"folder": "$PWD", "files": "$(ls)", "off": "$LESSONBANK_OFF", "inner": "$CLAUDECODE"}'
+    program.write_text(f"#!/bin/sh\ncat > {tmp_path}/asked\ncat > {tmp_path}/note <<END\n{note}\nEND\n")
+    with program.open("a") as file:
+        file.write(f'cat {tmp_path}/says && exit "$(cat {tmp_path}/code)"\n')
+    program.chmod(0o700)
+    (tmp_path / "says").write_text("fine\n")
+    (tmp_path / "code").write_text("0")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    return tmp_path
+
+
+def answer(folder: Path) -> str:
+    return host_model(NAME, folder)("Judge it")
+
+
+def test_it_is_asked_in_an_empty_folder_with_the_mark_that_hooks_obey(claude: Path) -> None:
+    assert (answer(claude)).strip() == "fine"
+    told = json.loads((claude / "note").read_text())
+    assert (told["files"], told["off"], told["inner"]) == ("", "1", "")
+    assert not Path(told["folder"]).exists()
+    assert "Judge it" in (claude / "asked").read_text()
+
+
+def test_it_is_asked_only_so_often_a_day(claude: Path) -> None:
+    answer(claude)
+    today = json.loads((claude / "calls").read_text())
+    (claude / "calls").write_text(json.dumps({**today, "calls": MOST_A_DAY}))
+    (claude / "asked").unlink()
+    with pytest.raises(ModelUnavailable, match="20 times today"):
+        answer(claude)
+    assert not (claude / "asked").exists()
+    (claude / "calls").write_text(json.dumps({"day": "2020-01-01", "calls": MOST_A_DAY}))
+    assert answer(claude)
+
+
+def test_what_it_says_when_it_fails_is_the_error(claude: Path) -> None:
+    (claude / "says").write_text("Invalid API key")
+    (claude / "code").write_text("1")
+    with pytest.raises(ModelError, match="Invalid API key"):
+        answer(claude)
+
+
+def test_sessions_are_learned_with_it(claude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(claude))
+    with open_bank({"key": "k", "bank": str(claude / "bank.db"), "model": NAME, "holdout": "0"}) as bank:
+        run = Trajectory(task="Fix add", steps=(Step(action=Action(text="I fixed it")),), answer="fixed")
+        bank.learn(run)
+    assert "Fix add" in (claude / "asked").read_text()
+
+
+@pytest.mark.parametrize("host", ["codex", "gemini-cli", "opencode", "qwen-code", "cline"])
+def test_a_program_that_cannot_be_asked_cleanly_is_not_offered(host: str) -> None:
+    with pytest.raises(UsageError, match="tools and memory files"):
+        model_of(host)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("host", agents(["claude-code"]))
+def test_the_request_of_the_real_program_has_no_tool_no_memory_file_and_starts_no_hook(
+    tmp_path: Path, host: str
+) -> None:
+    told = driven("headless_session.py", host, tmp_path / "w")
+    (request,) = told["requests"]
+    assert not request.get("tools")
+    said = "\n".join(texts(request))
+    assert "MARK-OF-THE-PROMPT" in said
+    assert "MARK-OF-A-MEMORY-FILE" not in said
+    assert told["hook"] is False
+    assert told["answer"].strip() == "ok"
