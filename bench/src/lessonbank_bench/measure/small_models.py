@@ -219,7 +219,7 @@ async def _play(bank: AsyncReasoningBank, agent: Callable[..., Trajectory], goal
 async def _fit(bank: AsyncReasoningBank, goal: str, how: Fit, counts: Counts) -> None:
     """As `retrieve(fit=)`, with the patience that a small machine needs."""
     fitter, parts = bank.parts.fitter, bank.parts
-    recall = await bank.retrieve(goal)
+    recall = await bank.retrieve(goal, fit="none")
     if fitter is None or not recall.shown:
         return
     slow = replace(fitter, seconds=_PATIENCE)
