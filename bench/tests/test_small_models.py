@@ -31,6 +31,7 @@ async def test_replies_that_say_nothing_are_counted_as_not_usable() -> None:
     assert counts.total >= 12
     assert counts.judged > 0
     assert (counts.judged_usable, counts.lessons) == (0, 0)
+    assert counts.drawn > counts.drawn_usable == 0
     assert f"verdicts: 0 of {counts.judged} usable" in in_words(counts)
 
 

@@ -225,7 +225,7 @@ async def _play(bank: AsyncReasoningBank, agent: Callable[..., Trajectory], goal
 async def _fit(bank: AsyncReasoningBank, goal: str, how: Fit, counts: Counts) -> None:
     """As `retrieve(fit=)`, with the patience that a small machine needs."""
     fitter, parts = bank.parts.fitter, bank.parts
-    recall = await bank.retrieve(goal)
+    recall = await bank.retrieve(goal, fit="none")
     if fitter is None or not recall.shown:
         return
     slow = replace(fitter, seconds=_PATIENCE)
@@ -263,7 +263,7 @@ async def _bank(
     def note(event: Event) -> None:
         if isinstance(event, Judged) and event.verdict.source == "judge":
             _count_verdict(counts, event, ends.get(event.trajectory.id))
-        elif isinstance(event, Extracted | ExtractionFailed):
+        elif isinstance(event, ExtractionFailed) or (isinstance(event, Extracted) and event.extraction.usage.requests):
             counts.drawn += 1
             counts.drawn_usable += isinstance(event, Extracted)
         if isinstance(event, Extracted):
