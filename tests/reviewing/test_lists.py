@@ -78,6 +78,20 @@ def test_lessons_are_sorted_by_effect_and_say_how_often_they_were_shown(tmp_path
     assert (row["title"], float(row["effect_points"]) > 30, int(row["shown"]) > 10) == ("Works", True, True)
 
 
+def test_a_lesson_that_was_measured_has_a_page_of_its_effect(tmp_path: Path) -> None:
+    measured(tmp_path / "bank.db")
+    with opened(tmp_path / "bank.db") as bank:
+        lessons = [one for one in bank.lift().lessons if one.success.value is not None]
+    assert len(lessons) == 2
+    with serving(tmp_path / "bank.db", scope=SCOPE) as site:
+        site.enter()
+        for one in lessons:
+            assert site.get(f"/lessons/{one.lesson_id}/lift", HX_Request="true").status == 200
+            page = site.get(f"/lessons/{one.lesson_id}/lift")
+            assert page.status == 200
+            assert re.search(r"[+−][\d.]+ points \[", page.text)
+
+
 def test_lessons_can_be_filtered_by_effect_by_topic_and_by_what_waits(site: Site, bank_file: Path) -> None:
     site.enter()
     with opened(bank_file) as bank:
