@@ -142,8 +142,8 @@ def small_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
         "sqlite._vectors.FRESH": 4,
         "sqlite._vectors._BLOCK": 6,
         "sqlite._derived.TAIL": 3,
-        "sqlite._word_search._SHORT": 1,
-        "sqlite._nearest._EXACT": 5,
-        "sqlite._nearest._TOGETHER": 4,
+        "sqlite._words._SHORT": 1,
+        "sqlite._vectors._EXACT": 5,
+        "sqlite._vectors._TOGETHER": 4,
     }.items():
         monkeypatch.setattr(f"lessonbank.stores.{name}", size)
