@@ -48,7 +48,8 @@ def test_the_environment_stands_for_the_bank_and_the_scope(folder: Path) -> None
         (("lessons", "forget", *WHERE), "forget"),
         (("retrieve", *WHERE), "'task'"),
         (("tell", "x", "sucess", *WHERE, "--by", "Ana"), "sucess"),
-        (("tell", "x", "unknown", *WHERE, "--by", "Ana"), "a person says success or failure"),
+        (("tell", "x", "unknown", *WHERE, "--by", "Ana"), "a person says success or failure, as in"),
+        (("tell", "x", "--reward", "0.5", *WHERE, "--by", "Ana"), "to give a reward, leave out --by and unset"),
         (("doctor", "--bank", "bank.db", "--base-url", "http://127.0.0.1:1"), "--model"),
     ],
 )

@@ -61,8 +61,10 @@ def _by_person(
     reason: str,
     key_file: KeyFile,
 ) -> tuple[str, Learned]:
-    if outcome not in ("success", "failure") or reward is not None:
-        raise UsageError("a person says success or failure: leave --by out to give a reward")
+    if reward is not None:
+        raise UsageError("a person says success or failure: to give a reward, leave out --by and unset LESSONBANK_BY")
+    if outcome not in ("success", "failure"):
+        raise UsageError(f"a person says success or failure, as in: lessonbank tell {id} success --by NAME")
     whole = run_id(memory, id)
     return whole, reviewing(memory, by, key_file).runs.correct(whole, outcome=outcome, by=by, reason=reason)
 
