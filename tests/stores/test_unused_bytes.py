@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,12 +12,14 @@ from pathlib import Path
 import pytest
 from test_purging import leftovers
 
+from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Replace
+from lessonbank.contracts.records.settings import ZEROED
 from lessonbank.contracts.store_calls import purge_one
 from lessonbank.stores.sqlite import SqliteStore, _erased_bytes, _unused_bytes
 from lessonbank.stores.sqlite._erased_bytes import overwrite_unused
 from lessonbank.testing.store_purging import SECRET, lived_in
-from lessonbank.testing.store_samples import MINE, added, experience, lesson
+from lessonbank.testing.store_samples import MINE, added, experience, lesson, trajectory
 
 _SIZES = 0, 3, 40, 300, 1500, 9000
 
@@ -124,6 +127,26 @@ def test_a_file_that_gives_pages_back_by_itself_is_written_again_instead(
     assert path.read_bytes() == held
 
 
+@pytest.mark.parametrize("wrong", ["a page with rows", "too few", "one beyond the end"])
+def test_a_list_of_free_pages_that_is_wrong_takes_no_row_with_it(
+    crowded: sqlite3.Connection, path: Path, wrong: str
+) -> None:
+    before = crowded.execute("SELECT * FROM a").fetchall()
+    (leaf,) = crowded.execute("SELECT max(pageno) FROM dbstat WHERE name = 'a' AND pagetype = 'leaf'").fetchone()
+    size = crowded.execute("PRAGMA page_size").fetchone()[0]
+    raw = bytearray(path.read_bytes())
+    trunk, count = struct.unpack_from(">II", raw, 32)
+    assert count > 1
+    if wrong == "too few":
+        struct.pack_into(">I", raw, 36, count - 1)
+    else:
+        struct.pack_into(">I", raw, (trunk - 1) * size + 8, leaf if wrong == "a page with rows" else len(raw))
+    path.write_bytes(raw)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        assert not overwrite_unused(connection, path, patience=5)
+        assert connection.execute("SELECT * FROM a NOT INDEXED").fetchall() == before
+
+
 def test_a_page_that_is_not_as_sqlite_writes_it_is_left_alone(path: Path) -> None:
     assert [*_unused_bytes.unused(memoryview(b"\x0d\0\0\0\0\0\x10\0" + bytes(4088)), 0, 4096)] == [(8, 16)]
     for page in (b"\x0d\0\0\0\0\x20\0\0", b"\x0d\0\x20\0\0\0\x30\0" + bytes(4088)):
@@ -150,4 +173,44 @@ async def test_no_byte_of_a_run_is_left_with_that_process_and_where_it_fails(
     await purge_one(store, "lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
     assert leftovers(path, SECRET, run.id, gone.id) == []
     assert (await store.verify()).problems == []
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_the_first_purge_of_a_file_of_an_earlier_release_writes_it_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_erased_bytes, "_SMALL", 0)
+    monkeypatch.setattr(_erased_bytes, "_SHARE", 0)
+    store = await SqliteStore.open(path)
+    runs = [trajectory(f"Task {n} " * 1000) for n in range(20)]
+    await store.save_runs(runs, scope=MINE)
+    await store.put_setting(ZEROED, None)
+    free = list[int]()
+    for run in runs[:2]:
+        await purge_one(store, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+        with closing(sqlite3.connect(path)) as connection:
+            free.append(connection.execute("PRAGMA freelist_count").fetchone()[0])
+    assert free[0] == 0 < free[1]
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_bank_that_is_named_by_a_link_is_written_and_purged_as_by_its_own_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_erased_bytes, "_SMALL", 0)
+    monkeypatch.setattr(_erased_bytes, "_SHARE", 0)
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    store, linked = await SqliteStore.open(path), await SqliteStore.open(link)
+    runs = [trajectory(f"{SECRET} {n} " * 1000) for n in range(20)]
+    for n, run in enumerate(runs):
+        await (linked if n % 2 else store).save_runs([run], scope=MINE)
+    for run in runs[:10]:
+        await purge_one(linked, "trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+    assert leftovers(path, *(run.id for run in runs[:10])) == []
+    assert {run.trajectory.id for run in await store.runs(RunFilter(), scope=MINE)} == {run.id for run in runs[10:]}
+    assert (await store.verify()).problems == []
+    await linked.close()
     await store.close()

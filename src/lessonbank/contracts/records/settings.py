@@ -33,6 +33,8 @@ LOOKED_AT: Final = "file.looked_at"
 """Which file a process looks over, and since when; likewise."""
 FILE_CLOCK: Final = "file.clock"
 """By how much the clock of a file differs from the one that counts since its machine started; likewise."""
+ZEROED: Final = "file.zeroed"
+"""That all who wrote to a file overwrote what they deleted, since it was made or written again; likewise."""
 SCOPE_SETTINGS: Final = (REVIEW, REFUSED, CONTESTS, COPIED)
 
 

@@ -192,7 +192,8 @@ class SqliteStore(StoreCalls[Database | InMemory]):
         """Overwrite what was erased; else write the whole file again, which needs as much free space again."""
         mark = await self._find(scope, _purge.mark)
         await self._empty_log()
-        if not await result(self._database.overwrite()):
+        is_zeroed = await self._find(scope, _purge.is_zeroed)
+        if not is_zeroed or not await result(self._database.overwrite()):
             await result(self._database.compact())
             await self._empty_log()
         await self._change(scope, _purge.finished, mark)

@@ -83,7 +83,8 @@ class Database:
     def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float, read_only: bool = False) -> None:
         if not str(path):
             raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
-        self.path = Path(path).expanduser().absolute()
+        # SQLite keeps its log beside the file to which a link leads.
+        self.path = Path(os.path.realpath(Path(path).expanduser()))
         self._read_only = read_only
         if not self.path.name:
             raise StoreUnavailable(f"{self.path} is a folder: name a file in it")

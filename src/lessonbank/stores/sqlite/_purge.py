@@ -11,7 +11,7 @@ from typing import Final
 
 from lessonbank.contracts.records import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.records.settings import keys_of
+from lessonbank.contracts.records.settings import ZEROED, keys_of
 from lessonbank.guard.shown_lines import Shown
 from lessonbank.stores._erasure import (
     OUTLIVE,
@@ -354,3 +354,13 @@ def mark(connection: sqlite3.Connection, /) -> str | None:
 def finished(connection: sqlite3.Connection, mark: str | None, /) -> None:
     """Forget that bytes were still to be erased, unless a later purge left others."""
     connection.execute("DELETE FROM settings WHERE key = ? AND value = ?", (UNFINISHED, mark))
+    if not is_zeroed(connection):
+        set_setting(connection, ZEROED, "yes")
+
+
+def is_zeroed(connection: sqlite3.Connection, /) -> bool:
+    """Whether all that was ever deleted from the file was overwritten, up to what SQLite leaves as it moves rows.
+
+    Earlier releases deleted as SQLite's library was built. Then the ends of pages that were used again hold old text.
+    """
+    return setting(connection, ZEROED) is not None

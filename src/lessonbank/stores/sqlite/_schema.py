@@ -8,9 +8,10 @@ from secrets import token_hex
 from typing import Final
 
 from lessonbank.contracts.ports import RECEIPT_SECRET
+from lessonbank.contracts.records.settings import ZEROED
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
-from ._checks import checksum
+from ._checks import keep_setting
 from ._connection import patiently, transaction
 from ._migrations import MIGRATIONS, keeping_copy, run, upgrade
 from ._origin import APPLICATION_ID, FORMATS, first_count
@@ -60,8 +61,8 @@ def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: floa
             upgrade(connection, found)
         else:
             run(connection, "schema.sql")
-            secret = RECEIPT_SECRET, token_hex(32)
-            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", (*secret, checksum(*secret)))
+            keep_setting(connection, RECEIPT_SECRET, token_hex(32))
+            keep_setting(connection, ZEROED, "yes")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 

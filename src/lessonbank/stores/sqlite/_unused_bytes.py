@@ -11,7 +11,7 @@ import sqlite3
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +40,8 @@ class DamagedPageError(Exception):
 class RawFile:
     """The pages of a file, past SQLite."""
 
-    def __init__(self, file: int, /) -> None:
-        self._file = file
+    def __init__(self, file: int, is_sound: Callable[[], bool], /) -> None:
+        self._file, self._is_sound, self._is_checked = file, is_sound, False
         head = self._at(0, 100)
         self.size = int.from_bytes(head[16:18], "big")
         self.size = 1 << 16 if self.size == 1 else self.size
@@ -54,8 +54,9 @@ class RawFile:
         return os.fstat(self._file).st_size // self.size
 
     def free(self) -> dict[int, int]:
-        """The free pages, each with the number of its bytes that are in use."""
-        free, trunk = dict[int, int](), int.from_bytes(self._at(32, 4), "big")
+        """The free pages, each with the number of its bytes that are in use. Raises DamagedPageError: it is no list."""
+        trunk, wanted = struct.unpack(">II", self._at(32, 8))
+        free, listed = dict[int, int](), 0
         while trunk:
             page = self._at((trunk - 1) * self.size, self.size)
             following, count = struct.unpack_from(">II", page)
@@ -63,23 +64,36 @@ class RawFile:
                 raise DamagedPageError(trunk)
             free[trunk] = 8 + 4 * count
             free.update(dict.fromkeys(struct.unpack_from(f">{count}I", page, 8), 0))
-            trunk = following
+            trunk, listed = following, listed + 1 + count
+        if free and not (len(free) == listed == wanted and min(free) > 1 and max(free) <= self.pages()):
+            raise DamagedPageError(wanted)
         return free
 
     def overwrite(self, first: int, free: dict[int, int], /) -> bool:
         """Overwrite what is in no row of the pages from `first` on, as many as are read at once; whether any was."""
         buffer, place = self._buffer, (first - 1) * self.size
         length = os.preadv(self._file, [buffer], place)
+        if length != min(len(buffer), os.fstat(self._file).st_size - place):
+            raise OSError("a part of the file could not be read")
         dirty = [
-            (start + at, start + end)
+            (number, start + at, start + end)
             for number, start in enumerate(range(0, length, self.size), first)
             if number in free or buffer[start + 100 * (number == 1)] in _HEADERS
             for at, end in self._unused(memoryview(buffer)[start : start + self.size], number, free)
             if not buffer.startswith(_ZEROS[: end - at], start + at)
         ]
-        for at, end in dirty:
-            os.pwrite(self._file, _ZEROS[: end - at], place + at)
+        if any(free.get(number) == 0 for number, *_ in dirty):
+            self._check_whole()
+        for _, at, end in dirty:
+            if os.pwrite(self._file, _ZEROS[: end - at], place + at) != end - at:
+                raise OSError("a part of the file could not be written")
         return bool(dirty)
+
+    def _check_whole(self) -> None:
+        """Who frees a page of a bank empties it. One that is full may be in use, and the list of free pages wrong."""
+        self._is_checked = self._is_checked or self._is_sound()
+        if not self._is_checked:
+            raise DamagedPageError
 
     def _unused(self, page: memoryview, number: int, free: dict[int, int]) -> Iterator[Span]:
         if number in free:
@@ -123,13 +137,19 @@ def _lock_with_an_empty_log(connection: sqlite3.Connection, log: Path, until: fl
     return False
 
 
+def _is_sound(connection: sqlite3.Connection) -> bool:
+    return connection.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+
+
 def overwrite_unused(path: Path, connection: sqlite3.Connection, file: int, /, *, seconds: float) -> bool:
     """Overwrite all of it; whether that came to its end in `seconds`, for others can hold it up."""
     until, first, log = time.monotonic() + seconds, 1, path.with_name(f"{path.name}-wal")
     while True:
         if not _lock_with_an_empty_log(connection, log, until):
             return False
-        ends, found, held = time.monotonic() + _HELD, False, RawFile(file)
+        if not os.path.samestat(path.stat(), os.fstat(file)):
+            raise DamagedPageError  # another file was put in its place
+        ends, found, held = time.monotonic() + _HELD, False, RawFile(file, lambda: _is_sound(connection))
         free, last = held.free(), held.pages()
         while first <= last and time.monotonic() < ends:
             found = held.overwrite(first, free) or found
