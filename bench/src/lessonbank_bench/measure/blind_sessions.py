@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from lessonbank.hosts.repositories import Repositories
 from lessonbank.hosts.sessions import open_bank
 
 from .blind_sets import cases
+from .hooks import own_folder
 from .host_files import Turn, claude_lines, codex_lines, gemini_lines, gemini_output
 
 _FILES = {"claude-code": claude_lines, "codex": codex_lines, "gemini-cli": gemini_lines}
@@ -173,11 +172,7 @@ def main() -> None:
     parser.add_argument("--holdout", type=float, default=None)
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for part, variable in (("run", "XDG_RUNTIME_DIR"), ("state", "XDG_STATE_HOME")):
-            (folder / part).mkdir(mode=0o700)
-            os.environ[variable] = str(folder / part)
+    with own_folder() as folder:
         player = Player(asked.host, folder, asked.holdout)
         player.begin()
         try:

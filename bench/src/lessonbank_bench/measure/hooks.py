@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -24,6 +26,17 @@ from lessonbank.hosts import client
 _KEY, _SCOPE = "measure", "team"
 _WAIT = 60.0
 """Seconds for the resident process to be there."""
+
+
+@contextmanager
+def own_folder() -> Generator[Path]:
+    """A folder that goes, with the places in it where hooks and their resident process keep what is theirs."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part, variable in (("run", "XDG_RUNTIME_DIR"), ("state", "XDG_STATE_HOME")):
+            (folder / part).mkdir(mode=0o700)
+            os.environ[variable] = str(folder / part)
+        yield folder
 
 
 def filled(path: Path, lessons: int) -> None:
@@ -78,11 +91,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=40)
     parser.add_argument("--lessons", type=int, default=300)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for part, variable in (("run", "XDG_RUNTIME_DIR"), ("state", "XDG_STATE_HOME")):
-            (folder / part).mkdir(mode=0o700)
-            os.environ[variable] = str(folder / part)
+    with own_folder() as folder:
         filled(folder / "bank.db", asked.lessons)
         try:
             for what, figure in measured(folder, asked.calls).items():
