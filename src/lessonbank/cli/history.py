@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List changes, compare moments, go back.", no_args_is_help=True)
 
 _COLUMNS = ("#", "when", "writer", "change", "what")
+_NOT_RUN = (126, 127)
+"""What a shell exits with when it could not run the command."""
 
 
 @app.command("list")
@@ -225,13 +227,6 @@ def _as_dict(found: Difference) -> dict[str, object]:
         "only_in_b": found.only_b,
         "changed": [{"a": a, "b": b} for a, b in found.changed],
     }
-
-
-if TYPE_CHECKING:
-    from lessonbank.contracts.records import JournalEntry
-
-_NOT_RUN = (126, 127)
-"""What a shell exits with when it could not run the command."""
 
 
 def find_first_failing(
