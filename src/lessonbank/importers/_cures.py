@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from lessonbank.contracts.records import Lesson, Provenance, ToolCall, Trajectory
@@ -131,12 +131,12 @@ class Failure:
         """Whether the failure of a key is of the same program with the same words, in whatever sub-command."""
         program, _, error = key.partition(_FAILED)
         is_said = len(self.error) >= _TELLING and bool(_ERROR.search(self.error))
-        return is_said and error == self.error and program.partition(" ")[0] == self.program.partition(" ")[0]
+        return is_said and error == self.error and _name(program) == _name(self.program)
 
     @property
     def replaced_key(self) -> str:
         """What it is looked up by that another program does here what this one was asked for."""
-        return key_of(self.program.partition(" ")[0], "")
+        return key_of(_name(self.program), "")
 
     def lesson(self, run: str, /) -> Lesson:
         """What the cure tells, as a lesson of this run. It has a place: the program."""
@@ -186,10 +186,6 @@ class _Command:
     @property
     def failed(self) -> bool:
         return 0 < self.code <= 128 and self.code not in _NO_RESULT
-
-    @property
-    def name(self) -> str:
-        return self.program.partition(" ")[0]
 
     @property
     def looks(self) -> bool:
@@ -264,23 +260,26 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     assert isinstance(again, _Command)
     if again.code != 0:
         return told
-    cure = _cure(failed, again, later[:place])
-    return Failure(told.program, told.error, told.command, told.at, again.at, cure)
+    return replace(told, through_at=again.at, cure=_cure(failed, again, later[:place], told.error))
 
 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:
     """What failed with one program, and went through with another that stands for it: in whatever words it fails."""
     acted = next((one for one in later if isinstance(one, _Command) and not one.looks), None)
     if acted and acted.code == 0 and _stands_for(acted.program, failed.program):
-        yield Failure(failed.name, "", failed.text, failed.at, acted.at, acted.text)
+        yield Failure(_name(failed.program), "", failed.text, failed.at, acted.at, acted.text)
+
+
+def _name(program: str) -> str:
+    return program.partition(" ")[0]
 
 
 def _stands_for(program: str, other: str) -> bool:
-    names = {program.partition(" ")[0], other.partition(" ")[0]}
+    names = {_name(program), _name(other)}
     return len(names) == 2 and any(names <= family for family in _FAMILIES)
 
 
-def _cure(failed: _Command, again: _Command, between: Sequence[_Deed]) -> str:
+def _cure(failed: _Command, again: _Command, between: Sequence[_Deed], error: str) -> str:
     """What was edited is of one task, so it is no cure, unless the error names that document.
 
     Nor is a command that was only run again.
@@ -289,7 +288,7 @@ def _cure(failed: _Command, again: _Command, between: Sequence[_Deed]) -> str:
     acted = [one for one in between if isinstance(one, _Command) and one.code == 0 and not one.looks]
     if edited:
         file = next(iter(edited))
-        is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error_in(failed.printed)
+        is_named = len(edited) == 1 and bool(_DOCUMENT.fullmatch(file)) and file in error
         return f"{_EDITED}{file}" if is_named and not acted and again.words == failed.words else ""
     if again.words > failed.words:
         return again.text if not acted else ""
