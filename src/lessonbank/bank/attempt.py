@@ -33,7 +33,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
 
-from .spooling import keep_or_spool
+from .outbox import keep_or_spool
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"

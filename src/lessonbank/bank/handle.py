@@ -22,7 +22,7 @@ from lessonbank.guard.identity import check_reviewer, holders, identity_of
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
-from .acts import note_act
+from .audit_log import note_act
 from .parts import BankOptions, BankParts
 from .spool import Spool
 
@@ -187,7 +187,7 @@ class Handle:
             self.check_whole_file(call)
 
     async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
-        """Leave an entry of an administrative act in the journal, see `acts.note_act`."""
+        """Leave an entry of an administrative act in the journal, see `note_act`."""
         await note_act(
             self.store, act, subject, scope=self.scope, writer=self.writer, key=self.key, read_only=read_only
         )

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from lessonbank._base.checks import attribute, is_a, shown
 from lessonbank._base.extensions import extension
-from lessonbank.bank.acts import note_act
+from lessonbank.bank.audit_log import note_act
 from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
 from lessonbank.contracts.settings import Model
 from lessonbank.contracts.store_calls import get_setting

@@ -10,8 +10,8 @@ from typing import Unpack
 from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
 from lessonbank._base.plural import counted
 from lessonbank.bank.handle import Handle
+from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.retrieval import Recaller
-from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Lesson, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -105,7 +105,7 @@ class AsyncRecalls:
         is shown comes from `retrieve`. Raises UsageError.
         """
         task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
-        tried = Tried(by, budget, floor, preface, trust)
+        tried = PreviewSettings(by, budget, floor, preface, trust)
         return await Recaller(self._handle).preview(task, asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:

@@ -25,9 +25,9 @@ from lessonbank._base.atomic_write import replacing
 from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_a, maybe_ids, named, refusal
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.spool import Spool
-from lessonbank.bank.spooling import Outbox, erase_spooled, said_of
 from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 from lessonbank.bank.views.admin import Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store

@@ -15,7 +15,7 @@ from .handle import Handle
 _WHY = "it adds to a lesson of this task"
 
 
-async def stand_beside(of: Handle, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
+async def link_additions(of: Handle, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
     """Name each addition among `lessons` where its lesson is held; a note where the bank changed meanwhile."""
     notes: tuple[str, ...] = ()
     for lesson in lessons:
