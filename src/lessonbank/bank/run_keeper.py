@@ -80,10 +80,9 @@ class RunKeeper:
 
     async def prior_runs(self, report: RunReport, /) -> tuple[PriorRuns, RunReport]:
         """What the bank holds of these runs, and what of the report counts beside that."""
-        scope, identity = self.handle.scope, self.identity
-        prior = await find_prior_runs(self.handle.store, report.runs, report.receipt, scope=scope, identity=identity)
-        swapped = replace(report, notes=(*self._swapped(report), *report.notes))
-        return prior, prior.allows(swapped, identity=identity)
+        store, swapped = self.handle.store, replace(report, notes=(*self._swapped(report), *report.notes))
+        prior = await find_prior_runs(store, report.runs, report.receipt, scope=self.handle.scope)
+        return prior, await prior.allow(store, swapped, identity=self.identity)
 
     def _swapped(self, report: RunReport) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
