@@ -102,7 +102,8 @@ class IntakeFilter:
         if change.experience is given:
             return True
         try:
-            new = _values_of(change.experience) - _values_of(given) - _REPEATED
+            other = {name for name, value in change.experience if value is not getattr(given, name, None)}
+            new = _values_of(change.experience, other) - _values_of(given, other) - _REPEATED
         except ValueError:  # a consolidator of the caller's put something into it that is no data
             return False
         if not {name for name, _ in new} <= {"", "why"}:
@@ -139,10 +140,11 @@ class IntakeFilter:
         return await aside(_appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED)
 
 
-def _values_of(experience: Experience) -> set[tuple[str, str]]:
-    """Every name, text and number in an experience, with the name that leads to it."""
+def _values_of(experience: Experience, fields: set[str]) -> set[tuple[str, str]]:
+    """Every name, text and number in some fields of an experience, with the name that leads to it."""
     said = set[tuple[str, str]]()
-    waiting: list[tuple[str, Json]] = [("", experience.model_dump(mode="json", exclude=_NEAR, warnings=False))]
+    dumped = experience.model_dump(mode="json", include=fields, exclude=_NEAR, warnings=False)
+    waiting: list[tuple[str, Json]] = [("", dumped)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, dict):
