@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.locks import ScopeLocks
 from lessonbank.contracts.events import Event, FellBack, Hook
 from lessonbank.contracts.ports import Store, Vectors
@@ -91,7 +91,7 @@ class Handle:
 
     async def lesson(self, id: str, /) -> Lesson | None:
         """The lesson of that id; `None` where it was erased."""
-        owner = await if_there(experience_of_lesson(self.store, id, scope=self.scope))
+        owner = await get_or_none(experience_of_lesson(self.store, id, scope=self.scope))
         return owner and next((lesson for lesson in owner.lessons if lesson.id == id), None)
 
     async def lessons(self, ids: Collection[str], /) -> dict[str, Lesson]:

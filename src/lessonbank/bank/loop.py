@@ -21,7 +21,7 @@ from lessonbank._base.checks import (
     a_text,
     an_action,
     maybe_text,
-    several,
+    nonempty,
     shown,
 )
 from lessonbank.contracts.events import Retrieved
@@ -323,7 +323,7 @@ class AsyncReasoningBank:
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
-        attempts = several(attempts, "extract", Run)
+        attempts = nonempty(attempts, "extract", Run)
         if self.options.off:
             return Extraction(notes=notes_of(OFF))
         return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))

@@ -11,7 +11,7 @@ from typing import Self
 
 import anyio
 
-from lessonbank._base.aio import if_there, within
+from lessonbank._base.aio import get_or_none, within
 from lessonbank._base.checks import a_number, shown
 from lessonbank._base.ids import short
 from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
@@ -152,7 +152,9 @@ class RunKeeper:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
         handle, receipt, truths = self.handle, report.receipt, dict(report.truths)
         recall = next(filter(None, [submission_of(run).recall_id or run.recall_id for run in waiting]), None)
-        receipt = receipt or (await if_there(get_recall(handle.store, recall, scope=handle.scope)) if recall else None)
+        receipt = receipt or (
+            await get_or_none(get_recall(handle.store, recall, scope=handle.scope)) if recall else None
+        )
         others = [run for run in waiting if await self._other_teller(run)]
         truths |= dict.fromkeys([run.id for run in others])
         for run in waiting:  # where the caller says nothing of it now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import shown
 from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Experience, Recall, Settle, Trajectory, Verdict
@@ -86,11 +86,11 @@ async def find_prior_runs(
     newest = held[-1]
     apart = [ref.trajectory_id for ref in newest.attempts if ref.trajectory_id not in ids]
     learned = frozenset(await settled_runs(store, [*ids, *apart], scope=scope))
-    recall = await if_there(get_recall(store, newest.recall_id, scope=scope)) if newest.recall_id else None
+    recall = await get_or_none(get_recall(store, newest.recall_id, scope=scope)) if newest.recall_id else None
     settles = recall.id if recall else None
     if receipt and learned and not recall:
         settles = await _settled_by(store, learned, scope=scope)
-        recall = await if_there(get_recall(store, settles, scope=scope)) if settles else None
+        recall = await get_or_none(get_recall(store, settles, scope=scope)) if settles else None
     others = await get_trajectories(store, apart, scope=scope)
     new = [run for run in (*runs, *others) if run.id not in learned]
     return PriorRuns(runs, new, tuple([id for id in ids if id in learned]), held, settles, recall)
