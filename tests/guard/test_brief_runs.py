@@ -39,4 +39,5 @@ def test_a_run_whose_calls_may_hold_much_is_not(given: dict[str, Json] | str) ->
 
 
 def test_many_short_calls_are_no_brief_run() -> None:
-    assert not is_brief(run(*[{"id": "O-7"}] * 100), most=MOST)
+    calls: list[dict[str, Json]] = [{"id": "O-7"}] * 100
+    assert not is_brief(run(*calls), most=MOST)
