@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from lessonbank._base.aio import aside
+from lessonbank._base.aio import run_in_thread
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.contracts.records.runs import is_brief
@@ -151,7 +151,7 @@ class ExtractiveExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
-        return await aside(self._drawn, attempts, brief=is_quick)
+        return await run_in_thread(self._drawn, attempts, brief=is_quick)
 
     def _drawn(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
