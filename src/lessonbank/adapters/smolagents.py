@@ -149,11 +149,12 @@ def _with_cures(run: FollowedRun, steps: Sequence[Any]) -> Generator[Any]:
     """The steps of the run, each failure of a tool followed by what got past it before."""
     for number, step in enumerate(steps):
         yield step
-        if isinstance(step, ActionStep) and step.error and len(calls := _calls(step, number)) == 1:
-            call = calls[0]
-            named = call["function"]
-            failed = ToolResult(call["id"], named["name"], named["arguments"], str(step.error), failed=True)
-            yield from _text_step(run.follow_failures_waiting([failed])[call["id"]])
+        calls = _calls(step, number) if isinstance(step, ActionStep) else []
+        if len(calls) == 1:  # of several, nobody knows which one failed
+            id, named, failed = calls[0]["id"], calls[0]["function"], step.error is not None or None
+            said = str(step.error) if failed else step.observations
+            told = run.follow_failures_waiting([ToolResult(id, named["name"], named["arguments"], said, failed)])
+            yield from _text_step(told[id])
 
 
 def _messages(agent: Any, start: int) -> list[object]:

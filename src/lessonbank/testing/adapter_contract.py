@@ -336,6 +336,8 @@ class AdapterContract:
             cures = bank.scoped(f"{self.scope()}/@cures")
             lesson = replace(failure, cure="free_space").lesson(run.trajectory.id)
             cures.consolidate(Experience(scope=cures.aio.scope, task=failure.key, lessons=(lesson,)))
+            if self.channel == "system":  # where instructions stand, what a person approved is shown alone
+                cures.lessons.approve(lesson.id, by="Ana")
             await self.program(bank, after).run(TASK)
             bank.drain()
             said = [request.words.count("`free_space` went through") for request in after.requests[TASK]]
