@@ -117,13 +117,13 @@ class _WithLessons(Adapter):
     def __call__(self, lm: Any, lm_kwargs: Any, signature: Any, demos: Any, inputs: Any) -> Any:
         signature, more = self._more(signature, inputs)
         with harmless("a request"):
-            more = _filled(more, self._run.follow_failures_waiting(self._seen.results))
+            more = _filled(more, self._run.follow_failures_waiting(self._seen.own))
         return self._adapter(lm, lm_kwargs, signature, demos, more)
 
     async def acall(self, lm: Any, lm_kwargs: Any, signature: Any, demos: Any, inputs: Any) -> Any:
         signature, more = self._more(signature, inputs)
         with harmless("a request"):
-            more = _filled(more, await self._run.follow_failures(self._seen.results))
+            more = _filled(more, await self._run.follow_failures(self._seen.own))
         return await self._adapter.acall(lm, lm_kwargs, signature, demos, more)
 
     def format_user_message_content(self, signature: Any, inputs: Mapping[str, Any], *args: Any, **more: Any) -> Any:
@@ -134,8 +134,8 @@ class _WithLessons(Adapter):
     def _places(self, inputs: Mapping[str, Any]) -> Generator[tuple[str, str]]:
         for key, said in inputs.items():
             name = inputs.get(key.replace(_OBSERVED, "tool_name_", 1)) if key.startswith(_OBSERVED) else None
-            call = self._seen.call_of(str(name), str(said))
-            if name and call:
+            call = self._seen.call_of(str(name), str(said)) if name else None
+            if call and not _FILLED.search(str(said)):  # a program within this one has its place there already
                 yield key, f"{said}{_PLACE.format(call)}"
 
     def _more(self, signature: Any, inputs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -159,13 +159,20 @@ class _Observer(BaseCallback):
         self._run = run
         self._turn: dict[str, Any] = {}
         self._begun: dict[str, tuple[str, Any]] = {}
-        self.results: list[ToolResult] = []
-        """What tools gave, in order."""
+        self._results: list[ToolResult] = []
+        self._written = set[str]()
+
+    @property
+    def own(self) -> list[ToolResult]:
+        """What tools gave; of failures those that the program itself wrote down, and no program within it."""
+        return [one for one in self._results if not one.failed or one.call in self._written]
 
     def call_of(self, tool: str, observed: str) -> str | None:
-        """The last call of a tool that failed with what a program took down."""
-        failed = (one for one in reversed(self.results) if one.tool == tool and one.failed)
-        return next((one.call for one in failed if str(one.printed).partition(": ")[2] in observed), None)
+        """The last call of a tool that failed with what a program wrote down."""
+        failed = (one for one in reversed(self._results) if one.tool == tool and one.failed)
+        call = next((one.call for one in failed if str(one.printed).partition(": ")[2] in observed), None)
+        self._written |= {call} if call else set()
+        return call
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         if not self._run.has_observed:
@@ -191,7 +198,7 @@ class _Observer(BaseCallback):
             said = str(outputs) if exception is None else f"{type(exception).__name__}: {exception}"
             told = {"tool_call_id": call_id, "is_error": exception is not None}
             self._run.observe({"role": "tool", "content": said, **told})
-            self.results.append(ToolResult(call_id, name, arguments, said, exception is not None or None))
+            self._results.append(ToolResult(call_id, name, arguments, said, exception is not None or None))
 
 
 def _cost(tracker: Any) -> Usage:
