@@ -47,9 +47,10 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
         UsageError: an empty list, or runs of different tasks.
         FormatError: messages in no known shape.
     """
-    entries: Sequence[object] = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else ()
-    if not entries or not all(issubclass(type(one), Trajectory | list | tuple) for one in entries):
-        entries = (source,)  # a list of messages is one run
+    entries: Sequence[object] = [source]
+    listed = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else ()
+    if listed and all(issubclass(type(one), Trajectory | list | tuple) for one in listed):
+        entries = listed  # a list of messages is one run
     named = asked if task is None else task
     runs = [await run_from(one, task=task if is_instance(one, Trajectory) else named) for one in entries]
     if len(tasks := {run.task for run in runs}) != 1:
