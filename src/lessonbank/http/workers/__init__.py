@@ -13,7 +13,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from lessonbank._base.aio import first_error, if_there
+from lessonbank._base.aio import first_error, get_or_none
 from lessonbank._base.checks import a, a_count, a_number
 from lessonbank._base.plural import counted
 from lessonbank.bank.loop import AsyncReasoningBank
@@ -207,8 +207,8 @@ class Worker:
         if claim.tries:
             return Usage()
         bank = self._bank.scoped(claim.scope)
-        run = await if_there(bank.runs.get(claim.trajectory.id))
-        recall = await if_there(bank.recalls.get(run.recall_id)) if run and run.recall_id else None
+        run = await get_or_none(bank.runs.get(claim.trajectory.id))
+        recall = await get_or_none(bank.recalls.get(run.recall_id)) if run and run.recall_id else None
         return recall.fit.usage if recall and recall.fit else Usage()
 
     def _failed(self, claim: Claim, problem: str) -> _Result:
