@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -73,6 +73,8 @@ class _Arms:
     """Whether one of the texts is the very one that was shown then, where something was."""
     from_itself: bool
     """Whether a lesson in question was learned from this very task."""
+    fitting: Usage
+    """What a model took that fitted the lessons to the task: a run with them pays for it."""
 
 
 async def run_trial(
@@ -233,7 +235,21 @@ async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: 
     shown = frozenset(match.lesson_id or "" for match in matches) - held
     if not shown:
         return f"{_called(receipt)} is empty"
-    return _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
+    made = _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
+    whole = target.unit is None and target.way == "without"
+    return _fitted(made, receipt) if whole and not is_instance(made, str) else made
+
+
+def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:
+    """The arms with the text as a model fitted it to the task, where one did."""
+    fit = receipt.fit
+    if fit is None:
+        return arms
+    if not fit.is_applied:
+        return replace(arms, fitting=fit.usage)
+    if not receipt.text:
+        return f"the model that read the task kept no lesson of {_called(receipt)}"
+    return replace(arms, texts={**arms.texts, "with": receipt.text}, as_recorded=True, fitting=fit.usage)
 
 
 def _called(receipt: Recall) -> str:
@@ -266,7 +282,7 @@ def _compared(
     texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
     as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
     own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
-    return _Arms(receipt.id, receipt.task, texts, as_recorded, own)
+    return _Arms(receipt.id, receipt.task, texts, as_recorded, own, Usage())
 
 
 def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]:
@@ -402,7 +418,7 @@ class _Play:
             outcome=None if against else _success(await self._verify(run)),
             proven=proven,
             refused=f"the run {arm} it of {planned.task} {against}" if against else "",
-            usage=run.usage,
+            usage=run.usage + arms.fitting if arm == "with" else run.usage,
             seconds=seconds,
         )
         if not against:  # else a trial with a better agent could not go on
