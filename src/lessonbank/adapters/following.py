@@ -23,8 +23,8 @@ from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, 
 from lessonbank._base.aio import TimeIsOver
 from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
-from lessonbank.bank.again import cures_of
-from lessonbank.bank.spooling import keep_or_spool
+from lessonbank.bank.outbox import keep_or_spool
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.agents import Verifier, called, stated
 from lessonbank.contracts.records import (
