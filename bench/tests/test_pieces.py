@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lessonbank_bench.measure.pieces.__main__ import BASE, PIECES, TASKS, main, stream
-from lessonbank_bench.measure.pieces.worlds import worlds
+from lessonbank_bench.measure.pieces.worlds import World, worlds
 
 
 @pytest.fixture
-def desk(tmp_path: Path):  # type: ignore[no-untyped-def]
+def desk(tmp_path: Path) -> Iterator[World]:
     """The world whose attempts take a millisecond."""
     world = worlds(tmp_path)["desk"]()
     yield world
@@ -31,12 +32,12 @@ def test_the_command_prints_a_line_for_each_piece_with_intervals(capsys: pytest.
     assert "| 1 experience |" in capsys.readouterr().out
 
 
-def test_a_lesson_belongs_to_the_kind_of_a_task_where_a_run_of_it_taught_the_lesson(desk) -> None:  # type: ignore[no-untyped-def]
+def test_a_lesson_belongs_to_the_kind_of_a_task_where_a_run_of_it_taught_the_lesson(desk: World) -> None:
     count = stream(desk, PIECES[BASE], 100, 20)
     assert 0 < count.of_kind < count.of_group < count.shown
 
 
-def test_a_reader_that_knows_the_names_of_tasks_shows_less_of_other_groups(desk) -> None:  # type: ignore[no-untyped-def]
+def test_a_reader_that_knows_the_names_of_tasks_shows_less_of_other_groups(desk: World) -> None:
     (all_of_it, chosen) = (stream(desk, PIECES[piece], 100, 15) for piece in ("12 experiences", "12, fit=select"))
     assert chosen.model_tokens > 0
     assert chosen.shown < all_of_it.shown
@@ -44,7 +45,7 @@ def test_a_reader_that_knows_the_names_of_tasks_shows_less_of_other_groups(desk)
     assert not chosen.notes.get("not_fitted")
 
 
-def test_an_agent_that_is_stuck_reads_what_a_second_look_says(desk) -> None:  # type: ignore[no-untyped-def]
+def test_an_agent_that_is_stuck_reads_what_a_second_look_says(desk: World) -> None:
     count = stream(desk, PIECES["recall again when stuck"], 100, 15)
     assert count.looks > 0
     assert count.tokens > stream(desk, PIECES[BASE], 100, 15).tokens
