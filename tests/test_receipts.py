@@ -59,6 +59,7 @@ def test_a_retrieve_does_not_wait_for_another_writer(path: Path) -> None:
         assert [candidate.placed for candidate in recall.candidates] == [True]
         assert not recall.kept
         assert sum("other writers kept the bank busy" in note for note in recall.notes) == 1
+        assert [(note.level, note.code) for note in recall.notes] == [("error", "receipt_not_kept")]
         with pytest.raises(NotFound):
             bank.recalls.get(recall.id)
 

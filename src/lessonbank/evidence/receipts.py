@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from lessonbank._base.aio import try_write
 from lessonbank._base.checks import an_id, is_instance, shown
 from lessonbank.contracts.ports import RECEIPT_SECRET, RecallFilter, Store
-from lessonbank.contracts.records import Recall
+from lessonbank.contracts.records import Recall, notes_of
 from lessonbank.contracts.store_calls import get_recall, get_setting
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
@@ -64,7 +64,7 @@ class Receipts:
         if not self._is_warned:  # once, until a receipt is kept again: each recall has its note
             log.warning("%s", note)
             self._is_warned = True
-        return signed.model_copy(update={"kept": False, "notes": (*signed.notes, note)})
+        return signed.model_copy(update={"kept": False, "notes": (*signed.notes, *notes_of(note))})
 
     def mistaken_for(self, recall: Recall | None, request: str, /) -> str | None:
         """The id of the recall that was made lately for `request`, where that is another task than that of `recall`."""

@@ -237,7 +237,7 @@ async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: 
         return f"{_called(receipt)} is empty"
     made = _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
     whole = target.unit is None and target.way == "without"
-    return _fitted(made, receipt) if whole and not is_instance(made, str) else made
+    return _fitted(made, receipt) if whole and isinstance(made, _Arms) else made
 
 
 def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:

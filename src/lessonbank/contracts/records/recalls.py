@@ -10,7 +10,7 @@ from lessonbank.contracts.lesson_block import numbers_cited
 
 from .ids import record_id, record_time
 from .lessons import Lesson
-from .notes import Note
+from .notes import Note, notes_of
 from .record import Moment, Record
 from .runs import Json, Outcome, PromptRef, VerdictSource
 from .usage import Usage
@@ -138,7 +138,7 @@ class Recall(Record):
         candidates = tuple(candidate.model_copy(update=plain) for candidate in self.candidates)
         told = {"text": "", "text_digest": "", "candidates": candidates, "control": False, "control_probability": 0.0}
         told["groups"] = ()
-        return self.model_copy(update={**told, "notes": (*self.notes, why)})
+        return self.model_copy(update={**told, "notes": (*self.notes, *notes_of(why))})
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
         """The shown lessons that `text` names by number, as in `[2]`: those that an agent says it used or ignored."""
