@@ -23,7 +23,9 @@ UNKNOWN = ("api-request", "api-request-shape", "api-request-blob", "atis-latch",
 def session(name: str, *, turns: int, size: int = 4000) -> list[dict[str, Any]]:
     """The lines of a session whose tools print `size` characters a turn."""
     draw, base = random.Random(name), {**BASE, "sessionId": name}
-    told = [{**base, "type": "user", "uuid": f"{name}-u", "message": {"role": "user", "content": f"Mend {name}"}}]
+    told: list[dict[str, Any]] = [
+        {**base, "type": "user", "uuid": f"{name}-u", "message": {"role": "user", "content": f"Mend {name}"}}
+    ]
     for turn in range(turns):
         use = {"type": "tool_use", "id": f"t{turn}", "name": "Bash", "input": {"command": f"pytest -q part_{turn}"}}
         seen = " ".join(f"case_{draw.randrange(10**6)} passed" for _ in range(size // 20))
