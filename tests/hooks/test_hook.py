@@ -391,7 +391,7 @@ def test_the_client_reads_and_writes_json_like_its_module(value: Any) -> None:
     assert client.read_json(f" {json.dumps(value)} \n".encode()) == value
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b'{"a" 1}'])
+@pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b'{"a" 1}', b"{} {}", b"1 x"])
 def test_what_is_no_json_is_refused_by_the_client(text: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever words it has
         client.read_json(text)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lessonbank.importers import Imported, read
+from lessonbank.importers._checks import check_of
 
 EDIT = ("Edit", {"file_path": "a.py"}, "ok", False)
 PASS = ("Bash", {"command": "pytest -q"}, "3 passed in 0.1s", False)
@@ -132,6 +133,7 @@ def test_the_exit_code_is_the_checks_own_wherever_the_line_hands_it_on(
 
 
 MYPY = shell("mypy src", "Success: no issues found")
+EDIT_B = ("Edit", {"file_path": "/w/shop/b.py"}, "ok", False)
 RELEASE = shell("make release", "tagged 1.2")
 REVERT = shell("git reset --hard", "HEAD is now at 1a2b3c4 before")
 DOCS = shell("mkdocs build --strict", "INFO - Documentation built in 0.3 seconds")
@@ -187,7 +189,14 @@ def test_what_a_person_says_is_no_ground_truth(imported: Callable[..., Imported]
         ((EDIT, PASS, REVERT, EDIT, PASS), "success"),
         ((REVERT, PASS), "success"),
         ((EDIT, PASS, shell("git revert HEAD", "Exit code 1\nerror: could not revert", True)), "success"),
-        ((EDIT, PASS, shell("git checkout -- a.py"), PASS), "success"),
+        ((EDIT, PASS, shell("git checkout -- a.py"), PASS), "unknown"),
+        ((EDIT, PASS, shell("git restore ./a.py"), PASS), "unknown"),
+        ((EDIT, EDIT_B, PASS, shell("git checkout -- a.py"), PASS), "success"),
+        ((EDIT, EDIT_B, shell("git restore a.py b.py"), PASS), "unknown"),
+        ((EDIT, shell("sed -i s/x/y/ c.py"), PASS, shell("git restore a.py"), PASS), "success"),
+        ((EDIT, PASS, shell("git restore a.py"), EDIT, PASS), "success"),
+        ((EDIT, PASS, shell("git merge --ff-only topic", "Updating 1a..2b")), "success"),
+        ((EDIT, PASS, shell("git merge --ff-only origin/main", "Updating 1a..2b")), None),
         ((EDIT, PASS, shell("git restore .")), "unknown"),
     ],
 )
@@ -259,6 +268,9 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
         shell(["python -m unittest"], "Ran 1 test\n\nOK", name="run_commands", key="commands"),
         shell("npx vitest run", name="run_shell_command"),
         shell(".venv/bin/python -m pytest", name="container.exec", key="cmd"),
+        shell("ssh -p 22 me@pi 'cd kv && ctest'", "100% tests passed"),
+        shell("docker exec -it web bash -c 'pytest -q'", "3 passed"),
+        shell('nix-shell --run "cargo test"', "ok"),
     ],
 )
 def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome, call: Call) -> None:
@@ -295,7 +307,8 @@ def test_what_only_looks_like_passed_tests_proves_nothing(outcome: Outcome, call
         shell("sed -i 's/a/b/' a.py"),
         shell("echo x > a.py"),
         shell("printf x >> a.py"),
-        shell("git checkout -- a.py"),
+        shell("git checkout -- b.py"),
+        shell("git merge main"),
         shell("cat > a.py <<EOF\nx\nEOF"),
         ("apply_patch", "*** Begin Patch", "Done", False),
         ("write_file", {"file_path": "a.py"}, "ok", False),
@@ -328,3 +341,35 @@ def test_the_verdict_names_its_rule_and_so_does_the_run(imported: Callable[..., 
     assert found
     assert (found.source, found.reason) == ("ground_truth", "the tests passed after the last edit")
     assert run.trajectory.metadata["outcome_by"] == found.reason
+
+
+@pytest.mark.parametrize(
+    ("check", "commands"),
+    [
+        (
+            "the tests",
+            "pnpm vitest run|npx playwright test|zig build test|./gradlew check|./gradlew :app:connectedAndroidTest|"
+            "pipenv run pytest|kubectl exec -n dev pod-1 -- pytest|ssh pi ctest|nix develop -c cargo test|rails test|"
+            "coverage run -m pytest|php artisan test|composer test|task test|poe test|turbo run test|nx run shop:test|"
+            "dune test|stack test|crystal spec|meson test -C build|xcodebuild -scheme App test|timeout -k 5 300 pytest",
+        ),
+        (
+            "the linter",
+            "mix credo --strict|ty check|isort --check .|npx svelte-check|pnpm eslint .|cargo fmt --check|"
+            "dotnet format --verify-no-changes|yarn prettier --check .|dart analyze|buf lint|nx run-many -t lint",
+        ),
+        (
+            "the build",
+            "webpack --mode production|npx vue-tsc --noEmit|ng build|mix compile|docker compose build web|"
+            "nix build .#app|./gradlew assembleDebug|uv build|turbo build|arduino-cli compile",
+        ),
+        ("the release", "npx vsce publish|mix hex.publish|npx lerna publish|cargo release patch"),
+        (
+            None,
+            "task list|nx graph|ssh pi uptime|kubectl exec pod -- ls|docker exec web ls|./gradlew tasks|"
+            "stack install x|npm install|poetry add x|docker compose up|prettier --write .|make clean|composer install",
+        ),
+    ],
+)
+def test_the_runners_of_common_ecosystems_are_known_by_what_they_check(check: str | None, commands: str) -> None:
+    assert {command: check_of(command) for command in commands.split("|")} == dict.fromkeys(commands.split("|"), check)

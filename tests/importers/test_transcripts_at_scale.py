@@ -23,7 +23,9 @@ UNKNOWN = ("api-request", "api-request-shape", "api-request-blob", "atis-latch",
 def session(name: str, *, turns: int, size: int = 4000) -> list[dict[str, Any]]:
     """The lines of a session whose tools print `size` characters a turn."""
     draw, base = random.Random(name), {**BASE, "sessionId": name}
-    told = [{**base, "type": "user", "uuid": f"{name}-u", "message": {"role": "user", "content": f"Mend {name}"}}]
+    told: list[dict[str, Any]] = [
+        {**base, "type": "user", "uuid": f"{name}-u", "message": {"role": "user", "content": f"Mend {name}"}}
+    ]
     for turn in range(turns):
         use = {"type": "tool_use", "id": f"t{turn}", "name": "Bash", "input": {"command": f"pytest -q part_{turn}"}}
         seen = " ".join(f"case_{draw.randrange(10**6)} passed" for _ in range(size // 20))
@@ -39,6 +41,53 @@ def session(name: str, *, turns: int, size: int = 4000) -> list[dict[str, Any]]:
                 "toolUseResult": {"stdout": seen},
             }
         )
+    return told
+
+
+def claude_lines(*, turns: int, size: int) -> list[dict[str, Any]]:
+    """A session with all that the program writes beside what was said, but its second copy of each result."""
+    usage = {
+        "input_tokens": 4,
+        "cache_creation_input_tokens": 120,
+        "cache_read_input_tokens": 30_000,
+        "output_tokens": 90,
+        "service_tier": "standard",
+    }
+    beside = {"parentUuid": "a" * 36, "userType": "external", "gitBranch": "main", "timestamp": "2026-11-01T10:00:00Z"}
+    told = list[dict[str, Any]]()
+    for number, line in enumerate(session("s", turns=turns, size=size)):
+        if line["type"] == "assistant":  # what it says before a call is a line of its own
+            said = [{"type": "text", "text": f"I look at part {number} next."}]
+            words: dict[str, Any] = {
+                **line["message"],
+                "type": "message",
+                "model": "model-1",
+                "content": said,
+                "usage": usage,
+            }
+            told.append({**line, **beside, "uuid": f"{number:0>36}", "requestId": "r" * 28, "message": words})
+        message = {"type": "message", "model": "model-1", "stop_reason": None, "usage": usage, **line["message"]}
+        kept = {key: value for key, value in line.items() if key != "toolUseResult"}
+        told.append({**kept, **beside, "uuid": f"{line['uuid']:0>36}", "requestId": "r" * 28, "message": message})
+    return told
+
+
+def qwen_lines(*, turns: int, size: int) -> list[dict[str, Any]]:
+    """The same as Qwen Code writes it."""
+    base = {"sessionId": "s", "cwd": "/w/shop", "version": "0.4.1", "timestamp": "2026-11-01T10:00:00Z"}
+    asked = {"role": "user", "parts": [{"text": "Mend the parser"}]}
+    told: list[dict[str, Any]] = [{**base, "uuid": "u", "type": "user", "message": asked}]
+    for turn in range(turns):
+        call: dict[str, Any] = {
+            "id": f"c{turn}",
+            "name": "run_shell_command",
+            "args": {"command": f"pytest -q part_{turn}"},
+        }
+        seen = {"id": f"c{turn}", "name": call["name"], "response": {"output": f"case {turn} " * (size // 10)}}
+        reply = {"role": "model", "parts": [{"functionCall": call}]}
+        back = {"role": "user", "parts": [{"functionResponse": seen}]}
+        told.append({**base, "uuid": f"a{turn:0>35}", "type": "assistant", "model": "model-1", "message": reply})
+        told.append({**base, "uuid": f"r{turn:0>35}", "type": "tool_result", "message": back})
     return told
 
 
@@ -92,6 +141,18 @@ def test_memory_does_not_grow_with_what_is_passed_over(tmp_path: Path) -> None:
     assert large.stat().st_size > 3 * MB
     first, second = (peak(lambda path=path: list(importers.read(path))) for path in (small, large))
     assert second < first + 2 * MB
+
+
+@pytest.mark.parametrize(("agent", "size"), [("claude_code", 160), ("claude_code", 4_000), ("qwen_code", 4_000)])
+def test_a_session_is_read_in_less_than_twice_its_size_whatever_the_length_of_its_lines(
+    tmp_path: Path, agent: str, size: int
+) -> None:
+    told = {"claude_code": claude_lines, "qwen_code": qwen_lines}[agent](turns=1_000_000 // (size + 1_500), size=size)
+    file = write(tmp_path / "s.jsonl", told)
+    [run] = importers.read(file, format=agent)
+    assert isinstance(run, Imported)
+    del run
+    assert peak(lambda: [None for _ in importers.read(file, format=agent)]) < 2 * file.stat().st_size
 
 
 @pytest.mark.full

@@ -151,10 +151,13 @@ class _Plain:
 def read_json(text: bytes) -> Any:
     """What the text says. Raises ValueError: it is no JSON."""
     plain: Any = _Plain
+    said = text.decode("utf-8", "surrogatepass").strip()
     try:
-        value, _ = make_scanner(plain)(text.decode("utf-8", "surrogatepass").strip(), 0)
+        value, end = make_scanner(plain)(said, 0)
     except StopIteration:
         raise ValueError("no JSON") from None
+    if end < len(said):
+        raise ValueError("text behind the JSON")
     return value
 
 

@@ -7,38 +7,66 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 Check: TypeAlias = Literal["the tests", "the build", "the linter", "the release"]
+_RUNNERS: Final = (
+    r"sudo|time|env|npx|bunx|command|exec|nice|nohup|(?:uv|poetry|pdm|hatch|rye|pipenv|pixi|devbox)\s+run|bundle\s+exec|"
+    r"(?:mise|asdf|npm|pnpm|yarn)\s+exec(?:\s+--)?|(?:pnpm|yarn)\s+dlx|coverage\s+run(?:\s+--?\S+)*\s+-m|cross-env|"
+    r"timeout(?:\s+-\w\s+\S+|\s+--\S+)*\s+\S+|stdbuf(?:\s+-\S+)+|xvfb-run(?:\s+-\w)?|direnv\s+exec\s+\S+|"
+    r"(?:conda|mamba|micromamba)\s+run(?:\s+-\w\s+\S+)?|nix\s+develop(?:\s+\S+)?\s+(?:-c|--command)|"
+    r"(?:docker(?:-|\s+)compose|podman(?:-|\s+)compose)\s+(?:run|exec)(?:\s+-\S+){0,4}\s+[\w.-]+|"
+    r"(?:docker|podman)\s+exec(?:\s+-\S+){0,4}\s+[\w.-]+|kubectl\s+exec(?:\s+\S+){1,6}?\s+--|"
+    r"ssh(?:\s+-[pil]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+|wsl(?:\s+--)?"
+)
+"""What starts another program and hands its exit code on."""
 BEFORE: Final = (
-    r"^\s*(?:(?:!|\w+=\S*|sudo|time|timeout\s+\S+|env|npx|uv\s+run|poetry\s+run|pdm\s+run|hatch\s+run|bundle\s+exec|"
-    r"xvfb-run(?:\s+-\w)?|docker(?:-|\s+)compose\s+(?:run|exec)(?:\s+-\S+){0,4}\s+[\w.-]+|"
-    r"docker\s+exec(?:\s+-\S+){0,4}\s+[\w.-]+)\s+){0,6}"
+    rf"^\s*(?:(?:!|\w+=\S*|{_RUNNERS})\s+){{0,6}}"
     r"(?:\S*python[\d.]*\s+(?:-\w\s+)*-m\s+)?(?:[\w.~-]*/){0,12}"
 )
 """What may stand before the program of a command, and changes nothing."""
 _NODE: Final = r"(?:npm|pnpm|yarn|bun)\s+(?:--?[\w-]+(?:=\S+|\s+[^-\s]\S*)\s+){0,3}(?:run\s+)?"
-_MAKE: Final = r"(?:make|just|rake)\s+(?:[\w.=/-]+\s+){0,4}?"
+_OF_NODE: Final = r"(?:(?:pnpm|yarn|bun)\s+(?:run\s+)?)?"
+"""A program of the project's packages is called with or without the manager."""
+_MAKE: Final = r"(?:make|gmake|just|rake|task|mage|poe|inv|invoke)\s+(?:[\w.=/-]+\s+){0,4}?"
+_WORKSPACE: Final = r"(?:turbo|nx|lerna|moon|rush)\s+(?:run(?:-many)?\s+)?(?:-t\s+|--target[= ])?(?:[\w@/-]+:)?"
 _TEST: Final = re.compile(
-    BEFORE + r"(?:pytest|py\.test|unittest|tox|nox|ctest|jest|vitest|mocha|ava|rspec|phpunit|pest|"
-    rf"cargo\s+(?:nextest\s+run|test)|go\s+test|{_NODE}test[\w:-]*|deno\s+test|playwright\s+test|cypress\s+run|"
-    rf"node\s+--test|{_MAKE}(?:test|check)[\w-]*|gradlew?\s.*\btest|mvnw?\s.*\b(?:test|verify)|"
-    r"(?:dotnet|mix|swift|bazel|sbt|flutter|dart)\s+test|\S*python[\d.]*\s+(?:\S*/)?manage\.py\s+test)(?=\s|$)"
+    BEFORE
+    + r"(?:pytest|py\.test|unittest|tox|nox|ctest|ava|rspec|phpunit|pest|bats|busted|prove|elm-test|gotestsum|ginkgo|"
+    rf"{_OF_NODE}(?:jest|vitest|mocha|playwright\s+test|cypress\s+run|ng\s+test)|karma\s+start\s.*--single-run|"
+    rf"cargo\s+(?:nextest\s+run|test|llvm-cov|tarpaulin)|go\s+test|{_NODE}test[\w:-]*|deno\s+test|"
+    rf"node\s+--test|{_MAKE}(?:test|check|spec)[\w:-]*|{_WORKSPACE}test[\w:-]*|"
+    r"gradlew?\s.*\b(?:[a-z]\w*T|t)est|gradlew?\s.*\bcheck|mvnw?\s.*\b(?:test|verify)|"
+    r"(?:dotnet|mix|swift|bazel|sbt|mill|flutter|dart|gleam|dune|stack|cabal|lein|meson|colcon|forge|hardhat|anchor|hatch|"
+    r"zig\s+build|shards\s+run|rails|artisan|composer|pio)\s+test|crystal\s+spec|xcodebuild\s(?:.*\s)?test|"
+    r"php\s+artisan\s+test|\S*python[\d.]*\s+(?:\S*/)?manage\.py\s+test)(?=\s|$)"
 )
 _LINT: Final = re.compile(
-    BEFORE + r"(?:flake8|pylint|mypy|pyright|basedpyright|eslint|stylelint|shellcheck|rubocop|hadolint|tflint|yamllint|"
-    r"ansible-lint|actionlint|markdownlint|(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|helm\s+lint|"
-    r"ruff\s+check|biome\s+(?:check|lint)|cargo\s+clippy|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
-    r"(?:black|prettier|cargo\s+fmt|terraform\s+fmt)\s.*-check|ruff\s+format\s.*--check|"
+    BEFORE
+    + r"(?:flake8|pylint|mypy|pyright|basedpyright|shellcheck|rubocop|standardrb|hadolint|tflint|yamllint|bandit|"
+    r"ansible-lint|actionlint|markdownlint(?:-cli2)?|lint-imports|luacheck|hlint|swiftlint|ktlint|staticcheck|cppcheck|"
+    rf"{_OF_NODE}(?:eslint|oxlint|stylelint|svelte-check|biome\s+(?:check|lint|ci)|astro\s+check|ng\s+lint)|"
+    r"(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|(?:helm|buf|sqlfluff|deno|solhint)\s+lint|"
+    r"(?:ruff|ty|pyrefly|deno|trunk)\s+check|cargo\s+(?:clippy|deny)|go\s+vet|golangci-lint\s+run|pre-commit\s+run|"
+    r"mix\s+(?:credo|dialyzer|format\s.*--check\S*)|(?:dart|flutter)\s+analyze|dotnet\s+format\s.*--verify\S*|"
+    r"nix\s+flake\s+check|gradlew?\s.*\b(?:detekt|ktlintCheck|spotlessCheck|lint)|"
+    rf"{_WORKSPACE}(?:lint|typecheck)[\w:-]*|"
+    r"(?:black|isort|{0}prettier|cargo\s+fmt|terraform\s+fmt|deno\s+fmt|scalafmt)\s.*-check|".replace("{0}", _OF_NODE)
+    + r"ruff\s+format\s.*--check|"
     rf"{_NODE}(?:lint|typecheck|type-check)[\w:-]*|{_MAKE}(?:lint|types|typecheck)[\w-]*)(?=\s|$)"
 )
 _BUILD: Final = re.compile(
-    BEFORE + r"(?:tsc|ninja|sphinx-build|build(?=\s*$)|(?:mkdocs|zensical|vite|next|docker|dotnet|swift|bazel)\s+build|"
-    rf"cargo\s+(?:build|check)|go\s+build|cmake\s+--build|{_NODE}build[\w:-]*|"
-    r"gradlew?\s.*\b(?:build|assemble)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
+    BEFORE + r"(?:ninja|sphinx-build|build(?=\s*$)|webpack|rollup|latexmk|nix-build|msbuild|javac|rustc|kotlinc|"
+    rf"{_OF_NODE}(?:tsc|vue-tsc|(?:vite|next|nuxt|astro|gatsby|ng|docusaurus|parcel|expo)\s+build)|"
+    r"(?:mkdocs|zensical|docker|podman|docker\s+buildx|docker(?:-|\s+)compose|dotnet|swift|bazel|stack|cabal|dune|zig|nix|"
+    r"flutter|gleam|jekyll|uv|poetry|pdm|hatch|west|colcon|forge|sam)\s+build|(?:mix|sbt|meson|mill|arduino-cli)\s+compile|"
+    rf"cargo\s+(?:build|check|doc)|go\s+build|cmake\s+--build|{_NODE}build[\w:-]*|{_WORKSPACE}build[\w:-]*|"
+    r"xcodebuild\s(?:.*\s)?build|"
+    r"gradlew?\s.*\b(?:build|assemble\w*)|mvnw?\s.*\b(?:package|compile|install)|make(?=\s*$)|"
     rf"{_MAKE}(?:all|build|docs?|html|dist|package)[\w-]*)(?=\s|$)"
 )
 _RELEASE: Final = re.compile(
     BEFORE + r"(?:(?:npm|pnpm|yarn|bun|cargo|poetry|uv|flit|hatch)\s+(?:npm\s+)?publish|twine\s+upload|gem\s+push|"
     r"(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:release|publish)[\w:-]*|gh\s+release\s+create|goreleaser\s+release|"
-    r"semantic-release|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
+    r"semantic-release|(?:vsce|ovsx|lerna|changeset|mix\s+hex\.|wrangler)\s*publish|dotnet\s+nuget\s+push|cargo\s+release|"
+    r"fastlane\s+release|(?:make|just|rake)\s+(?:release|publish)[\w-]*|gradlew?\s.*\bpublish|mvnw?\s.*\bdeploy|"
     r"(?:(?:ba|z)?sh\s+)?(?:\S*/)?(?:release|publish)\.sh)(?=\s|$)"
 )
 _CHECKS: Final[Mapping[Check, re.Pattern[str]]] = {

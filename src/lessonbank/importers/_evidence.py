@@ -17,7 +17,7 @@ from ._checks import BEFORE, Check, check_of
 from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
-from ._shell import bare, calls_of, command_of, goes_elsewhere, is_shell, own_code, parts_of
+from ._shell import bare, calls_of, command_of, goes_elsewhere, handed_on, is_shell, own_code, parts_of
 
 WENT_ON: Final = "the session went on after that"
 """The reason of the verdict on what was learned of a task before its session went on."""
@@ -42,10 +42,19 @@ class _Checked:
         return self.check == other.check and self.words > other.words
 
 
-Sign: TypeAlias = Literal["edit", "revert", "rejection", "interrupt"] | Opinion | _Checked
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """Files that were changed, or given back as they were; `""` stands for one whose name is not known."""
+
+    files: frozenset[str] = frozenset({""})
+    restores: bool = False
+
+
+Sign: TypeAlias = Literal["revert", "rejection", "interrupt"] | Opinion | _Checked | _Edit
 """What happened in a run, in its order."""
 _MOST_OUTPUT: Final = 20_000
 _EDITOR: Final = re.compile(r"edit|write|patch|replace|create_file|insert|^create$", re.IGNORECASE)
+_FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path")
 _RUNS_NOTHING: Final = re.compile(
     r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$|^\s*make\s(?:.*\s)?-n\b"
 )
@@ -57,12 +66,16 @@ _NO_RESULT: Final = {124, 125, 126, 127}
 """The program was stopped by a clock, or could not be started. From 129 on a signal ended it."""
 _CHANGES: Final = re.compile(
     BEFORE + r"(?:sed\s.*-i|perl\s+-\w*i|tee\s|mv\s|cp\s|rm\s|patch\s|apply_patch|"
-    r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge|rebase|pull|cherry-pick|am|clean)\b)"
+    r"git\s+(?:apply|checkout|restore|reset|revert|stash|merge(?!\s+--ff-only\s+[^/\s]+\s*$)|rebase|pull|"
+    r"cherry-pick|am|clean)\b)"
 )
+"""A branch of one's own that is merged by going forward brings nothing new: it is how checked work is delivered."""
 _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
-"""Takes back all that was done: one file that is restored is a step of the work."""
+"""Takes back all that was done."""
+_RESTORES: Final = re.compile(BEFORE + r"git\s+(?:checkout(?:\s+HEAD)?\s+--|restore)((?:\s+[\w./@+][\w./@+-]*)+)\s*$")
+"""Takes back some files: a step of the work, unless they are all that was edited."""
 _INTO_FILE: Final = re.compile(r"(?<![0-9&<>-])>{1,2}\s*(?![&\s]|/dev/null)")
 _FAILS: Final = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:failed|failures?|errors?|failing)\b|(?:failures|errors)=[1-9]|^FAIL(?:ED)?\b|"
@@ -91,7 +104,8 @@ _NOTHING: Final = re.compile(
 class _Known:
     """What is known of the work as it is now."""
 
-    edited: bool = False
+    edited: set[str] = field(default_factory=set[str])
+    """The files that are not as they were."""
     checks: list[_Checked] = field(default_factory=list[_Checked])
     """Those after the last edit, each command once."""
     failed: list[_Checked] = field(default_factory=list[_Checked])
@@ -103,10 +117,10 @@ class _Known:
 
     def add(self, sign: Sign) -> None:
         """Take the next sign in. Checks of what the run did not change prove nothing of it; a release is its work."""
-        if sign == "revert" and self.edited:
-            self._begin_again(edited=False, reverted=True)
-        elif sign in ("edit", "revert"):  # who changed nothing yet was asked for the revert
-            self._begin_again(edited=True, reverted=False)
+        if isinstance(sign, _Edit):
+            self._edit(sign)
+        elif sign == "revert":  # who changed nothing yet was asked for the revert
+            self._begin_again(edited=set() if self.edited else {""}, reverted=bool(self.edited))
         elif sign == "rejection":
             self.rejected, self.opinion = True, None
         elif sign == "interrupt":
@@ -125,7 +139,12 @@ class _Known:
         elif not done.passed:
             self.failed.append(done)
 
-    def _begin_again(self, *, edited: bool, reverted: bool) -> None:
+    def _edit(self, done: _Edit) -> None:
+        left = {one for one in self.edited if not _is_one_of(one, done.files)} if done.restores else set[str]()
+        is_reverted = done.restores and bool(self.edited) and not left
+        self._begin_again(edited=left if is_reverted else self.edited | done.files, reverted=is_reverted)
+
+    def _begin_again(self, *, edited: set[str], reverted: bool) -> None:
         self.edited, self.reverted = edited, reverted
         self.failed += [one for one in self.checks if not one.passed]
         self.checks, self.rejected, self.interrupted, self.opinion = [], False, False, None
@@ -144,6 +163,11 @@ class _Known:
         if self.opinion == "right" and (checked is None or checked.outcome != "success"):
             return _SAID_RIGHT if checked is None else _decided("unknown", "the user praised what a check did not pass")
         return checked
+
+
+def _is_one_of(file: str, restored: frozenset[str]) -> bool:
+    """Whether a file, which an editor may name in full, is one of those that a command names from its folder."""
+    return bool(file) and any(f"/{file}".endswith(f"/{one.removeprefix('./')}") for one in restored)
 
 
 def _decided(outcome: Outcome, reason: str, source: VerdictSource = "ground_truth") -> Verdict:
@@ -245,13 +269,18 @@ def _signs_of_words(text: str) -> Iterator[Sign]:
 def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None) -> Iterator[Sign]:
     if not is_shell(call):
         if _EDITOR.search(call.name.rpartition(".")[2]) and not (result and result.is_error):
-            yield "edit"
+            yield _Edit(frozenset({_file_of(call)}))
         return
-    commands, joints = parts_of(bare(command_of(call.arguments)))
+    commands, joints = parts_of(bare(handed_on(command_of(call.arguments))))
     for place, command in enumerate(commands):
         if goes_elsewhere(commands[:place]):
             return
         yield from _signs_of_command(command, result, own_code(commands, joints, place, code), bool(code))
+
+
+def _file_of(call: ToolCall) -> str:
+    named = call.arguments if isinstance(call.arguments, dict) else {}
+    return next((file for key in _FILE if isinstance(file := named.get(key), str)), "")
 
 
 def _signs_of_command(command: str, result: Observation | None, code: int | None, line_failed: bool) -> Iterator[Sign]:
@@ -259,11 +288,13 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
     if check is None:
         if _REVERTS.match(command):
             yield from () if result is None or result.is_error else ("revert",)
+        elif restored := _RESTORES.match(command):
+            yield _Edit(frozenset(restored[1].split()), restores=result is not None and not result.is_error)
         elif _CHANGES.match(command) or _INTO_FILE.search(command):
-            yield "edit"
+            yield _Edit()
         return
     if _REWRITES.search(command):
-        yield "edit"
+        yield _Edit()
     elif result is not None and not _RUNS_NOTHING.search(command):
         is_inverted = command.lstrip().startswith("! ")
         code = None if code is None or (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) else code

@@ -9,18 +9,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from lessonbank.contracts.records import Json, Outcome, Trajectory, Usage, Verdict
 from lessonbank.errors import FormatError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.judging import SUCCESS_AT, outcome_of
-from lessonbank.text.messages import trajectory_from
+from lessonbank.text.messages import run_of_messages, task_of, trajectory_from
 
 from ._account import Account, asked_by_user, counts, ends_in, unused_ends
 from ._files import Skipped, Source
 
 Data: TypeAlias = dict[str, Json]
+Read = TypeVar("Read")
 SHELL_TRAILER = re.compile(
     r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
     r"Process Group PGID: [^\n]*))+\s*\Z"
@@ -122,6 +123,14 @@ class Format:
     read: Callable[[Source], Iterator[Entry]]
 
 
+class Digest(Protocol):
+    """What a hash of `hashlib` offers here."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take more in."""
+        ...
+
+
 class Session(Protocol):
     """A run that is put together from the lines of a file."""
 
@@ -149,7 +158,7 @@ def streamed(
     """The runs that the lines of a file come to: `add` takes each line in, and `runs` gives what builds each run."""
     yield from take_lines(source, add)
     for number, build in enumerate(runs(), 1):
-        yield attempt(source, number, format, build)
+        yield from attempts(source, number, format, lambda build=build: [build()])
 
 
 def take_lines(source: Source, add: Callable[[Data], None], /) -> Iterator[Skipped]:
@@ -232,18 +241,39 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
 
     `ends`: the fields of the file that say how it ended. They are named where the run has no outcome.
     """
-    return next(attempts(source, line, format, lambda: [build()], ends=ends))
+    return next(_entries(source, line, format, lambda: [build()], ends, iter))
 
 
 def attempts(
     source: Source, line: int, format: str, build: Callable[[], Iterable[Run]], /, *, ends: Iterable[str] = ()
 ) -> Iterator[Entry]:
-    """The same for the runs of a session: those before the first that cannot be read, and the reason."""
+    """The same for the runs of a session: those before the first that cannot be read, and the reason.
+
+    Their lists of messages are emptied on the way: a session in both forms takes twice its room.
+    """
+    return _entries(source, line, format, build, ends, _given_up)
+
+
+def _given_up(messages: list[Json]) -> Iterator[Json]:
+    for place, message in enumerate(messages):
+        messages[place] = None
+        yield message
+        del message
+
+
+def _entries(
+    source: Source,
+    line: int,
+    format: str,
+    build: Callable[[], Iterable[Run]],
+    ends: Iterable[str],
+    given: Callable[[list[Json]], Iterable[Json]],
+) -> Iterator[Entry]:
     try:
         for run in build():
             verdict = run.verdict or truth(run.success, run.reward, reason=run.reason, success_at=source.success_at)
             yield Imported(
-                _trajectory(run, format),
+                _trajectory(run, format, given),
                 verdict,
                 source.path,
                 line,
@@ -261,38 +291,45 @@ def attempts(
         yield Skipped(source.path, line, f"{FAILED}: {type(error).__name__}: {quoted(error, limit=120)}")
 
 
-def _trajectory(run: Run, format: str) -> Trajectory:
+def _trajectory(run: Run, format: str, given: Callable[[list[Json]], Iterable[Json]]) -> Trajectory:
     """The run with an id that the same run of the same file always gets."""
-    made = _made(run)
+    if not run.messages:
+        raise FormatError("the run has no messages")
+    task = _told(lambda: task_of(run.messages, task=run.task))
+    identity = [format, run.source, run.origin or run.run_id, run.task_id, task, run.system]
+    digest = hashlib.sha256(json.dumps(identity).encode()[:-1] + b", [")
+    made = _told(lambda: _made(run, task, _digested(given(run.messages), digest)))
+    digest.update(b"]]")
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
     known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
-    identity = [format, run.source, run.origin or run.run_id, run.task_id, made.task, run.system]
     update = {
-        "id": _digest(identity, run.messages),
+        "id": digest.hexdigest()[:32],
         "answer": made.answer if run.answer is None else storable(run.answer),
         "error": None if run.error is None else storable(run.error),
         "usage": run.usage,
         "metadata": known,
-        "original": made.original if run.verbatim else (),
     }
     return made.model_copy(update=update)
 
 
-def _digest(head: list[str], messages: Sequence[Json]) -> str:
-    """The digest of `[*head, messages]` as JSON, of which no more than a message is written at a time."""
-    digest = hashlib.sha256(json.dumps(head).encode()[:-1] + b", [")
+def _digested(messages: Iterable[Json], digest: Digest) -> Iterator[Json]:
+    """The messages, of each of which the digest takes its JSON in."""
     for number, message in enumerate(messages):
-        digest.update(b", " if number else b"")
-        digest.update(json.dumps(message, sort_keys=True).encode())
-    digest.update(b"]]")
-    return digest.hexdigest()[:32]
+        yield message
+        digest.update((b", " if number else b"") + json.dumps(message, sort_keys=True).encode())
+        del message
 
 
-def _made(run: Run) -> Trajectory:
-    if not run.messages:
-        raise FormatError("the run has no messages")
+def _made(run: Run, task: str, messages: Iterable[Json]) -> Trajectory:
+    if run.verbatim:
+        return trajectory_from({"system": run.system, "tools": run.tools, "messages": list(messages)}, task=task)
+    return run_of_messages(messages, task=task, system=run.system, tools=run.tools)
+
+
+def _told(read: Callable[[], Read]) -> Read:
+    """What was read; an error that names no message is about the task."""
     try:
-        return trajectory_from({"system": run.system, "tools": run.tools, "messages": run.messages}, task=run.task)
+        return read()
     except FormatError as error:
         if str(error).startswith("messages["):
             raise

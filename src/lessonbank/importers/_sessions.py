@@ -92,9 +92,10 @@ def tasks_of(run: Run, /) -> Iterator[Run]:
     for number, (prompt, end) in enumerate(zip(begins or [-1], ends, strict=True), 1):
         name = run.prompts.get(prompt, "")
         about = {"prompt": name or f"{run.run_id}#{number}"} if begins else {}
-        one = replace(run, messages=run.messages[prompt if number > 1 else 0 : end], origin=name, about=about)
-        if number > 1:
-            one = replace(one, task=_text(run.messages[prompt]).strip())
+        begin = prompt if number > 1 else 0
+        task = _text(run.messages[prompt]).strip() if number > 1 else run.task
+        one = replace(run, messages=run.messages[begin:end], task=task, origin=name, about=about)
+        run.messages[begin:end] = [None] * (end - begin)  # whoever reads the task may give its messages up
         if len(begins) > 1:
             one = replace(one, usage=Usage(), error=run.error if number == len(begins) else None)
         yield one

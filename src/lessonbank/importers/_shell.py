@@ -14,6 +14,13 @@ _SHELLS: Final = {
 }
 _MOST_COMMAND: Final = 10_000
 _WRAPPED: Final = re.compile(r"^\s*(?:/\S*/)?(?:ba|z)?sh\s+-\w*c\s+(['\"])(.*)\1\s*$", re.DOTALL)
+_HANDED_ON: Final = re.compile(
+    r"^\s*(?:ssh(?:\s+-[pil]\s+\S+|\s+-\w+){0,4}\s+[\w.@-]+|nix-shell(?:\s+\S+){0,4}?\s+--run|vagrant\s+ssh\s+-c|"
+    r"(?:(?:docker|podman)(?:-|\s+)(?:compose\s+)?(?:exec|run)|kubectl\s+exec|nix\s+develop|wsl|direnv\s+exec|sudo)"
+    r"(?:\s+[^\s'\"]+){0,12}?\s+(?:/\S*/)?(?:ba|z)?sh\s+-\w*c)\s+(['\"])(.*)\1\s*$",
+    re.DOTALL,
+)
+"""A command line that another machine, container or environment runs, and whose exit code is that of the call."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
@@ -73,6 +80,12 @@ def unwrapped(command: str, /) -> str:
     """What `bash -c` was given, where a command is no more than that."""
     wrapped = _WRAPPED.match(command)
     return wrapped.group(2) if wrapped else command
+
+
+def handed_on(command: str, /) -> str:
+    """The command line that a call hands to another machine, container or environment; else the command."""
+    inner = _HANDED_ON.match(command)
+    return inner.group(2) if inner else command
 
 
 def bare(command: str, /) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from lessonbank.contracts.records import Json, Usage
@@ -51,8 +52,9 @@ class _Session:
     requests: list[str] = field(default_factory=list[str])
     model: str = ""
     error: str = ""
-    usage: dict[str, Data] = field(default_factory=dict[str, Data])
-    seen: set[str] = field(default_factory=set[str])
+    usage: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """The tokens that each request sent and got."""
+    seen: set[int] = field(default_factory=set[int])
     exit_codes: dict[str, int] = field(default_factory=dict[str, int])
 
 
@@ -63,6 +65,8 @@ class _Transcript:
     stem: str
     sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
     roots: dict[str, str] = field(default_factory=dict[str, str])
+    keys: dict[str, str] = field(default_factory=dict[str, str])
+    """Each name of a field once: a parser makes it anew for each line."""
 
     def add(self, row: Row) -> None:
         """Take one line in.
@@ -75,10 +79,10 @@ class _Transcript:
             raise FormatError("not a line of a transcript: an object with a type is expected")
         if line["type"] not in _SPEAKERS or _OWN_CALL.fullmatch(words(line.get("agentId"))):
             return
-        message = _message(line)
+        message = _message(line, self.keys)
         run_id = self._run_id(line)
         session = self.sessions.setdefault(run_id, _Session(row.line, run_id))
-        once = f"{words(line.get('uuid'))} {hash(json.dumps(message, sort_keys=True))}"
+        once = hash((words(line.get("uuid")), json.dumps(message, sort_keys=True)))
         if line.get("uuid") and once in session.seen:
             return
         session.seen.add(once)
@@ -95,17 +99,24 @@ class _Transcript:
         return f"{session}/{root}"
 
 
-def _message(line: Data) -> Data:
+def _message(line: Data, keys: dict[str, str]) -> Data:
     """The message of a line, nested or flat."""
     inner = line.get("message", line)
     message = mapping(inner)
     if not isinstance(message.get("content"), str | list):
         raise FormatError(f"the {words(line.get('type'))} line has no message content")
-    kept: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": message["content"]}
+    content = message["content"]
+    if isinstance(content, list):
+        content = [_with_keys(part, keys) if isinstance(part, dict) else part for part in content]
+    kept: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": content}
     trajectory_from([kept], task="readable?")
     if line.get("isMeta") is True or line.get("isCompactSummary") is True:
         kept = {**kept, "role": "environment", "name": "claude-code"}
     return kept
+
+
+def _with_keys(part: Data, keys: dict[str, str]) -> Data:
+    return {keys.setdefault(key, key): value for key, value in part.items()}
 
 
 def _append(session: _Session, line: Data, message: Data) -> None:
@@ -124,7 +135,9 @@ def _append(session: _Session, line: Data, message: Data) -> None:
     else:
         session.messages.append(message)
     session.message_id = message_id
-    session.usage[message_id or f"line {len(session.messages)}"] = mapping(at(line, "message", "usage"))
+    spent = mapping(at(line, "message", "usage"))
+    tokens = sum(count(spent.get(key)) for key in _INPUTS), count(spent.get("output_tokens"))
+    session.usage[message_id or f"line {len(session.messages)}"] = tokens
     model = words(at(line, "message", "model"))
     session.model = model if model and model != "<synthetic>" else session.model
     if line.get("isApiErrorMessage") is True:
@@ -156,7 +169,7 @@ def _text(content: Json) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _spoken(messages: list[Data]) -> list[Data]:
+def _spoken(messages: list[Data]) -> list[Json]:
     """The same with what the program says in the user's name as its own, and a command as the user typed it."""
     return [_as_spoken(message, messages, place) for place, message in enumerate(messages)]
 
@@ -181,17 +194,18 @@ def _typed(text: str, before: list[Data], after: list[Data]) -> str:
     return f"/{name.group(1).lstrip('/')} {arguments.group(1).strip() if arguments else ''}".strip()
 
 
-def _task(messages: list[Data]) -> str | None:
+def _task(messages: list[Json]) -> str | None:
     """The first thing the user asked themselves; what the program wrapped for them only if there is nothing else."""
-    said = [text for m in messages if m["role"] == "user" and (text := _text(m["content"]).strip())]
+    said = [text for m in messages if at(m, "role") == "user" and (text := _text(at(m, "content")).strip())]
     return first_request(text for text in said if not text.startswith(INTERRUPTED)) or next(iter(said), None)
 
 
 def _run(session: _Session) -> Run:
     spent = session.usage.values()
     messages = _spoken(session.messages)
+    session.messages.clear()
     return Run(
-        messages=list(messages),
+        messages=messages,
         source="claude-code",
         run_id=session.run_id,
         task=_task(messages),
@@ -201,8 +215,8 @@ def _run(session: _Session) -> Run:
         exit_codes=session.exit_codes,
         usage=Usage(
             requests=len(spent),
-            input_tokens=sum(count(usage.get(key)) for usage in spent for key in _INPUTS),
-            output_tokens=sum(count(usage.get("output_tokens")) for usage in spent),
+            input_tokens=sum(sent for sent, _ in spent),
+            output_tokens=sum(back for _, back in spent),
         ),
     )
 
@@ -217,8 +231,11 @@ def _read(source: Source) -> Iterator[Entry]:
             transcript.add(row)
         except FormatError as error:
             yield Skipped(source.path, row.line, str(error))
-    for session in transcript.sessions.values():
-        yield from attempts(source, session.line, NAME, lambda s=session: tasks_of(_run(s)))
+    while transcript.sessions:
+        session = transcript.sessions.pop(next(iter(transcript.sessions)))
+        line, run = session.line, _run(session)
+        del session  # what it knew of its lines takes as much room as they do
+        yield from attempts(source, line, NAME, partial(tasks_of, run))
 
 
 FORMAT = Format(NAME, "Claude Code transcripts (`.jsonl`); sub-agents are runs of their own", _matches, _read)

@@ -134,7 +134,7 @@ def _spent(data: Data) -> Usage:
 
 def _run(session: _Session, name: str, agent: _Agent) -> Run:
     return Run(
-        messages=agent.messages,
+        messages=list(agent.messages),
         source="copilot-cli",
         run_id="/".join(filter(None, (session.id, name))),
         task=None if not name else _asked_of(session, name),

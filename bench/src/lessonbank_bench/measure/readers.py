@@ -87,7 +87,7 @@ def read(file: Listed, folder: Path, /) -> Reading:
     skipped = [entry.reason for entry in entries if isinstance(entry, importers.Skipped)]
     accounts = [run.account for run in runs]
     found = Count(
-        runs=len(runs),
+        runs=len(_sessions(runs)),
         replies=sum(bool(s.action.text or s.action.calls or s.thought) for r in runs for s in r.trajectory.steps),
         calls=sum(one.calls for one in accounts),
         results=sum(one.results for one in accounts),
@@ -96,6 +96,12 @@ def read(file: Listed, folder: Path, /) -> Reading:
     count = COUNTERS.get(form)
     left = (line for one in accounts for line in one.left)
     return Reading(file, form, found, count(place) if count else Count(), (*skipped, *left))
+
+
+def _sessions(runs: list[importers.Imported]) -> set[str]:
+    """The runs, those of several prompts of a session as one: the own count knows sessions, and no tasks in them."""
+    told = [run.trajectory for run in runs]
+    return {str(one.metadata.get("run_id")) if "prompt" in one.metadata else one.id for one in told}
 
 
 def table(readings: list[Reading], /) -> str:

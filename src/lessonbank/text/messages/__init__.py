@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
 from lessonbank._base.checks import is_instance, kind, shown
@@ -17,7 +18,7 @@ from ._rebuild import rebuild
 from ._requests import first_request, only_greets
 from ._turns import Turn, text_of
 
-__all__ = ["first_request", "only_greets", "to_messages", "trajectory_from"]
+__all__ = ["first_request", "only_greets", "run_of_messages", "task_of", "to_messages", "trajectory_from"]
 
 _SAID = 160
 """Characters of somebody else's error that ours repeats."""
@@ -60,6 +61,35 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
     if not is_instance(source, (bytes, bytearray)) and is_instance(source, Iterable):
         return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
+
+
+def run_of_messages(messages: Iterable[object], /, *, task: str, system: str = "", tools: object = None) -> Trajectory:
+    """The same for messages that are read once, and that the run does not keep: the caller may give them up one by one.
+
+    Raises:
+        FormatError: a message cannot be read, or `task` is blank.
+    """
+    before = [Turn("instructions", text)] if (text := _text(system)) else []
+    story = assemble(chain(before, chain.from_iterable(turns for _, turns in _read(messages))))
+    return Trajectory(
+        task=_checked(task, "it is blank"),
+        instructions=story.instructions,
+        steps=story.steps,
+        answer=story.answer,
+        tools=_tools({"tools": tools}),
+    )
+
+
+def task_of(messages: Iterable[object], /, *, task: str | None = None) -> str:
+    """What the agent was asked: `task`, or what `trajectory_from` finds in the messages.
+
+    Raises:
+        FormatError: nothing says it, or a message cannot be read.
+    """
+    if task is None:
+        turns = chain.from_iterable(turns for _, turns in _read(messages))
+        task = first_request(turn.text for turn in turns if turn.role == "user" and not turn.call_id)
+    return _checked(task, "no user message says it")
 
 
 def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
@@ -148,9 +178,10 @@ def _listed(messages: Iterable[object]) -> list[object]:
 def _build(messages: list[object], *, system: str, task: str | None) -> Trajectory:
     if not messages:
         raise FormatError(f"the list of messages is empty: pass {_SHAPES}")
-    data, turns = _read(messages)
-    if system:
-        turns.insert(0, Turn("instructions", system))
+    data, turns = list[Json](), [Turn("instructions", system)] if system else []
+    for one, told in _read(messages):
+        data.append(one)
+        turns.extend(told)
     story = assemble(turns)
     trajectory = Trajectory(
         task=_checked(story.request if task is None else task, "no user message says it"),
@@ -164,18 +195,17 @@ def _build(messages: list[object], *, system: str, task: str | None) -> Trajecto
     return trajectory.model_copy(update={"original": tuple(data)})
 
 
-def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
-    data: list[Json] = []
-    turns: list[Turn] = []
+def _read(messages: Iterable[object]) -> Iterator[tuple[Json, Sequence[Turn]]]:
+    """Each message as data, with its turns."""
     for index, message in enumerate(messages):
         try:
-            data.append(plain(message))
-            turns.extend(turns_of(data[-1]))
+            data = plain(message)
+            turns = list(turns_of(data))
         except FormatError as error:
             raise FormatError(f"messages[{index}] {error}") from None
         except Exception as error:
             raise FormatError(f"messages[{index}] is {_kind(message)} that cannot be read: {_raised(error)}") from error
-    return data, turns
+        yield data, turns
 
 
 def _usage(messages: list[Json]) -> Usage:

@@ -29,7 +29,6 @@ class Story:
 class _Open:
     """A step that may still grow; lists, because a run can hold a hundred thousand fragments."""
 
-    acts: bool = False
     fragment: bool = False
     said: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
@@ -44,7 +43,7 @@ class _Open:
 
     def add(self, turn: Turn) -> None:
         """Take a turn of the agent in."""
-        self.acts, self.fragment = True, turn.fragment
+        self.fragment = turn.fragment
         self.said.extend(filter(None, (turn.text,)))
         self.thoughts.extend(filter(None, (turn.thought,)))
         self.calls.extend(turn.calls)
@@ -62,9 +61,11 @@ class _Open:
 
 
 def assemble(turns: Iterable[Turn], /) -> Story:
-    """The instructions, steps and answer of a run. Linear in the number of turns."""
+    """The instructions, steps and answer of a run. Linear in the number of turns, of which none is kept."""
     instructions: dict[str, None] = {}
-    steps: list[_Open] = []
+    steps: list[Step] = []
+    open_: _Open | None = None
+    last_act: _Open | None = None
     names: dict[str, str] = {}
     said: list[str] = []
     for turn in turns:
@@ -72,30 +73,22 @@ def assemble(turns: Iterable[Turn], /) -> Story:
         if turn.role == "instructions":
             instructions[turn.text] = None
             continue
-        if turn.role == "assistant":
-            _act(steps, turn)
-            continue
         if turn.role == "user" and not turn.call_id:
             said.append(turn.text)
-        if not steps:
-            steps.append(_Open())
-        steps[-1].observations.append(_observation(turn, names))
-    return Story(
-        "\n\n".join(filter(None, instructions)),
-        tuple(step.close() for step in steps),
-        _answer(steps),
-        first_request(said),
-    )
+        acts = turn.role == "assistant"
+        if open_ is None or (acts and not open_.takes(turn)):
+            steps += [open_.close()] if open_ else []
+            open_ = _Open()
+        if acts:
+            open_.add(turn)
+            last_act = open_
+        else:
+            open_.observations.append(_observation(turn, names))
+    steps += [open_.close()] if open_ else []
+    return Story("\n\n".join(filter(None, instructions)), tuple(steps), _answer(last_act), first_request(said))
 
 
-def _act(steps: list[_Open], turn: Turn) -> None:
-    if not steps or not steps[-1].takes(turn):
-        steps.append(_Open())
-    steps[-1].add(turn)
-
-
-def _answer(steps: list[_Open]) -> str | None:
-    last = next((step for step in reversed(steps) if step.acts), None)
+def _answer(last: _Open | None) -> str | None:
     return last.text if last and last.text.strip() and not last.calls else None
 
 
