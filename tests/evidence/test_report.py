@@ -203,7 +203,7 @@ def test_the_recommended_rate_falls_as_recalls_come_in(n: int, expected: float |
 
 
 NUMBERS = (
-    "outcome", "true", "judged", "confidence", "judge", "control", "cluster", "steps",
+    "outcome", "true", "judged", "judge", "control", "cluster", "steps",
     "tokens", "cost", "seconds",
 )  # fmt: skip
 
