@@ -205,6 +205,16 @@ def test_the_series_ends_where_the_report_is() -> None:
 
 
 class TestNotes:
+    def test_outcomes_that_are_missing_for_one_kind_of_task_are_said_though_both_sides_miss_alike(self) -> None:
+        one, long = played(7, 600), np.arange(600) % 3 == 0
+        gone = long & (np.random.default_rng(1).random(600) < 0.7)
+        one = replace(
+            one, outcome=np.where(gone, np.nan, one.outcome), cluster=long * 1, clusters=("quick #", "long #")
+        )
+        (note,) = [note for note in told(one).notes if "outcomes are missing" in note]
+        assert "effects are those in tasks whose end was told. Of those like 'long #' 67% are missing" in note
+        assert not [note for note in told(played(7, 600)).notes if "are missing" in note]
+
     def test_no_control_no_answer(self) -> None:
         lift = told(played(10, 300, whole=0.0))
         assert any("withheld whole" in note for note in lift.notes)
