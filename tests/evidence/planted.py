@@ -52,7 +52,7 @@ def episodes(
     kept = told & (chance > 0) & (chance < 1)
     order = np.flatnonzero(kept)[np.argsort(row[kept], kind="stable")]
     judged = more.get("judged", nothing)
-    unsaid: dict[str, Any] = dict.fromkeys(("confidence", "steps", "tokens", "cost", "seconds"), nothing)
+    unsaid: dict[str, Any] = dict.fromkeys(("steps", "tokens", "cost", "seconds"), nothing)
     rest: dict[str, Any] = {
         "true": np.ones(n, dtype=np.bool_),
         "judged": judged,

@@ -50,7 +50,7 @@ def plain(one: Episodes) -> list[Any]:
     p, d, rows = one.placed, one.draws, np.flatnonzero(one.known)
     pairs: list[Any] = list(zip(p.row.tolist(), named(one, p.unit), p.shown.tolist(), p.cited.tolist(), strict=True))
     pairs += zip(d.row.tolist(), named(one, d.unit), d.shown.tolist(), d.chance.tolist(), strict=True)
-    numbers = np.column_stack([one.outcome, one.true, one.judged, one.confidence, one.control, one.steps, one.cost])
+    numbers = np.column_stack([one.outcome, one.true, one.judged, one.control, one.steps, one.cost])
     return [
         (
             str(numbers[row].tolist()),
@@ -82,7 +82,7 @@ def test_in_whatever_pieces_things_arrive_the_columns_are_the_same(
         receipt(str(n), f"lesson {n % 3}", "shared", task=f"kind {'abc'[n % 3]}", created_at=later(n)) for n in range(6)
     ]
     told = [
-        settled(str(n), outcome, source=source, template=template, confidence=0.5, judge="j", steps=n)
+        settled(str(n), outcome, source=source, template=template, judge="j", steps=n)
         for n, outcome, source, template in events
     ]
     at_once = columns(*receipts)
@@ -189,26 +189,26 @@ def test_what_was_copied_stays_as_it_was() -> None:
 class TestOutcomes:
     def test_an_opinion_stays_when_the_truth_is_told_later(self) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a", "failure", source="judge", judge="j 1", confidence=0.7))
+        made.settle(settled("a", "failure", source="judge", judge="j 1"))
         before = made.episodes()
         made.settle(settled("a", "success"))
         after = made.episodes()
         assert (before.outcome[0], before.true[0], before.judged[0]) == (0.0, False, 0.0)
-        assert (after.outcome[0], after.true[0], after.judged[0], after.confidence[0]) == (1.0, True, 0.0, 0.7)
+        assert (after.outcome[0], after.true[0], after.judged[0]) == (1.0, True, 0.0)
         assert after.judges[after.judge[0]] == "j 1"
 
     def test_the_truth_stays_when_a_judge_is_asked_later(self) -> None:
         made = columns(receipt("a", "x"))
         made.settle(settled("a", "failure"))
-        made.settle(settled("a", "success", source="judge", confidence=0.7))
+        made.settle(settled("a", "success", source="judge"))
         found = made.episodes()
         assert (found.outcome[0], found.true[0], found.judged[0]) == (0.0, True, 1.0)
 
     def test_an_opinion_stays_when_a_judge_cannot_tell_later(self) -> None:
         made = columns(receipt("a", "x"))
-        made.settle(settled("a", "failure", source="judge", confidence=0.7))
+        made.settle(settled("a", "failure", source="judge"))
         made.settle(settled("a", "success"))
-        made.settle(settled("a", "unknown", source="judge", confidence=0.0))
+        made.settle(settled("a", "unknown", source="judge"))
         assert made.episodes().judged[0] == 0.0
 
     def test_an_outcome_that_became_unknown_is_unknown(self) -> None:

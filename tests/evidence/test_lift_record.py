@@ -263,9 +263,7 @@ def test_what_rests_on_opinions_alone_says_so_everywhere_and_promises_nothing() 
 def test_what_to_do_next_follows_from_what_is_known() -> None:
     asked = LessonLift(lesson_id="a", standing="harms", proposed=True)
     assert "bank.lessons.proposals()" in advice(lift(success=sure(0.1), lessons=(asked,)))[0]
-    assert "Label 3 runs" in advice(lift(success=sure(0.1), unlabelled=3, labels_needed=12))[0]
-    assert "About 12 more labels would decide." in advice(lift(success=sure(0.1), unlabelled=3, labels_needed=12))[0]
-    assert "bank.runs.audit(12)" in advice(lift(success=sure(0.1), labels_needed=12))[0]
+    assert "Label 3 runs" in advice(lift(success=sure(0.1), unlabelled=3))[0]
     assert "40 of 100 recalls have one" in advice(lift(settled=40))[0]
     assert "observe=True" in advice(lift(success=sure(-0.1), standing="harms"))[0]
     assert "bank.trial(" in advice(lift(success=sure(0.03), more=700))[0]

@@ -98,7 +98,7 @@ def rich(**more: object) -> Lift:
             a_lesson(4, success=Estimate(), shown=3, withheld=1),
         ),
         "judges": (JudgeReport(judge="a judge", asked=90, checked=30, agreement=0.9),),
-        "measuring": MeasuringCost(given_up=3.2, per_hundred=0.7, rate=0.15, recommended=0.1),
+        "measuring": MeasuringCost(given_up=3.2, per_hundred=0.7, rate=0.15),
         "series": series(),
         "notes": ("Some outcomes are a judge's opinion.",),
     }

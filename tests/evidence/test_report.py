@@ -192,22 +192,6 @@ def test_withholding_costs_what_it_left_out() -> None:
     assert helps.rate == pytest.approx(0.4 * 0.9 + 0.1, abs=0.03)
 
 
-@pytest.mark.parametrize(("n", "expected"), [(10, None), (1000, None), (2000, 0.265), (100_000, 0.02)])
-def test_the_recommended_rate_falls_as_recalls_come_in(n: int, expected: float | None) -> None:
-    if n > 10_000:
-        one = replace(played(7, 1000), outcome=np.ones(1000))
-        one = replace(one, **{name: np.tile(getattr(one, name), 100) for name in NUMBERS})
-        assert told(one).measuring.recommended == expected
-        return
-    assert told(played(7, n)).measuring.recommended == (expected and pytest.approx(expected, abs=0.005))
-
-
-NUMBERS = (
-    "outcome", "true", "judged", "confidence", "judge", "control", "cluster", "steps",
-    "tokens", "cost", "seconds",
-)  # fmt: skip
-
-
 def test_the_series_ends_where_the_report_is() -> None:
     lift = told(played(8, 500))
     last = lift.series[-1]
@@ -221,6 +205,16 @@ def test_the_series_ends_where_the_report_is() -> None:
 
 
 class TestNotes:
+    def test_outcomes_that_are_missing_for_one_kind_of_task_are_said_though_both_sides_miss_alike(self) -> None:
+        one, long = played(7, 600), np.arange(600) % 3 == 0
+        gone = long & (np.random.default_rng(1).random(600) < 0.7)
+        one = replace(
+            one, outcome=np.where(gone, np.nan, one.outcome), cluster=long * 1, clusters=("quick #", "long #")
+        )
+        (note,) = [note for note in told(one).notes if "outcomes are missing" in note]
+        assert "effects are those in tasks whose end was told. Of those like 'long #' 67% are missing" in note
+        assert not [note for note in told(played(7, 600)).notes if "are missing" in note]
+
     def test_no_control_no_answer(self) -> None:
         lift = told(played(10, 300, whole=0.0))
         assert any("withheld whole" in note for note in lift.notes)

@@ -113,7 +113,9 @@ class Scores:
         if own.all():
             return self
         at = np.flatnonzero(own)
-        kept: dict[str, Any] = {name: told[at] for name in _COLUMNS if len(told := getattr(self, name)) == len(self)}
+        kept: dict[str, Any] = {
+            name: told.take(at) for name in _COLUMNS if len(told := getattr(self, name)) == len(self)
+        }
         return replace(self, **kept)
 
     def of(self, group: int, /) -> Scores:

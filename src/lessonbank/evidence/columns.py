@@ -33,7 +33,7 @@ the same for recalls with memory and without, and it is fixed before there is an
 _AGAIN: Final = 3600.0
 """Seconds within which another recall of the same task is taken for another try at it."""
 _UNTOLD: Final = {
-    **dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
+    **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
     "true": 0.0,
     "broke": 0.0,
     "judge": -1,
@@ -219,7 +219,7 @@ class Columns:
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         told = _columns_of(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
-            told = {name: told[name] for name in ("judged", "confidence") if name in told}  # the truth stays
+            told = {name: told[name] for name in ("judged",) if name in told}  # the truth stays
         if not math.isnan(outcome):
             if "outcome" in told:
                 self._tell(row, settlement, at)
@@ -407,5 +407,5 @@ def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
         "seconds": _NAN if settlement.seconds is None else settlement.seconds / runs,
     }
     if settlement.source == "judge" and not math.isnan(outcome):
-        told |= {"judged": outcome, "confidence": settlement.confidence}
+        told["judged"] = outcome
     return told

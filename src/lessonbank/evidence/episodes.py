@@ -76,8 +76,6 @@ class Episodes:
     """Whether `outcome` is the truth (told by the caller, a person or the framework) rather than a judge's opinion."""
     judged: Floats
     """What a judge said, where one was asked, whatever the truth turned out to be."""
-    confidence: Floats
-    """What the judge said of its own certainty, 0 to 1."""
     judge: Ints
     """Which judge, as a position in `judges`; -1 where none was asked."""
     control: Flags

@@ -237,11 +237,11 @@ class Pace:
         twice the noise. Infinite where nothing was drawn yet.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = 2 * self.noise * information_needed(log_threshold) / difference**2
+            wanted = 2 * self.noise * _information_needed(log_threshold) / difference**2
             return np.where(self.counts > 0, np.maximum((wanted - self.scale) / self.now, 0.0), np.inf)
 
 
-def information_needed(log_threshold: Floats, /) -> Floats:
+def _information_needed(log_threshold: Floats, /) -> Floats:
     """The information x after which an e-value is at its threshold with a chance of 80 %."""
     return ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
 

@@ -114,7 +114,7 @@ class JudgeReport(Record):
 
 
 class MeasuringCost(Record):
-    """What withholding cost, and what rate would do."""
+    """What withholding cost."""
 
     given_up: float = 0.0
     """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
@@ -122,9 +122,6 @@ class MeasuringCost(Record):
     """The same for 100 tasks."""
     rate: float | None = None
     """The share of showings that were withheld."""
-    recommended: float | None = None
-    """The rate at which an overall effect of ten points would be shown within as many recalls as there have been, as
-    far as one does; `None` where there were too few."""
     tasks_without: int = 0
     """Tasks that found lessons of which a draw left out all."""
     tasks_with_less: int = 0
@@ -173,8 +170,6 @@ class Lift(Record):
     """The share without a known outcome, among recalls shown and among those withheld whole."""
     missing_differs: bool = False
     """Whether these differ by more than chance: then there is no verdict."""
-    labels_needed: int | None = None
-    """About how many more labels of judged runs bring the next verdict on memory with a chance of 80 %."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     first: Moment | None = None
@@ -382,14 +377,13 @@ def _tell(lift: Lift) -> Iterator[str]:
 
 
 def _label(lift: Lift) -> Iterator[str]:
-    needed = f" About {counted(lift.labels_needed, 'more label')} would decide." if lift.labels_needed else ""
     if lift.unlabelled:
         yield (
             f"Label {counted(lift.unlabelled, 'run')} that an audit drew: bank.runs.unlabelled(), then "
-            f"bank.runs.correct(…).{needed}"
+            f"bank.runs.correct(…)."
         )
-    elif lift.success.basis == "judge" or needed:
-        yield f"Let a person label some runs: bank.runs.audit({lift.labels_needed or 30}) draws them at random.{needed}"
+    elif lift.success.basis == "judge":
+        yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
 
 
 def _forget(lift: Lift) -> Iterator[str]:

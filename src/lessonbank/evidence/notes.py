@@ -22,6 +22,8 @@ _SHOWN = 3
 _KNOWN = 20
 """Draws, or outcomes, below which nothing is said of a model, or of outcomes that are all the same."""
 _FEW = 0.01
+_MANY = 0.1
+"""Outcomes missing, as a share, from which on those that are known may not speak for all."""
 _ELSEWHERE = (
     "recall was settled by a run of another task than it was made for",
     "recalls were settled by runs of another task than they were made for",
@@ -48,6 +50,7 @@ def notes(
         *_opinions(episodes, found),
         *_witnesses(episodes),
         *_missing(found, *missing),
+        *_untold(episodes, found),
         *_restarts(episodes, titles),
         *_models(episodes, found),
         *_fitted(episodes),
@@ -114,6 +117,23 @@ def _missing(found: Review, with_memory: float | None, without: float | None) ->
             "outcomes are missing more often when "
             f"{counted(lessons, 'lesson or group is', 'lessons or groups are')} shown, or left out: no verdict"
         )
+
+
+def _untold(episodes: Episodes, found: Review) -> Iterator[str]:
+    """Outcomes that are missing alike on both sides make no difference, and yet the others may not speak for them."""
+    due, missing = int(episodes.due.sum()), int(episodes.missing.sum())
+    if due >= _KNOWN and missing >= _MANY * due and not found.differs[0]:
+        kind = _least_told(episodes, 2 * missing / due)
+        yield f"{missing / due:.0%} of outcomes are missing: effects are those in tasks whose end was told{kind}"
+
+
+def _least_told(episodes: Episodes, least: float) -> str:
+    """The kind of task whose outcomes are missing most, if that is for such a share of its tasks or more."""
+    total, gone = (np.bincount(episodes.cluster[r], minlength=1) for r in (episodes.due, episodes.missing))
+    share = np.where(total >= _KNOWN, np.pad(gone, (0, len(total) - len(gone))) / np.maximum(total, 1), 0.0)
+    worst = int(share.argmax())
+    known = worst < len(episodes.clusters) and share[worst] >= least
+    return f". Of those like {quoted(episodes.clusters[worst])!r} {share[worst]:.0%} are missing" if known else ""
 
 
 def _restarts(episodes: Episodes, titles: Sequence[str]) -> Iterator[str]:

@@ -13,14 +13,12 @@ from lessonbank.contracts.records import Lesson
 from lessonbank.guard.sanitise import one_line
 
 from ._predictions import Grouped
-from .calibration import calibrations, share
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import cost_effect, information_needed
+from .estimates import cost_effect
 from .groups import AGAIN
-from .labels import more_labels
-from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
+from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
 from .notes import notes
-from .review import LIKELY, Review, likely_from, review
+from .review import Review, likely_from, review
 from .sequences import path
 from .sides import sides
 
@@ -83,10 +81,9 @@ def report(
         seconds=_running(episodes, episodes.seconds, level),
         groups=_groups(units, names or {}),
         lessons=_lessons(units, lessons or {}, proposed),
-        judges=calibrations(episodes),
+        judges=judge_reports(episodes),
         measuring=_cost(episodes, found),
         series=_series(episodes, found, level),
-        labels_needed=more_labels(episodes, found),
         notes=notes(episodes, found, _titles(episodes, lessons or {}, names or {}), missing=missing),
     )
 
@@ -119,7 +116,7 @@ class _Units:
     def missing(self, unit: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
         draws = self.of.draws
-        return share(np.isnan(self.of.outcome)[draws.row], (draws.unit == unit) & (draws.shown == shown))
+        return _mean(np.isnan(self.of.outcome)[draws.row], (draws.unit == unit) & (draws.shown == shown))
 
     def last_recalls(self, unit: int, /) -> tuple[str, ...]:
         """The ids of the recalls that showed it last, the newest first."""
@@ -263,13 +260,11 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
     given_up = float(expected[draws.unit[counted]].sum())
-    settled = int(episodes.known.sum())
     return MeasuringCost(
         given_up=given_up,
         per_hundred=100 * given_up / len(episodes),
         rate=float((~placed.shown).mean()) if len(placed) else None,
         **_left_out(episodes),
-        recommended=_recommended(settled),
     )
 
 
@@ -279,16 +274,6 @@ def _left_out(episodes: Episodes) -> dict[str, int]:
     gone = np.bincount(placed.row[~placed.shown], minlength=size)
     all_gone = gone == np.bincount(placed.row, minlength=size)
     return {"tasks_without": int(((gone > 0) & all_gone).sum()), "tasks_with_less": int(((gone > 0) & ~all_gone).sum())}
-
-
-def _recommended(settled: int) -> float | None:
-    """The rate r for which r(1 - r) n shows ten points with a chance of 80 % at a success rate of half."""
-    if settled < 20:
-        return None
-    needed = 2 * 0.25 * float(information_needed(np.array(LIKELY))) / 0.1**2 / settled
-    if needed >= 0.25:
-        return None
-    return round(max(0.02, 0.5 - math.sqrt(0.25 - needed)), 3)
 
 
 def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
@@ -355,7 +340,25 @@ def _shares(episodes: Episodes, found: Review) -> tuple[float | None, float | No
     return float(shown[0]), float(withheld[0])
 
 
-def _mean(values: Floats, rows: Flags) -> float | None:
+def judge_reports(episodes: Episodes, /) -> tuple[JudgeReport, ...]:
+    """Every judge that was asked, against the truth where it is known."""
+    return tuple(
+        _judge_report(name, episodes, episodes.judge == number)
+        for number, name in enumerate(episodes.judges)
+        if np.any(episodes.judge == number)
+    )
+
+
+def _judge_report(name: str, episodes: Episodes, asked: Flags) -> JudgeReport:
+    both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
+    told = JudgeReport(judge=name, asked=int(asked.sum()), checked=int(both.sum()))
+    if not told.checked:
+        return told
+    right = (episodes.outcome[both] > 0.5) == (episodes.judged[both] > 0.5)
+    return told.model_copy(update={"agreement": float(right.mean())})
+
+
+def _mean(values: Floats | Flags, rows: Flags) -> float | None:
     return float(values[rows].mean()) if rows.any() else None
 
 

@@ -231,7 +231,7 @@ def _columns(found: Outcomes, at: Ints, chance: Floats, shown: Flags) -> dict[st
     for begin in range(0, len(at), _BLOCK):
         block = slice(begin, begin + _BLOCK)
         e, own = chance[block], at[block]
-        change, lowest, highest, weight = (column[own] for column in of_row)
+        change, lowest, highest, weight = (column.take(own) for column in of_row)
         np.multiply(shown[block] - e, change, out=made[0, block])
         np.multiply(e * (1 - e), weight, out=made[1, block])
         np.minimum((1 - e) * lowest, -e * highest, out=made[2, block])

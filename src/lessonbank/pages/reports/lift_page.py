@@ -218,7 +218,6 @@ def _measuring(cost: MeasuringCost) -> str:
         ("tasks that were shown no lesson", f"{cost.tasks_without:,}"),
         ("tasks that were shown a part of their lessons", f"{cost.tasks_with_less:,}"),
         ("share of showings left out", _share(cost.rate)),
-        ("share that would show an overall effect of ten points in as many recalls", _share(cost.recommended)),
     ]
     drawn = table("The price of leaving lessons out to compare with", ("what", "how much"), rows, text=())
     return f"<h2>The cost of measuring</h2>\n{drawn}\n<p>{_COUNTS}</p>"

@@ -96,7 +96,6 @@ class Episodes:
             outcome=self.outcome,
             true=self.true,
             judged=self.judged,
-            confidence=self.confidence,
             judge=self.judge,
             control=self.control,
             cluster=self.cluster,

@@ -109,7 +109,6 @@ class Straight:
             outcome=outcome,
             true=self._true[:n],
             judged=self._judged[:n],
-            confidence=np.where(np.isnan(self._judged[:n]), _NAN, 1.0),
             judge=np.where(np.isnan(self._judged[:n]), -1, 0),
             control=self._control[:n],
             cluster=self._template[task],
