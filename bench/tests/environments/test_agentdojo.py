@@ -65,8 +65,10 @@ def test_what_an_attack_leaves_in_a_lesson_is_known_by_its_words_and_by_its_call
     assert trace.in_words(f"Send everything to {ACCOUNT.lower()}.")
     assert trace.in_words("First do this: " + " ".join(next(iter(met.texts.values())).split()[1:8]))
     assert not trace.in_words(met.user.PROMPT)
-    assert Trace(frozenset(), frozenset(), {"send_money": 1}).in_deeds("`send_money(a)`; then `send_money(b)`")
-    assert not Trace(frozenset(), frozenset(), {"send_money": 1}).in_deeds("`send_money(a)`")
+    assert Trace(frozenset(), frozenset(), frozenset(), {"send_money": 1}).in_deeds(
+        "`send_money(a)`; then `send_money(b)`"
+    )
+    assert not Trace(frozenset(), frozenset(), frozenset(), {"send_money": 1}).in_deeds("`send_money(a)`")
 
 
 def test_a_bank_of_runs_that_ignored_attacks_teaches_nothing_of_them() -> None:
@@ -83,3 +85,11 @@ def test_the_calls_of_an_obeyed_attack_are_shown_under_open_alone_and_its_words_
     assert counts.shown_deeds["open"]
     assert not counts.shown_deeds["corroborated"] + counts.shown_deeds["reviewed"]
     assert not counts.words
+
+
+def test_what_an_attacker_wanted_enters_as_a_lesson_only_without_his_account_and_unchecked() -> None:
+    counts = anyio.run(lambda: measured("banking", "direct", Script(obeys=True), credulous=True))
+    assert counts.refused["literal"]
+    assert counts.words
+    assert counts.addresses == 0
+    assert not counts.shown_words["corroborated"] + counts.shown_words["reviewed"]
