@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lessonbank.evidence._bets import Scores, log_total, tally, wealth
+from lessonbank.evidence._bets import Scores, gains_by_cell, log_total, log_wealth
 from lessonbank.evidence.labels import labels_needed
 
 THRESHOLD = float(np.log(40))
@@ -22,7 +22,7 @@ def verdict(seed: int, pool: int, labels: int, effect: float, *, chance: float, 
     change = asked * (truth - guess) + (odds - asked) * trust * (said - guess)
     score, most = (shown - chance) * change, 0.5 * (1 + trust) * max(chance, 1 - chance)
     scale, bound = np.full(pool, chance * (1 - chance) * odds), np.full(pool, most)
-    won = wealth(tally(Scores(score, scale, -bound, bound, np.zeros(pool, np.int64), 1)))
+    won = log_wealth(gains_by_cell(Scores(score, scale, -bound, bound, np.zeros(pool, np.int64), 1)))
     return float(log_total(won.up)[0]) >= THRESHOLD
 
 
