@@ -18,12 +18,12 @@ from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import ENVIRONMENTS, Environment, Finished, Job, Settings, environment
 from lessonbank_bench.environments.settings import told
 
-SCRIPTED = ("desk", "null", "repo-desk", "house-rules", "desk-browser", "miniwob")
+SCRIPTED = ("desk", "null", "repo-desk", "house-rules", "desk-browser", "miniwob", "agentdojo", "scienceworld")
 """Those with an agent of fixed skill: they run without a model."""
-ASKING = ("desk", "repo-desk", "house-rules", "desk-browser", "miniwob")
+ASKING = ("desk", "repo-desk", "house-rules", "desk-browser", "miniwob", "agentdojo", "scienceworld")
 """Those that show a model what it acts on."""
-SLOW = frozenset({"desk-browser", "miniwob"})
-"""Seconds an attempt, in a browser."""
+SLOW = frozenset({"desk-browser", "miniwob", "scienceworld"})
+"""Seconds an attempt, in a browser or in Java."""
 MEMORY = "In the archive room, lamp 7 stands left of the blue door."
 TELLS = re.compile(r"\b(install|set|needs|give|name one|choose|point|pass|run)\b")
 SEED = 7

@@ -19,6 +19,7 @@ from .interface import Settings as Settings
 from .memories import ArmMemories as ArmMemories
 
 ENVIRONMENTS: Mapping[str, str] = {
+    "agentdojo": "agentdojo:AgentDojoEnvironment",
     "desk": "desk:DeskEnvironment",
     "desk-browser": "desk_browser:DeskBrowserEnvironment",
     "house-rules": "house_rules:HouseRulesEnvironment",
@@ -26,6 +27,7 @@ ENVIRONMENTS: Mapping[str, str] = {
     "miniwob": "miniwob:MiniwobEnvironment",
     "null": "null:NullEnvironment",
     "repo-desk": "repo_desk:RepoDeskEnvironment",
+    "scienceworld": "scienceworld:ScienceWorldEnvironment",
     "swebench": "swebench:SweBenchEnvironment",
     "tau-bench": "tau_bench:TauBenchEnvironment",
     "tau2": "tau2:Tau2Environment",
