@@ -295,10 +295,10 @@ def _trajectory(run: Run, format: str, given: Callable[[list[Json]], Iterable[Js
     """The run with an id that the same run of the same file always gets."""
     if not run.messages:
         raise FormatError("the run has no messages")
-    task = _told(lambda: task_of(run.messages, task=run.task))
+    task = _blame_task(lambda: task_of(run.messages, task=run.task))
     identity = [format, run.source, run.origin or run.run_id, run.task_id, task, run.system]
     digest = hashlib.sha256(json.dumps(identity).encode()[:-1] + b", [")
-    made = _told(lambda: _made(run, task, _digested(given(run.messages), digest)))
+    made = _blame_task(lambda: _made(run, task, _digested(given(run.messages), digest)))
     digest.update(b"]]")
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
     known = {key: storable(value) for key, value in (*named.items(), *run.about.items()) if value} | made.metadata
@@ -326,7 +326,7 @@ def _made(run: Run, task: str, messages: Iterable[Json]) -> Trajectory:
     return run_of_messages(messages, task=task, system=run.system, tools=run.tools)
 
 
-def _told(read: Callable[[], Read]) -> Read:
+def _blame_task(read: Callable[[], Read]) -> Read:
     """What was read; an error that names no message is about the task."""
     try:
         return read()
