@@ -18,7 +18,7 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Experience, Lesson, Model, ReasoningBank, Retrieval
 from lessonbank.contracts.ports import Message, most_tokens
-from lessonbank.contracts.records import Recall
+from lessonbank.contracts.records import Recall, Trajectory, Usage
 from lessonbank.errors import UsageError
 from lessonbank.search.fit import TOKENS_IN, TOKENS_OUT
 from lessonbank.testing import ScriptedModel
@@ -257,6 +257,33 @@ def test_the_evidence_is_of_offering_a_lesson_and_lift_says_so_with_its_cost() -
     assert told == offered
     assert all(0 < count < 40 for count in offered.values())
     assert re.search(r"for \d+ tokens each: effects are of offering a lesson to it", note)
+
+
+def test_a_trial_hands_over_the_text_as_a_model_fitted_it_and_counts_what_that_took() -> None:
+    handed = list[str]()
+
+    def agent(task: str, memory: str) -> Trajectory:
+        handed.append(memory)
+        return Trajectory(task=task, answer=memory, usage=Usage(requests=1, input_tokens=10))
+
+    model = keeping("Sort orders")
+    with bank_of(model) as bank:
+        shown = bank.retrieve(TASK)
+        assert shown.fit
+        took = shown.fit.usage.input_tokens + shown.fit.usage.output_tokens
+        told = bank.trial([TASK], agent, verify=lambda run: True)
+        assert sorted("Sort orders" in text for text in handed) == [False, True]
+        assert not any("Open the page" in text or "Ship a parcel" in text for text in handed)
+        assert told.usage.input_tokens + told.usage.output_tokens == 20 + took > 20
+        asked = len(model.calls)
+        bank.trial([TASK], agent, verify=lambda run: True, without=shown.shown[0].id)
+        assert "Open the page" in handed[-1]
+        assert len(model.calls) == asked, "of one lesson nobody knows what a model would choose without it"
+
+
+def test_a_trial_says_where_a_model_keeps_no_lesson_for_the_task() -> None:
+    with bank_of(keeping()) as bank, pytest.raises(UsageError, match="kept no lesson"):
+        bank.trial([TASK], lambda task, memory: Trajectory(task=task), verify=lambda run: True)
 
 
 @pytest.mark.full

@@ -320,7 +320,8 @@ async def test_a_process_that_ends_while_lessons_are_drawn_loses_no_outcome(tmp_
 @pytest.mark.full
 def test_who_interrupts_learning_is_told_what_is_kept(tmp_path: Path) -> None:
     waiting = KILLED.replace("def draw", "async def draw").replace("time.sleep(600)", "await anyio.sleep(600)")
-    command = [sys.executable, "-c", f"import anyio{waiting}", str(tmp_path / "bank.db")]
+    heard = "import anyio, signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [sys.executable, "-c", f"{heard}{waiting}", str(tmp_path / "bank.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as learner:
         assert learner.stdout is not None
         assert learner.stdout.readline() == "drawing\n"

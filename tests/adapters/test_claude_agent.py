@@ -208,7 +208,6 @@ class TestClaudeAgent(AdapterContract):
     channel = "system"
     cannot: ClassVar = {
         "test_a_hand_off_is_part_of_the_run": "Claude Code has sub-agents, and no hand-offs",
-        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "it is not looked at after a tool",
     }
     pairs = 7  # each run is a process
 

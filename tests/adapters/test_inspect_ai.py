@@ -171,7 +171,6 @@ class TestInspectAI(AdapterContract):
     source = "inspect-ai"
     cannot: ClassVar = {
         "test_a_streamed_run_is_kept_like_any_other": "an evaluation does not stream",
-        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "it is not looked at after a tool",
     }
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

@@ -137,7 +137,6 @@ class TestMicrosoftAgentFramework(AdapterContract):
     cannot: ClassVar = {
         "test_a_hand_off_is_part_of_the_run": "hand-offs are workflows of another package, "
         "and each agent of a workflow has a run of its own",
-        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "it is not looked at after a tool",
     }
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

@@ -217,7 +217,6 @@ class TestOpenHands(AdapterContract):
     source = "openhands"
     cannot: ClassVar = {
         "test_a_hand_off_is_part_of_the_run": "an agent delegates work with a tool",
-        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "it is not looked at after a tool",
     }
 
     def signature(self) -> str:

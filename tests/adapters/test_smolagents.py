@@ -124,7 +124,6 @@ class TestSmolagents(AdapterContract):
     source = "smolagents"
     cannot: ClassVar = {
         "test_a_hand_off_is_part_of_the_run": "an agent calls another one as a tool",
-        "test_a_failure_that_was_seen_cured_is_followed_by_its_cure": "it is not looked at after a tool",
     }
 
     def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:

@@ -8,7 +8,7 @@ import lessonbank
 from lessonbank import Action, Evidence, Lesson, Observation, Step, ToolCall, Trajectory
 from lessonbank.contracts.records import Kind, Provenance
 from lessonbank.guard.gate import EXTRACTIVE
-from lessonbank.learning.consolidation.recognise import sift
+from lessonbank.learning.consolidation.recognise import deduplicate
 
 WORKED = 'This order worked (what was seen in brackets): step 1: `find` ("{seen}"); step 2: `{tool}`.'
 FAILED = 'The run ended when `{tool}` failed ("{seen}"); do not end on it like this.'
@@ -34,7 +34,7 @@ def failed(task: str, seen: str = "denied") -> Lesson:
 
 def same_moves(new: Lesson, known: Lesson) -> bool:
     """Whether `known` stands for `new` by its moves alone, and not by its words."""
-    found = sift([new], [known]).repeats
+    found = deduplicate([new], [known]).repeats
     return "the same moves, for a task in other words" in str(found)
 
 

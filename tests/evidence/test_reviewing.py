@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import SEEDS, episodes
 
-from lessonbank.evidence._bets import tally
+from lessonbank.evidence._bets import gains_by_cell
 from lessonbank.evidence.columns import rows_that_wait
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.report import report
@@ -330,7 +330,7 @@ class TestLateness:
         for seed in range(20):
             one = late(seed, kind=kind)
             found = review(one)
-            naive = tally(scores(one, outcomes(replace(one, waiting=np.empty(0, np.bool_)))))
+            naive = gains_by_cell(scores(one, outcomes(replace(one, waiting=np.empty(0, np.bool_)))))
             side = kind == 1.0
             plain = log_e(naive, helps=side)[0]
             seen = (found.log_help if side else found.log_harm)[0]

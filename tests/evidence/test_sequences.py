@@ -17,7 +17,7 @@ from planted import SEEDS, episodes
 
 from lessonbank.errors import UsageError
 from lessonbank.evidence import _bets
-from lessonbank.evidence._bets import Scores, Tally, restarted, tally
+from lessonbank.evidence._bets import CellGains, Scores, gains_by_cell, restarted
 from lessonbank.evidence.episodes import Episodes, Floats
 from lessonbank.evidence.sequences import bounds, log_e, outcomes, outcomes_each_way, path, scores_each_way
 from lessonbank.evidence.sequences import scores as all_scores
@@ -36,8 +36,8 @@ def whole(run: Episodes) -> Scores:
     return scores_of(run).of(0)
 
 
-def told(run: Episodes) -> Tally:
-    return tally(scores_of(run))
+def told(run: Episodes) -> CellGains:
+    return gains_by_cell(scores_of(run))
 
 
 def drawn(seed: int, *, n: int = 60, names: int = 5, places: int = 3, fractional: bool = False) -> Episodes:
@@ -158,7 +158,7 @@ def test_calling_success_failure_mirrors_every_answer(seed: int, fractional: boo
 @given(SEEDS, st.integers(0, 5))
 def test_a_group_tells_the_same_whatever_other_groups_there_are(seed: int, alone: int) -> None:
     scores = scores_of(drawn(seed))
-    every, single = tally(scores), tally(scores.of(alone))
+    every, single = gains_by_cell(scores), gains_by_cell(scores.of(alone))
     assert np.allclose(log_e(every, helps=False)[alone], log_e(single, helps=False)[0])
     assert np.allclose(np.array(bounds(every))[:, alone], np.array(bounds(single))[:, 0])
     assert np.allclose(restarted(every)[0][alone], restarted(single)[0][0])
@@ -213,7 +213,7 @@ def test_a_draw_has_no_part_in_the_guess_it_is_held_against(seed: int, data: Any
 @given(SEEDS, st.booleans())
 def test_the_histogram_never_tells_of_more_wealth_than_was_won(seed: int, fractional: bool) -> None:
     scores = whole(drawn(seed, n=200, fractional=fractional))
-    wealth = _bets.wealth(tally(scores))
+    wealth = _bets.log_wealth(gains_by_cell(scores))
     for logs, score, worst in (
         (wealth.up[0], scores.score, scores.lowest),
         (wealth.down[0], -scores.score, -scores.highest),
@@ -233,7 +233,8 @@ def test_evidence_of_a_turn_from_any_start_on_is_hardly_ever_found_where_there_i
         shown = g.random(n) < 0.7
         score = (shown - 0.7) * ((g.random(n) < 0.5) - 0.5)
         claimed += any(
-            restarted(tally(_first(one_group(score, np.full(n, 0.7)), at)))[0][0] > log(20) for at in (150, 300, 600)
+            restarted(gains_by_cell(_first(one_group(score, np.full(n, 0.7)), at)))[0][0] > log(20)
+            for at in (150, 300, 600)
         )
     assert claimed <= 0.05 * RUNS
 
@@ -244,9 +245,9 @@ def test_the_sum_over_starts_is_what_each_start_won_with_its_share() -> None:
     for at, share in zip(_bets.STARTS, _bets.LOG_STARTS, strict=True):
         if at < len(scores):
             later = scores.where(np.arange(len(scores)) >= at)
-            whole_safe = tally(scores).safe
-            logs.append(log_e(replace(tally(later), safe=whole_safe), helps=False)[0] + share)
-    assert restarted(tally(scores))[0][0] == pytest.approx(np.logaddexp.reduce(logs))
+            whole_safe = gains_by_cell(scores).safe
+            logs.append(log_e(replace(gains_by_cell(later), safe=whole_safe), helps=False)[0] + share)
+    assert restarted(gains_by_cell(scores))[0][0] == pytest.approx(np.logaddexp.reduce(logs))
     assert np.exp(_bets.LOG_STARTS).sum() <= 1
 
 
@@ -257,7 +258,7 @@ def test_the_lower_end_leaves_zero_exactly_when_the_wealth_says_so(seed: int, le
     drawn_shown = g.random(400) < shown
     outcome = g.random(400) < 0.4 + 0.2 * drawn_shown
     scores = one_group((drawn_shown - shown) * (outcome - 0.5), shown)
-    one = tally(scores)
+    one = gains_by_cell(scores)
     wealth = log_e(one, helps=True)[0]
     if abs(wealth - log(2 / (1 - level))) > 1e-3:
         assert (bounds(one, level=level)[0][0] > 0) == (wealth > log(2 / (1 - level)))
@@ -267,7 +268,7 @@ def test_the_lower_end_leaves_zero_exactly_when_the_wealth_says_so(seed: int, le
 def test_a_path_says_at_each_moment_what_the_bounds_said_then(seed: int) -> None:
     scores = whole(drawn(seed))
     at = np.unique(np.random.default_rng(seed).integers(0, len(scores) + 1, 6))
-    then = [bounds(tally(_first(scores, int(n)))) for n in at]
+    then = [bounds(gains_by_cell(_first(scores, int(n)))) for n in at]
     assert np.allclose(path([scores], at=at), np.array(then)[:, :, 0].T)
 
 
@@ -301,7 +302,7 @@ def test_a_group_is_bet_on_with_larger_stakes_which_find_a_large_effect_in_fewer
         score = np.where(shown[run], 0.4, -0.6) * (success[run] - 0.5)
         made = one_group(score, np.full(n, 0.6))
         for stakes in bold:
-            bold[stakes] += bool(log_e(tally(replace(made, bold=np.array([stakes]))), helps=True)[0] >= log(40))
+            bold[stakes] += bool(log_e(gains_by_cell(replace(made, bold=np.array([stakes]))), helps=True)[0] >= log(40))
     assert bold[True] >= 1.2 * bold[False] > 0
 
 
@@ -345,21 +346,21 @@ TOLD = st.lists(
 @given(told=TOLD, k=st.integers(0, 5))
 @settings(max_examples=15, deadline=None)
 def test_no_choice_of_liars_leaves_the_others_with_less(told: list[tuple[int, int, float]], k: int) -> None:
-    kept = _bets.wealth(tally(told_by(told, 3), by_writer=True), leave_out=k)
+    kept = _bets.log_wealth(gains_by_cell(told_by(told, 3), by_writer=True), leave_out=k)
     for liars in combinations(range(5), k):
         honest = [one for one in told if one[1] not in liars]
-        won = _bets.wealth(tally(told_by(honest, 3)))
+        won = _bets.log_wealth(gains_by_cell(told_by(honest, 3)))
         safe = np.isfinite(kept.up) & np.isfinite(kept.down)
         assert (np.where(safe, kept.up, -np.inf) <= won.up + 1e-9).all()
         assert (np.where(safe, kept.down, -np.inf) <= won.down + 1e-9).all()
-    assert np.allclose(_bets.wealth(tally(told_by([], 3)), leave_out=k).up, _bets.LOG_PRIOR)
+    assert np.allclose(_bets.log_wealth(gains_by_cell(told_by([], 3)), leave_out=k).up, _bets.LOG_PRIOR)
 
 
 def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> None:
     honest = [(0, writer, 0.1 - 0.3 * (writer % 2)) for writer in range(4) for _ in range(5)]
     lies = [(0, 5, 0.5)] * 200
-    every = tally(told_by([*honest, *lies], 1), by_writer=True)
-    left, truly = _bets.wealth(every, leave_out=1), _bets.wealth(tally(told_by(honest, 1)))
+    every = gains_by_cell(told_by([*honest, *lies], 1), by_writer=True)
+    left, truly = _bets.log_wealth(every, leave_out=1), _bets.log_wealth(gains_by_cell(told_by(honest, 1)))
     safe = np.isfinite(truly.up)
     assert np.allclose(left.up[safe], truly.up[safe])
-    assert _bets.log_total(_bets.wealth(every).up)[0] > 20 > _bets.log_total(left.up)[0]
+    assert _bets.log_total(_bets.log_wealth(every).up)[0] > 20 > _bets.log_total(left.up)[0]

@@ -278,6 +278,12 @@ def test_of_a_coding_agent_only_commands_are_told_each_in_one_line() -> None:
     assert all(len(content) <= 200 for content in told(*PUSH, commands=True))
 
 
+def test_of_a_coding_agent_another_program_that_goes_through_has_got_past_nothing() -> None:
+    failed = ("Bash", {"command": "mix test test/review_test.exs 2>&1"}, "1 failure: bead gqc is wrong", True)
+    closed = ("Bash", {"command": "bd close gqc 2>&1"}, "closed", False)
+    assert told(failed, closed, failed, commands=True) == []
+
+
 def test_a_file_whose_name_is_one_plain_word_is_no_part_of_the_program() -> None:
     tried = shell(("cat notes", "cat: notes: No such file or directory"), ("cat notes.txt", "Version 1"))
     lesson = headed(extract(attempt(tried, "failure")).lessons, "Error and what got past it")

@@ -163,3 +163,19 @@ def test_a_small_number_that_counts_is_no_id() -> None:
         bank.learn(Trajectory(task="Buy item 2 twice", steps=steps), outcome="success")
         (lesson,) = bank.lessons.list()
     assert lesson.title == "What worked: Buy item 2 twice"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("unlock_order must be called first", "unlock_order must be called first"),
+        ("call check_shipment before this", "call check_shipment before this"),
+        ("no rights for user mary_young here", "no rights for user <…> here"),
+        ("account of jqzt_mvrk is closed", "account of <…> is closed"),
+    ],
+)
+def test_the_name_of_a_tool_in_an_error_is_told_whole_and_a_persons_is_not(said: str, told: str) -> None:
+    refused: Made = ("change_address", {"order_id": "#W10"}, f"Error: {said}")
+    with bank_of() as bank:
+        (lesson,) = bank.learn(talk("Change the address of order #W10", [refused]), outcome="failure").lessons
+    assert told in lesson.content

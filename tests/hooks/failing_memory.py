@@ -60,14 +60,14 @@ def _key(home: Path) -> str:
 def _without_programs(home: Path) -> None:
     """As after the removal of lessonbank without `install --remove`."""
     for path, text in _written(home):
-        path.write_text(text.replace("hooks/client.py", "hooks/gone.py").replace("lessonbank.cli", "lessonbank.gone"))
+        path.write_text(text.replace("hosts/client.py", "hosts/gone.py").replace("lessonbank.cli", "lessonbank.gone"))
 
 
 def _written(home: Path) -> list[tuple[Path, str]]:
     """The files of the host that name programs of ours."""
     files = [path for path in home.rglob("*") if path.is_file() and not path.is_symlink()]
     raw = [(path, path.read_bytes()) for path in files]
-    return [(path, text.decode()) for path, text in raw if b"hooks/client.py" in text or b"lessonbank.cli" in text]
+    return [(path, text.decode()) for path, text in raw if b"hosts/client.py" in text or b"lessonbank.cli" in text]
 
 
 @contextmanager

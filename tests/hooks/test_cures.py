@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lessonbank import ReasoningBank
-from lessonbank.bank.again import cures_of
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.contracts.records import Recall
 from lessonbank.hosts import client
 from lessonbank.hosts.resident import Resident

@@ -143,6 +143,22 @@ def test_lines_of_an_earlier_version_are_replaced_and_removed(tmp_path: Path, ru
     assert config.read_text(encoding="utf-8") == mine + mine.replace("model", "review_model")
 
 
+@pytest.mark.parametrize("host", ["codex", "gemini-cli"])
+def test_hooks_whose_program_has_moved_are_replaced_and_removed(tmp_path: Path, run: Run, host: str) -> None:
+    run("install", host)
+    installed = files(tmp_path)
+    for path in filter(Path.is_file, tmp_path.rglob("*.json")):
+        path.write_bytes(path.read_bytes().replace(b"lessonbank/hosts/client.py", b"lessonbank/hooks/client.py"))
+    moved = files(tmp_path)
+    assert moved != installed
+    assert run("install", host).returncode == 0
+    assert files(tmp_path) == installed
+    for name, content in moved.items():
+        (tmp_path / name).write_bytes(content)
+    assert run("install", host, "--remove").returncode == 0
+    assert files(tmp_path) == {}
+
+
 @pytest.mark.parametrize("host", [host for host in ALL if host != "cline"])
 def test_an_installation_in_an_empty_folder_leaves_no_trace(tmp_path: Path, run: Run, host: str) -> None:
     for words in ((), ("--project",)):

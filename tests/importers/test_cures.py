@@ -8,7 +8,7 @@ import pytest
 
 from lessonbank.contracts.records import Action, Observation, Step, ToolCall, Trajectory
 from lessonbank.guard.hazards import is_hazard
-from lessonbank.importers import failure_of, failures_in
+from lessonbank.importers import Failure, failure_of, failures_in
 
 PROTO = """Exit code 2
   File "/srv/shop/a.py", line 7
@@ -207,3 +207,13 @@ def test_a_huge_line_and_a_huge_output_are_read_in_linear_time() -> None:
     found = failure_of("make test", noise)
     assert found
     assert len(found.error) <= 120
+
+
+def test_the_branch_that_git_names_is_another_in_each_task_and_the_cure_is_the_same() -> None:
+    def pushed(branch: str) -> list[Failure]:
+        said = f"fatal: The current branch {branch} has no upstream branch.\nTo push the current branch, use\n"
+        return failures_in(*run(bad("git push", said, 128), ok(f"git push --set-upstream origin {branch}")))
+
+    (one,), (other,) = pushed("fix-41"), pushed("feature/totals")
+    assert one.cure == other.cure == "git push --set-upstream origin <branch>"
+    assert one.key == other.key == "git push failed: fatal: The current branch <branch> has no upstream branch."

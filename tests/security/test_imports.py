@@ -361,7 +361,7 @@ def test_a_time_of_the_future_becomes_the_present_and_is_noted_once(
         assert "1 record has a time of the future" in note
         assert len(bank.recalls.list(settled=True)) == len(bank.lessons.list(state="probation")) == 1
         bank.admin.export(out := tmp_path / "out.jsonl")
-        assert at[:4] not in out.read_text(encoding="utf-8")
+        assert f'"{at[:5]}' not in out.read_text(encoding="utf-8")
 
 
 def test_clocks_may_differ_by_minutes_and_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:

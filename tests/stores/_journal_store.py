@@ -73,7 +73,7 @@ from lessonbank.stores._listing import (
     tags_wanted,
     wanted_states,
 )
-from lessonbank.stores._past import runs_without, scrub_entries, scrub_recalls, take_in_all, texts_lost
+from lessonbank.stores._mentions import runs_without, scrub_entries, scrub_recalls, take_in_all, texts_lost
 from lessonbank.stores._records import dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, unit
 from lessonbank.testing.store_samples import ranked_by_words

@@ -17,7 +17,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.contracts.ports import Completion
-from lessonbank.contracts.records import Step, Trajectory, Usage, Verdict
+from lessonbank.contracts.records import Experience, Lesson, Step, Trajectory, Usage, Verdict
 from lessonbank.contracts.settings import Evidence, File, Learning, Parts
 from lessonbank.contracts.store_calls import get_trajectory, settlement_of
 from lessonbank.errors import ModelError, ModelUnavailable, ReadOnly, StoreUnavailable, UsageError
@@ -255,6 +255,22 @@ async def test_a_scope_waits_for_tomorrow_when_its_budget_is_spent() -> None:
         await bank.scoped("acme/sales").submit(run(10), outcome="success")
         assert (await another.run(drain=True)).put_off == 1, "it knows what the first one spent"
         assert "acme" not in str(await bank.store.settings("spent "))
+
+
+async def test_what_fitted_the_lessons_to_a_task_is_part_of_the_budget() -> None:
+    model = Provider()
+    async with opened(model=model) as bank:
+        lesson = Lesson(title="Read the status first", content="Then act.")
+        await bank.consolidate(Experience(scope=SCOPE, task=run(0).task, lessons=(lesson,)))
+        shown = await bank.retrieve(run(1).task, fit="select")
+        assert shown.fit
+        assert shown.fit.usage.input_tokens == 90
+        await bank.submit(run(1), recall=shown, outcome="success")
+        before = model.asked
+        worker = Worker(bank, budget=Budget(tokens=10_000))
+        await worker.run(drain=True)
+        (spent,) = (Usage.model_validate_json(text) for text in (await bank.store.settings("spent ")).values())
+        assert spent.requests == model.asked - before + 1
 
 
 async def test_a_budget_is_for_one_day_and_yesterdays_is_forgotten() -> None:

@@ -14,7 +14,7 @@ from lessonbank.errors import NotFound, StoreError, StoreUnavailable
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-BRIEFLY: Final = 0.25
+SOON: Final = 0.25
 """Seconds that a reader waits for a write it can do without."""
 _LONG: Final = 8_000
 """Characters of a reply from which on it may take milliseconds to read."""
@@ -48,7 +48,7 @@ def first_error(error: BaseException, /) -> BaseException:
     return error
 
 
-async def if_there(found: Awaitable[T], /) -> T | None:
+async def get_or_none(found: Awaitable[T], /) -> T | None:
     """What is found, or nothing where that was erased, or never was."""
     try:
         return await found
@@ -56,19 +56,19 @@ async def if_there(found: Awaitable[T], /) -> T | None:
         return None
 
 
-async def aside(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
+async def run_in_thread(work: Callable[[*Ts], T], /, *args: *Ts, brief: bool) -> T:
     """Run `work(*args)` here if it is brief, else in a thread: to start a thread takes longer than brief work."""
     return work(*args) if brief else await to_thread.run_sync(work, *args)
 
 
 async def read_reply(read: Callable[[str], T], reply: str, /) -> T:
     """`read(reply)`: in a thread where the reply is long, so that the event loop goes on meanwhile."""
-    return await aside(read, reply, brief=len(reply) < _LONG)
+    return await run_in_thread(read, reply, brief=len(reply) < _LONG)
 
 
-async def briefly(write: Awaitable[object], /) -> str | None:
+async def try_write(write: Awaitable[object], /) -> str | None:
     """Wait a moment for a write that a reader can do without: why it was not done, or `None` where it was."""
-    seconds = min(BRIEFLY, seconds_left() / 2)
+    seconds = min(SOON, seconds_left() / 2)
     with anyio.move_on_after(seconds):
         try:
             await write

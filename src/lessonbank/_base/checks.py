@@ -40,7 +40,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _METADATA: Final = TypeAdapter(dict[str, JsonValue])
 
 
-def is_a(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeIs[K]:
+def is_instance(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeIs[K]:
     """Whether a value is of one of these types. `isinstance` may ask the value itself, whose answer can raise."""
     return issubclass(type(value), kinds)
 
@@ -55,7 +55,7 @@ def attribute(value: object, name: str, default: object = None, /) -> Any:
 
 def called(value: object, /) -> str:
     """What a function or an object calls itself, else the name of its type."""
-    return own if is_a(own := attribute(value, "__name__"), str) and own else type(value).__name__
+    return own if is_instance(own := attribute(value, "__name__"), str) and own else type(value).__name__
 
 
 def is_async(function: object, /) -> bool:
@@ -112,7 +112,7 @@ def mended(value: Any, /) -> Any:
 
 def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
     """`value`, a text that can be encoded; without `blank` it must say something."""
-    if not is_a(value, str):
+    if not is_instance(value, str):
         raise refusal(name, "takes a text", value)
     text = mended(str.__str__(value))  # a plain one, whatever a subclass does
     if not blank and not text.strip():
@@ -127,7 +127,7 @@ def maybe_text(value: object, name: str, /) -> str | None:
 
 def an_id(value: object, name: str = "id", /) -> str:
     """`value`, if it can be the id of a record."""
-    text = str.__str__(value) if is_a(value, str) else ""
+    text = str.__str__(value) if is_instance(value, str) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
         raise refusal(name, "takes an id, the text that a record has as `.id`", value)
     return text
@@ -142,7 +142,7 @@ def maybe_ids(value: object, name: str, /) -> tuple[str, ...]:
     """One id or several, each once; none for `None`."""
     if value is None:
         return ()
-    if not is_a(value, (list, tuple)):
+    if not is_instance(value, (list, tuple)):
         return (an_id(value, name),)
     found = tuple(dict.fromkeys(an_id(one, name) for one in cast("Iterable[object]", value)))
     if not found:
@@ -161,8 +161,8 @@ def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
 def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
     """`value`, a whole number from `least` to `most`."""
     number = _number(value)
-    if not is_a(number, int) or not least <= number <= most:
-        bounds = f"from {least} to {most}" if is_a(number, int) and number > most else f"of at least {least}"
+    if not is_instance(number, int) or not least <= number <= most:
+        bounds = f"from {least} to {most}" if is_instance(number, int) and number > most else f"of at least {least}"
         raise refusal(name, f"is a whole number {bounds}", value)
     return number
 
@@ -175,7 +175,7 @@ def maybe_count(value: object, name: str = "limit", /, *, least: int = 1, most: 
 def a_seed(value: object, /) -> int:
     """`value`, a whole number that a generator of random numbers starts from."""
     number = _number(value)
-    if not is_a(number, int) or not -_LARGEST <= number <= _LARGEST:
+    if not is_instance(number, int) or not -_LARGEST <= number <= _LARGEST:
         raise refusal("seed", "is a whole number of at most 19 digits", value)
     return number
 
@@ -204,14 +204,14 @@ def a_share(value: object, name: str, takes: str = "", /, *, least: float = 0.0,
 
 def a_flag(value: object, name: str, /) -> bool:
     """`value`, `True` or `False`."""
-    if not is_a(value, bool):
+    if not is_instance(value, bool):
         raise refusal(name, "is True or False", value)
     return value
 
 
 def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
     """`value`, one of the texts that are allowed."""
-    if not is_a(value, str) or str.__str__(value) not in allowed:
+    if not is_instance(value, str) or str.__str__(value) not in allowed:
         *others, last = map(repr, allowed)
         raise refusal(name, f"is {', '.join(others)} or {last}", value)
     return str.__str__(value)
@@ -224,15 +224,15 @@ def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
 
 def a(value: object, name: str, record: type[V], /) -> V:
     """`value`, a record of one kind."""
-    if not is_a(value, record):
+    if not is_instance(value, record):
         raise refusal(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)
     return value
 
 
-def several(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
+def nonempty(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
     """At least one record of a kind, or a text, which `or_text` says the meaning of."""
     found = _items(values)
-    if not found or not all(is_a(one, (record, str) if or_text else record) for one in found):
+    if not found or not all(is_instance(one, (record, str) if or_text else record) for one in found):
         raise refusal(name, f"takes at least one {record.__name__}{or_text}", values)
     return cast("list[V]", found)
 
@@ -295,7 +295,7 @@ def a_place(value: object, name: str, takes: str = "takes the path of a file", /
     """`value` as the text of a path that a file system can have."""
     try:
         told = cast("object", os.fspath(cast("os.PathLike[str]", value)))
-        path = str.__str__(told) if is_a(told, str) else ""
+        path = str.__str__(told) if is_instance(told, str) else ""
         names = os.fsencode(path).split(os.sep.encode())
     except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
         path, names = "", []
@@ -323,12 +323,12 @@ def signature(function: object, /) -> Signature | None:
 
 def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
     """`value`, the number of a change, or a time with its zone."""
-    if is_a(value, datetime):
+    if is_instance(value, datetime):
         if value.tzinfo is None:
             raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
         return value
     number = _number(value)
-    if not is_a(number, int) or not 0 <= number <= _LARGEST:
+    if not is_instance(number, int) or not 0 <= number <= _LARGEST:
         raise refusal(name, "is the number of a change, from 0, or a datetime with its zone", value)
     return number
 
@@ -341,9 +341,9 @@ def settle(settings: object, /, **values: object) -> None:
 
 def _number(value: object) -> int | float | None:
     """A plain number, whatever a subclass does."""
-    if is_a(value, bool) or not is_a(value, (int, float)):
+    if is_instance(value, bool) or not is_instance(value, (int, float)):
         return None
-    return int.__int__(value) if is_a(value, int) else float.__float__(value)
+    return int.__int__(value) if is_instance(value, int) else float.__float__(value)
 
 
 def _finite(value: float) -> bool:
@@ -354,7 +354,7 @@ def _finite(value: float) -> bool:
 
 
 def _items(values: object) -> list[object]:
-    if is_a(values, (str, bytes)) or not is_a(values, Iterable):
+    if is_instance(values, (str, bytes)) or not is_instance(values, Iterable):
         return []
     try:
         return list(cast("Iterable[object]", values))
@@ -381,6 +381,6 @@ def _is_readable(values: Sequence[object]) -> bool:
 
 
 def _is_endless(value: object) -> bool:
-    if is_a(value, float):
+    if is_instance(value, float):
         return not math.isfinite(value)
-    return is_a(value, int) and value.bit_length() > _LONGEST_NUMBER
+    return is_instance(value, int) and value.bit_length() > _LONGEST_NUMBER

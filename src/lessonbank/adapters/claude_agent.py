@@ -175,6 +175,8 @@ class Session:
             "UserPromptSubmit": HookMatcher(hooks=[self._on_prompt]),
             "PreToolUse": HookMatcher(matcher="Agent|Task", hooks=[self._on_delegation]),
             "SubagentStart": HookMatcher(hooks=[self._on_agent]),
+            "PostToolUse": HookMatcher(hooks=[self._on_result]),
+            "PostToolUseFailure": HookMatcher(hooks=[self._on_result]),
         }
         theirs = cast("dict[str, list[HookMatcher]]", options.hooks or {})
         ours = {event: [*theirs.get(event, []), matcher] for event, matcher in hooks.items()}
@@ -207,8 +209,8 @@ class Session:
         return last is not None and (id in last.names or prompt.startswith(_NOTICE))
 
     async def _on_delegation(self, told: Any, tool: str | None, _more: Any) -> Any:
-        task, boss = told["tool_input"].get("prompt"), self._agents.get(told.get("agent_id") or "")
-        boss = boss or (self._turns[-1] if self._turns else None)
+        task = told["tool_input"].get("prompt")
+        boss = self._working(told)
         if boss is None or not tool or not isinstance(task, str):
             return {}
         run = await self._runs.begin(task, scope=self._scope, parent=boss.run.id)
@@ -217,6 +219,19 @@ class Session:
         self._starting.append((str(told["tool_input"].get("subagent_type") or ""), part))
         self._turns[-1].working.add(tool)
         return {}
+
+    async def _on_result(self, told: Any, tool: str | None, _more: Any) -> Any:
+        """Follow a failure by what got past it before."""
+        event, one = told["hook_event_name"], self._working(told)
+        if one is None or not tool:
+            return {}
+        failed = event == "PostToolUseFailure"
+        said = str(told.get("error") or "") if failed else ""
+        return _context(event, await one.run.came_back(tool, told["tool_name"], told["tool_input"], said, failed))
+
+    def _working(self, told: Any) -> _Open | None:
+        """The run of the agent that a hook is about."""
+        return self._agents.get(told.get("agent_id") or "") or (self._turns[-1] if self._turns else None)
 
     async def _on_agent(self, told: Any, _tool: str | None, _more: Any) -> Any:
         kind, waiting = told.get("agent_type"), self._starting

@@ -19,7 +19,7 @@ from lessonbank.contracts.records import Usage
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import MissingExtra
 
-from .following import FollowedRun, Options, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless, safely
 
 try:
     from crewai import BaseLLM
@@ -269,10 +269,18 @@ def _shown(kind: Any) -> type:
     """A class of models that puts the text of the open run into a request, and changes nothing outside of runs."""
 
     def call(llm: Any, messages: Any, *args: Any, **options: Any) -> Any:
-        return kind.call(llm, _with_text(messages, options), *args, **options)
+        open, shown = _with_text(messages, options)
+        if open:
+            with harmless("a request"):
+                shown = _with_cures(shown, open.run.follow_failures_waiting(_results(messages)))
+        return kind.call(llm, shown, *args, **options)
 
     async def acall(llm: Any, messages: Any, *args: Any, **options: Any) -> Any:
-        return await kind.acall(llm, _with_text(messages, options), *args, **options)
+        open, shown = _with_text(messages, options)
+        if open:
+            with harmless("a request"):
+                shown = _with_cures(shown, await open.run.follow_failures(_results(messages)))
+        return await kind.acall(llm, shown, *args, **options)
 
     def _track_token_usage_internal(llm: Any, usage_data: dict[str, Any]) -> None:
         open = _open.get()
@@ -286,16 +294,43 @@ def _shown(kind: Any) -> type:
     return _subclass(kind, {"call": call, "acall": acall, "_track_token_usage_internal": _track_token_usage_internal})
 
 
-def _with_text(messages: Any, options: Mapping[str, Any]) -> Any:
-    """The messages of a request with the text before the words of the task, if they are of the open run."""
+def _with_text(messages: Any, options: Mapping[str, Any]) -> tuple[_Open | None, Any]:
+    """The open run, if a request is of it, and the messages with the text before the words of the task."""
     open = _open.get()
     with harmless("a request"):
         asked = None if open is None or isinstance(messages, str) else next(filter(_asks, messages), None)
         if open and asked and open.has(asked, options.get("from_task")):
             text, content = open.run.text, asked["content"]
             shown = {**asked, "content": _before(content, text)} if text else asked
-            return [shown if one is asked else one for one in messages]
-    return messages
+            return open, [shown if one is asked else one for one in messages]
+    return None, messages
+
+
+def _results(messages: Sequence[Mapping[str, Any]]) -> Generator[ToolResult]:
+    """What tools gave, by the id of the call, or by its place where the model writes calls as text."""
+    failures, calls = active_tool_failures() or (), dict[str, Any]()
+    for place, message in enumerate(messages):
+        calls |= {call["id"]: call["function"] for call in message.get("tool_calls") or () if "id" in call}
+        *_, result = _turns(message, failures)
+        told = cast("dict[str, Any]", result)
+        if told["role"] != "tool":
+            continue
+        written = cast("Any", _turns(message, failures)[0]).get("tool_calls") or ()
+        id = message.get("tool_call_id") or f"{place}"
+        if call := calls.get(id) or next((one["function"] for one in written), None):
+            arguments = call["arguments"]
+            arguments = _arguments(arguments) if isinstance(arguments, str) else arguments
+            yield ToolResult(id, call["name"], arguments, told["content"], told["is_error"] or None)
+
+
+def _with_cures(messages: Any, told: Mapping[str, str]) -> Any:
+    """The messages, each failure of a tool followed by what got past it before."""
+    return [
+        {**message, "content": f"{message['content']}\n\n{text}"}
+        if (text := told.get(message.get("tool_call_id") or f"{place}"))
+        else message
+        for place, message in enumerate(messages)
+    ]
 
 
 def _asks(message: Mapping[str, Any]) -> bool:

@@ -18,13 +18,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, reduce, wraps
 from time import monotonic
-from typing import Any, Final, Generic, ParamSpec, TypeVar, Unpack, cast
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, cast
 
 from lessonbank._base.aio import TimeIsOver
 from lessonbank._base.checks import a_flag
 from lessonbank._base.sync_bridge import start
-from lessonbank.bank.again import cures_of
-from lessonbank.bank.spooling import keep_or_spool
+from lessonbank.bank.outbox import keep_or_spool
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.agents import Verifier, called, stated
 from lessonbank.contracts.records import (
@@ -112,6 +112,16 @@ def safely(work: Callable[Given, Result]) -> Callable[Given, Result | None]:
     return guarded
 
 
+class ToolResult(NamedTuple):
+    """What a tool gave, as `came_back` takes it."""
+
+    call: str
+    tool: str
+    arguments: Any
+    printed: object
+    failed: int | bool | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """How a run ended, as its program told it."""
@@ -137,6 +147,7 @@ class FollowedRun:
         self._tools: dict[str | int, tuple[object, Callable[[Any], object] | None]] = {}
         self._describe: tuple[Outcome | None, float | None] = (None, None)
         self._codes, self._again, self._looks = dict[str, int](), list[Recall](), _MOST_LOOKS
+        self._followed_by = dict[str, str]()
         self.kept = Future[None]()
         """Done when the run is over and on disk, or could not be kept."""
         self.recall: Recall | None = None
@@ -169,6 +180,23 @@ class FollowedRun:
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
+
+    async def follow_failures(self, results: Iterable[ToolResult], /) -> Mapping[str, str]:
+        """By call, what follows the result of a tool in every request: `came_back`, looked up once for each.
+
+        For a framework whose requests the adapter changes, and whose history stays as it is.
+        """
+        for one in results:
+            if one.call not in self._followed_by:
+                self._followed_by[one.call] = await self.came_back(*one)
+        return self._followed_by
+
+    def follow_failures_waiting(self, results: Iterable[ToolResult], /) -> Mapping[str, str]:
+        """`follow_failures` for a program that does not await."""
+        for one in results:
+            if one.call not in self._followed_by:
+                self._followed_by[one.call] = self.came_back_waiting(*one)
+        return self._followed_by
 
     async def came_back(self, call: str, tool: str, arguments: Any, printed: object, failed: int | bool | None) -> str:
         """What got this very failure through before, for the end of what a tool gave; mostly empty.

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, Unpack
 
@@ -19,10 +21,10 @@ from lessonbank.contracts.records import Json, Usage
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import MissingExtra
 
-from .following import FollowedRun, Options, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless
 
 try:
-    from inspect_ai.hooks import Hooks, SampleEnd, SampleStart, hooks
+    from inspect_ai.hooks import BeforeModelGenerate, Hooks, SampleEnd, SampleStart, hooks
     from inspect_ai.log import transcript
     from inspect_ai.model import ChatMessageUser
     from inspect_ai.scorer import value_to_float
@@ -31,6 +33,7 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of Inspect AI", extra="inspect-ai") from missing
 
+_following: Final = ContextVar[FollowedRun | None]("following", default=None)
 Reward: TypeAlias = "Callable[[Mapping[str, Any]], float | None]"
 """The reward of a sample from 0 to 1, from its scores by the names of their scorers; `None`: they do not tell."""
 _waiting: Final[dict[str, list[Callable[[Mapping[str, Any]], None]]]] = {}
@@ -111,6 +114,7 @@ class ReasoningBankMemory:
             usage = _usage_of_sample() if uuid in _waiting else _usage_within(own, earlier)
             self._finish(run, over(), sample, usage, error=error)
 
+        token = _following.set(run)
         try:
             with run.running():
                 yield ended
@@ -123,6 +127,9 @@ class ReasoningBankMemory:
         except BaseException as stopped:  # cancelled, or left
             run.fail(stopped, _source(over()))
             raise
+        finally:
+            with suppress(ValueError):  # a generator may be closed in another context
+                _following.reset(token)
         keep(uuid)
 
     def _finish(
@@ -147,6 +154,14 @@ class _Samples(Hooks):
     async def on_sample_start(self, data: SampleStart) -> None:
         _waiting[data.sample_id] = []
 
+    async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
+        """Follow a failure by what got past it before: in the request alone, with the same bytes in each."""
+        if run := _following.get():
+            with harmless("a request"):
+                results = list(_results(data.input))
+                told = await anyio.to_thread.run_sync(run.follow_failures_waiting, results)
+                data.input[:] = [_followed_by(message, told) for message in data.input]
+
     async def on_sample_end(self, data: SampleEnd) -> None:
         for finish in _waiting.pop(data.sample_id, ()):
             finish(data.sample.scores or {})
@@ -161,6 +176,30 @@ def _show(state: Any, text: str) -> str:
     id = new_id()
     state.messages = [*before[:place], ChatMessageUser(content=text, id=id), *before[place:]]
     return id
+
+
+def _results(messages: Sequence[Any]) -> Iterator[ToolResult]:
+    calls = {call.id: call for one in messages if one.role == "assistant" for call in one.tool_calls or ()}
+    for one in messages:
+        if one.role == "tool" and (call := calls.get(one.tool_call_id)):
+            said = one.error.message if one.error else one.text
+            yield ToolResult(call.id, call.function, call.arguments, said, bool(one.error) or None)
+
+
+def _followed_by(message: Any, told: Mapping[str, str]) -> Any:
+    """The message, with what got past its failure; a request that is made again has it already."""
+    text = told.get(message.tool_call_id or "") if message.role == "tool" else None
+    if not text or text in message.text:
+        return message
+    said = message.error.message if message.error else message.text
+    return message.model_copy(update=_with_text(message, f"{said}\n\n{text}"))
+
+
+def _with_text(message: Any, text: str) -> dict[str, Any]:
+    """Where a tool failed, the model reads the error and not the content."""
+    if message.error:
+        return {"content": text, "error": replace(message.error, message=text)}
+    return {"content": text}
 
 
 def _hidden(state: Any, shown: str) -> Any:

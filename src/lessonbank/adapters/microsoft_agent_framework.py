@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Unpack
 from weakref import finalize
@@ -15,7 +16,7 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra
 
-from .following import FollowedRun, Options, RunFollower, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless
 
 try:
     from agent_framework import (
@@ -25,6 +26,7 @@ try:
         ChatContext,
         ChatMiddleware,
         ChatResponse,
+        Content,
         Message,
         ResponseStream,
     )
@@ -130,6 +132,8 @@ class _Requests(ChatMiddleware):
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         with harmless("a request"):
             self._show(context)
+            told = await self._open.run.follow_failures(_results(self._open.messages))
+            context.messages = [_followed_by(message, told) for message in context.messages]
         await call_next()
         if isinstance(context.result, ChatResponse):
             self._open.add(context.result)
@@ -180,6 +184,31 @@ def _place(messages: Sequence[Message], asked: Sequence[Message]) -> int | None:
     """Where the first message of this run stands in a request, if it is sent at all."""
     alike = (at for at, said in enumerate(messages) if (said.role, said.text) == (asked[0].role, asked[0].text))
     return max(alike, default=None)
+
+
+def _results(messages: Sequence[Message]) -> Generator[ToolResult]:
+    parts = [part for message in messages for part in message.contents]
+    calls = {part.call_id: part for part in parts if part.type == "function_call"}
+    for part in parts:
+        if part.type == "function_result" and (call := calls.get(part.call_id)):
+            failed, said = bool(part.exception) or None, part.exception or part.result
+            yield ToolResult(part.call_id, call.name, call.parse_arguments(), said, failed)
+
+
+def _followed_by(message: Message, told: Mapping[str, str]) -> Message:
+    """The message, each result of a tool in it followed by what got past its failure."""
+    if not any(part.type == "function_result" and told.get(part.call_id) for part in message.contents):
+        return message
+    copied = copy(message)
+    copied.contents = [_with_cure(part, told.get(part.call_id)) for part in message.contents]
+    return copied
+
+
+def _with_cure(part: Any, text: str | None) -> Any:
+    if part.type != "function_result" or not text:
+        return part
+    said = part.result if isinstance(part.result, str) else f"{part.exception or ''}"
+    return Content.from_function_result(part.call_id, result=f"{said}\n\n{text}", exception=part.exception)
 
 
 def _plain(message: Message) -> Generator[dict[str, Any]]:

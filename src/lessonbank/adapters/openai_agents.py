@@ -18,7 +18,7 @@ from typing import Any, Final, Unpack
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.errors import MissingExtra
 
-from .following import FollowedRun, Options, RunFollower, current_run, harmless, last_asked, safely
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless, last_asked, safely
 
 try:
     from agents import Agent, Handoff, RunConfig, RunHooks, Runner, RunResult, RunResultStreaming
@@ -113,7 +113,6 @@ class _Record:
         self._agents: set[int] = set()
         self._seen: list[Any] = []
         self._parts: dict[str, _Record] = {}
-        self._cures: dict[str, str] = {}
         self.options: dict[str, Any] = {}
 
     def start(self, items: Sequence[Any], run_id: str | None = None) -> FollowedRun:
@@ -155,14 +154,17 @@ class _Record:
 
     async def _with_cures(self, items: Sequence[Any]) -> list[Any]:
         """The items, each failure of a tool followed by what got past it before: the same bytes in each request."""
+        if not self.run:
+            return list(items)
         calls = {item.get("call_id"): item for item in items if isinstance(item, dict) and "name" in item}
         given = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call_output"]
-        for item in given:
-            id, said, call = item["call_id"], item.get("output"), calls.get(item["call_id"], {})
-            if self.run and call and id not in self._cures:
-                told = (id, call["name"], _arguments(call), said, _is_failure(item) or None)
-                self._cures[id] = await self.run.came_back(*told)
-        return [_followed_by(item, self._cures.get(item.get("call_id"), "")) for item in items]
+        results = [
+            ToolResult(id, calls[id]["name"], _arguments(calls[id]), item.get("output"), _is_failure(item) or None)
+            for item in given
+            if (id := item["call_id"]) in calls
+        ]
+        told = await self.run.follow_failures(results)
+        return [_followed_by(item, told.get(item.get("call_id"), "")) for item in items]
 
     async def _shown(self, sent: list[Any], told: ModelInputData, agent: Any) -> ModelInputData:
         run = self.run or self.start(sent)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra, UsageError
 
-from .following import FollowedRun, Options, RunFollower, current_run, harmless, safely
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless, safely
 
 try:
     from openhands.sdk import LocalConversation
@@ -39,6 +41,8 @@ except ImportError as missing:
 
 _FAILED: Final = {ConversationExecutionStatus.ERROR, ConversationExecutionStatus.STUCK}
 _BREAKS: Final = (ConversationErrorEvent, InterruptEvent, PauseEvent)
+_EXIT_CODE: Final = re.compile(r"completed with exit code (\d{1,3})\b")
+"""How OpenHands tells the model that a command failed."""
 _ours: Final = set[type]()
 """The subclasses that are made here."""
 
@@ -223,13 +227,21 @@ def _shown(kind: Any) -> type:
 
     def generate(llm: Any, messages: Any, *args: Any, **options: Any) -> Any:
         open = _of_run(options)
-        response = kind.generate(llm, _with_text(open, messages), *args, **options)
+        shown = _with_text(open, messages)
+        if open:
+            with harmless("a request"):
+                shown = _with_cures(shown, open.run.follow_failures_waiting(_results(messages)))
+        response = kind.generate(llm, shown, *args, **options)
         _count(open, response)
         return response
 
     async def agenerate(llm: Any, messages: Any, *args: Any, **options: Any) -> Any:
         open = _of_run(options)
-        response = await kind.agenerate(llm, _with_text(open, messages), *args, **options)
+        shown = _with_text(open, messages)
+        if open:
+            with harmless("a request"):
+                shown = _with_cures(shown, await open.run.follow_failures(_results(messages)))
+        response = await kind.agenerate(llm, shown, *args, **options)
         _count(open, response)
         return response
 
@@ -262,6 +274,32 @@ def _with_text(open: _Open | None, messages: Any) -> Any:
             content = [TextContent(text=open.run.text), *messages[asked].content]
             return [*messages[:asked], messages[asked].model_copy(update={"content": content}), *messages[asked + 1 :]]
     return messages
+
+
+def _results(messages: Any) -> Generator[ToolResult]:
+    calls = {call.id: call for message in messages for call in message.tool_calls or ()}
+    for message in messages:
+        if message.role == "tool" and (call := calls.get(message.tool_call_id)):
+            said = _text(message)
+            code = _EXIT_CODE.search(said)
+            yield ToolResult(call.id, call.name, _arguments(call), said, int(code[1]) if code else None)
+
+
+def _arguments(call: Any) -> Any:
+    try:
+        return json.loads(call.arguments)
+    except ValueError:
+        return call.arguments
+
+
+def _with_cures(messages: Any, told: Mapping[str, str]) -> Any:
+    """The messages, each failure of a tool followed by what got past it before."""
+    return [
+        message.model_copy(update={"content": [*message.content, TextContent(text=text)]})
+        if message.role == "tool" and (text := told.get(message.tool_call_id))
+        else message
+        for message in messages
+    ]
 
 
 def _words(message: Any) -> list[str]:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Unpack, cast
 
@@ -12,7 +12,7 @@ from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Usage
 from lessonbank.errors import MissingExtra
 
-from .following import FollowedRun, Options, RunFollower, current_run
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless
 
 try:
     from smolagents.memory import ActionStep, MemoryStep, PlanningStep
@@ -92,7 +92,7 @@ class ReasoningBankAgent:
         start = len(agent.memory.steps) if options.get("reset") is False else 0
         ended: list[Any] = []
         try:
-            with _shown(agent, run.text, start):
+            with _shown(agent, run, start):
                 yield run, ended
         except BaseException as error:
             if isinstance(error, Exception) and agent.interrupt_switch:
@@ -110,7 +110,7 @@ class ReasoningBankAgent:
         )
 
 
-class _LessonsStep(MemoryStep):
+class _TextStep(MemoryStep):
     """Stands among the steps while they are written as messages, and is in no memory."""
 
     def __init__(self, text: str) -> None:
@@ -121,16 +121,14 @@ class _LessonsStep(MemoryStep):
 
 
 @contextmanager
-def _shown(agent: Any, text: str, start: int) -> Generator[None]:
+def _shown(agent: Any, run: FollowedRun, start: int) -> Generator[None]:
     """Each request of the run has the text before the task of the run, whose step is number `start`."""
-    if not text:
-        yield
-        return
-    write, step = agent.write_memory_to_messages, _LessonsStep(text)
+    write = agent.write_memory_to_messages
 
     def written(summary_mode: bool = False) -> Any:
         steps = agent.memory.steps
-        agent.memory.steps = [*steps[:start], step, *steps[start:]]
+        with harmless("a request"):
+            agent.memory.steps = [*steps[:start], *_text_step(run.text), *_with_cures(run, steps[start:])]
         try:
             return write(summary_mode=summary_mode)
         finally:
@@ -141,6 +139,22 @@ def _shown(agent: Any, text: str, start: int) -> Generator[None]:
         yield
     finally:
         del agent.write_memory_to_messages
+
+
+def _text_step(text: str) -> list[_TextStep]:
+    return [_TextStep(text)] if text else []
+
+
+def _with_cures(run: FollowedRun, steps: Sequence[Any]) -> Generator[Any]:
+    """The steps of the run, each failure of a tool followed by what got past it before."""
+    for number, step in enumerate(steps):
+        yield step
+        calls = _calls(step, number) if isinstance(step, ActionStep) else []
+        if len(calls) == 1:  # of several, nobody knows which one failed
+            id, named, failed = calls[0]["id"], calls[0]["function"], step.error is not None or None
+            said = str(step.error) if failed else step.observations
+            told = run.follow_failures_waiting([ToolResult(id, named["name"], named["arguments"], said, failed)])
+            yield from _text_step(told[id])
 
 
 def _messages(agent: Any, start: int) -> list[object]:
@@ -157,13 +171,7 @@ def _messages(agent: Any, start: int) -> list[object]:
 
 def _turn(step: Any, number: int) -> list[object]:
     """What the agent did in a step, and what came back. A tool that failed is only in the model's message."""
-    made = step.tool_calls or getattr(step.model_output_message, "tool_calls", None) or ()
-    calls = [
-        {"id": f"{number}-{call.id}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for call in made
-        for name, arguments in [_named(call)]
-        if name != _FINAL
-    ]
+    calls = _calls(step, number)
     only = calls[0]["id"] if len(calls) == 1 else None
     told: list[object] = [{"role": "assistant", "content": step.model_output or "", "tool_calls": calls}]
     if step.observations and calls:
@@ -171,6 +179,16 @@ def _turn(step: Any, number: int) -> list[object]:
     if step.error:
         told.append({"role": "tool", "content": str(step.error), "tool_call_id": only, "is_error": True})
     return told
+
+
+def _calls(step: Any, number: int) -> list[dict[str, Any]]:
+    made = step.tool_calls or getattr(step.model_output_message, "tool_calls", None) or ()
+    return [
+        {"id": f"{number}-{call.id}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for call in made
+        for name, arguments in [_named(call)]
+        if name != _FINAL
+    ]
 
 
 def _named(call: Any) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Unpack, cast
 
 from lessonbank._base.aio import within
-from lessonbank._base.checks import a_flag, is_a, kind, shown
+from lessonbank._base.checks import a_flag, is_instance, kind, shown
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
     SECONDS,
@@ -33,7 +33,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
 
-from .spooling import keep_or_spool
+from .outbox import keep_or_spool
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
@@ -75,7 +75,7 @@ class AsyncAttempt:
         check_names(options)  # their values are a matter of the memory, which does not break the block
         self._bank, self._metadata = bank, options.get("metadata")
         self._retrieve, patience = partial(bank.retrieve, **options), options.get("patience")
-        self._patience = float(patience) if is_a(patience, (int, float)) and patience > 0 else PATIENCE
+        self._patience = float(patience) if is_instance(patience, (int, float)) and patience > 0 else PATIENCE
         self._left, self._options = self._patience, options
         self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
@@ -183,7 +183,7 @@ class AsyncAttempt:
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
-            self._is_finished, self._refused_run = False, whole if is_a(whole, Trajectory) else None
+            self._is_finished, self._refused_run = False, whole if is_instance(whole, Trajectory) else None
             return self._refused(self._failed("nothing was learned from this run", problem))
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
             return self._refused(self._failed("nothing was learned from this run", problem))
@@ -293,7 +293,7 @@ class AsyncAttempt:
     def _named_task(self) -> str | None:
         """The task, where it is a text that says something."""
         task = cast("object", self.task)
-        return str.__str__(task) if is_a(task, str) and str.__str__(task).strip() else None
+        return str.__str__(task) if is_instance(task, str) and str.__str__(task).strip() else None
 
     @property
     def _receipt(self) -> Recall | None:
@@ -312,7 +312,7 @@ class AsyncAttempt:
         runs = await runs_from(source, task=self._named_task)
         if len(runs) > 1:
             return runs
-        if is_a(source, Trajectory):
+        if is_instance(source, Trajectory):
             self.run_id = runs[0].id
         return self._timed_run(runs[0].model_copy(update={"id": self.run_id}))
 

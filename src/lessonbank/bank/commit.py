@@ -16,7 +16,7 @@ from lessonbank.learning.consolidation.retry import decide, spent
 from lessonbank.learning.outcome import LearnOutcome, changed, replacing
 from lessonbank.learning.settlement import settle
 from lessonbank.learning.topics import in_topics
-from lessonbank.search.one_look import one_look
+from lessonbank.search.read_cache import cached_reads
 
 from .handle import Handle
 
@@ -65,7 +65,7 @@ class Commit:
 
     async def decide(self, policy: Consolidator, /) -> tuple[tuple[Change, ...], tuple[str, ...]]:
         """What the policy decides, in topics, and what a reader should know. What it took is added to `costs`."""
-        with one_look():
+        with cached_reads():
             with (
                 self.handle.state.locks.deciding(self.experience.scope),
                 redacting_with(self.handle.parts.intake.redactor),

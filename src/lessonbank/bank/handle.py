@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.locks import ScopeLocks
 from lessonbank.contracts.events import Event, FellBack, Hook
 from lessonbank.contracts.ports import Store, Vectors
@@ -22,7 +22,7 @@ from lessonbank.guard.identity import check_reviewer, holders, identity_of
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 
-from .acts import note_act
+from .audit_log import note_act
 from .parts import BankOptions, BankParts
 from .spool import Spool
 
@@ -91,7 +91,7 @@ class Handle:
 
     async def lesson(self, id: str, /) -> Lesson | None:
         """The lesson of that id; `None` where it was erased."""
-        owner = await if_there(experience_of_lesson(self.store, id, scope=self.scope))
+        owner = await get_or_none(experience_of_lesson(self.store, id, scope=self.scope))
         return owner and next((lesson for lesson in owner.lessons if lesson.id == id), None)
 
     async def lessons(self, ids: Collection[str], /) -> dict[str, Lesson]:
@@ -187,7 +187,7 @@ class Handle:
             self.check_whole_file(call)
 
     async def note_act(self, act: str, subject: str = "", /, *, read_only: bool = False) -> None:
-        """Leave an entry of an administrative act in the journal, see `acts.note_act`."""
+        """Leave an entry of an administrative act in the journal, see `note_act`."""
         await note_act(
             self.store, act, subject, scope=self.scope, writer=self.writer, key=self.key, read_only=read_only
         )

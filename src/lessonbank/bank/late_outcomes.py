@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lessonbank._base.aio import if_there
-from lessonbank._base.checks import a_mapping, an_id, is_a, shown
+from lessonbank._base.aio import get_or_none
+from lessonbank._base.checks import a_mapping, an_id, is_instance, shown
 from lessonbank.contracts.ports import RunFilter
 from lessonbank.contracts.records import Json, Recall, Trajectory
 from lessonbank.contracts.store_calls import get_trajectories, get_trajectory, pending_runs, settlement_of
@@ -26,14 +26,14 @@ async def find_run(handle: Handle, of: object, /) -> Trajectory:
         NotFound: no run is kept of it.
         UsageError: several runs are meant, or `of` is nothing that names a run.
     """
-    if is_a(of, Mapping):
+    if is_instance(of, Mapping):
         fields = cast("Mapping[str, Json]", of)
         return _only(await _with_metadata(handle, fields), f"with the metadata {shown(fields)}")
-    if is_a(of, Recall):
+    if is_instance(of, Recall):
         of = an_id(of.id, "the recall")
         return _only(await _of_recall(handle, of), f"of the recall {shown(of)}")
     id = an_id(of, "the run")
-    if run := await if_there(get_trajectory(handle.store, id, scope=handle.scope)):
+    if run := await get_or_none(get_trajectory(handle.store, id, scope=handle.scope)):
         return run
     return _only(await _of_recall(handle, id), f"with the id {shown(id)}, nor one of a recall with it")
 

@@ -37,13 +37,13 @@ from lessonbank.learning.prior_runs import PriorRuns, find_prior_runs
 from lessonbank.learning.run_report import RunReport
 from lessonbank.learning.settlement import contradictions, corrected, settle
 
-from .again import AFTER, cures_of
-from .beside import stand_beside
+from .additions import link_additions
 from .commit import Commit
 from .handle import Handle, log
-from .keeping import RunKeeper, stays_as_told
-from .reflecting import reflect
+from .recall_again import AFTER, cures_of
+from .reflection import reflect
 from .retention import forget_old_runs
+from .run_keeper import RunKeeper, stays_as_told
 from .steps import Steps
 from .upkeep import look_after
 
@@ -122,7 +122,7 @@ class Learner:
         usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         result = LearnOutcome(prior, report, attempts, extraction, scope=handle.scope, failed=failed, usage=usage)
         learned, settlement = await self._commit(result, identity=keeper.identity)
-        notes += await stand_beside(handle, learned.lessons)
+        notes += await link_additions(handle, learned.lessons)
         await self._settle_again([attempt.trajectory for attempt in attempts], settlement)
         learned = await self._review(learned, settlement, notes)
         if handle.options.reflect_every:

@@ -21,7 +21,7 @@ from lessonbank._base.checks import (
     a_text,
     an_action,
     maybe_text,
-    several,
+    nonempty,
     shown,
 )
 from lessonbank.contracts.events import Retrieved
@@ -60,16 +60,16 @@ from lessonbank.matts.scale import scale
 from lessonbank.search.emptiness import with_reason
 from lessonbank.trials.compare import trial
 
-from .again import State, recall_again
 from .attempt import AsyncAttempt
 from .handle import BankState, Handle
-from .keeping import RunKeeper, until_kept
 from .late_outcomes import find_run
 from .learner import Learner, noted
+from .outbox import Outbox, hand_in_soon
 from .parts import BankOptions, BankParts
-from .reflecting import reflect
+from .recall_again import State, recall_again
+from .reflection import reflect
 from .retrieval import Recaller
-from .spooling import Outbox, hand_in_soon
+from .run_keeper import RunKeeper, until_kept
 from .steps import Steps
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
@@ -323,7 +323,7 @@ class AsyncReasoningBank:
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
-        attempts = several(attempts, "extract", Run)
+        attempts = nonempty(attempts, "extract", Run)
         if self.options.off:
             return Extraction(notes=notes_of(OFF))
         return await Steps(self._handle).extract(await self.parts.intake.attempts(attempts))

@@ -19,7 +19,7 @@ from lessonbank.matts.scaler import Scaler
 from lessonbank.search.fit import Fitter
 from lessonbank.search.injection import Injector
 
-from .trying import Trying
+from .preview_settings import MakePreview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class BankParts:
     """Chooses among several runs of one task."""
     reflector: LanguageModel | None = None
     """Who looks back over the runs of a topic."""
-    previews: Trying | None = None
+    previews: MakePreview | None = None
     """Builds a retriever and an injector with other settings, for a preview."""
     hooks: Sequence[Hook] = ()
     asks_model: bool = field(init=False)

@@ -15,7 +15,7 @@ from lessonbank.guard.identity import check_reviewer, holders
 from lessonbank.guard.quote import quoted
 
 from .handle import Handle
-from .spooling import erase_spooled
+from .outbox import erase_spooled
 
 _KEPT: Final = "keep_runs"
 """The setting of a bank with reviewers. Without it, runs are kept for ever."""

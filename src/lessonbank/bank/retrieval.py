@@ -18,7 +18,7 @@ from lessonbank.search import TrustFilter, Without, with_reason
 from lessonbank.search.opposites import without_denied
 
 from .handle import Handle
-from .trying import Tried
+from .preview_settings import PreviewSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Recaller:
         parts = self.handle.parts
         return await fitter(recall, how, since=since, injector=parts.injector, intake=parts.intake)
 
-    async def preview(self, task: str, asked: RetrieveOptions, tried: Tried, /) -> Recall:
+    async def preview(self, task: str, asked: RetrieveOptions, tried: PreviewSettings, /) -> Recall:
         """What would be shown with some settings, without draws and without a receipt."""
         task = await self.handle.parts.intake.task(task)
         if self.handle.options.off:
@@ -102,7 +102,7 @@ class Recaller:
         recall = await self.fit(recall, asked, since=begun)
         return recall.model_copy(update={"kept": False, "task": task})
 
-    def _with(self, tried: Tried) -> Recaller:
+    def _with(self, tried: PreviewSettings) -> Recaller:
         """Return the recaller with the settings that a person tries. Raises UsageError: this bank cannot search so."""
         if tried.is_own:
             return self

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from anyio import CapacityLimiter, to_thread
 
-from lessonbank._base.checks import is_a, is_async, kind, shown, signature
+from lessonbank._base.checks import is_async, is_instance, kind, shown, signature
 from lessonbank.errors import UsageError
 
 from .records import Outcome, Trajectory
@@ -75,13 +75,13 @@ def stated(told: object, /) -> tuple[Outcome | None, float | None]:
     Raises:
         UsageError: it said something else.
     """
-    text = str.__str__(told) if is_a(told, str) else ""
+    text = str.__str__(told) if is_instance(told, str) else ""
     if text in _OUTCOMES:
         return _OUTCOMES[text], None
-    if is_a(told, bool):
+    if is_instance(told, bool):
         return ("success" if told else "failure"), None
     try:
-        value = -1.0 if is_a(told, str) else float(cast("float", told))
+        value = -1.0 if is_instance(told, str) else float(cast("float", told))
     except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = -1.0
     if not 0.0 <= value <= 1.0:

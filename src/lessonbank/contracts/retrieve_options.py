@@ -7,7 +7,16 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from typing import Any, Final, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-from lessonbank._base.checks import MOST_SECONDS, a_flag, a_mapping, a_number, is_a, maybe_count, maybe_one_of, settle
+from lessonbank._base.checks import (
+    MOST_SECONDS,
+    a_flag,
+    a_mapping,
+    a_number,
+    is_instance,
+    maybe_count,
+    maybe_one_of,
+    settle,
+)
 from lessonbank._base.signatures import with_keywords
 
 from .records import Json
@@ -118,7 +127,7 @@ class Option:
         """Whether an agent may ask for `value` where the owner of the server chose `owned`."""
         if not self.offer.by_agent or value == self.default:
             return False
-        return owned == self.default or (is_a(value, int) and is_a(owned, int) and value < owned)
+        return owned == self.default or (is_instance(value, int) and is_instance(owned, int) and value < owned)
 
 
 def _options() -> Mapping[str, Option]:

@@ -20,7 +20,7 @@ from lessonbank._base.checks import (
     a_share,
     attribute,
     copy_mapping,
-    is_a,
+    is_instance,
     maybe_count,
     maybe_one_of,
     one_of,
@@ -118,12 +118,12 @@ class Model:
         maybe_count(self.max_tokens, "Model(max_tokens=)")
         if self.rate is not None:
             a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
-        if is_a(self.name, Mapping):
+        if is_instance(self.name, Mapping):
             settle(self, name=copy_mapping(cast("Mapping[str, Any]", self.name), "model="))
         a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
         for name in ("base_url", "api_key"):
             secret = getattr(self, name)
-            text = str.__str__(secret) if is_a(secret, str) else ""
+            text = str.__str__(secret) if is_instance(secret, str) else ""
             if secret is not None and not (text.strip() and text.isprintable()):
                 raise UsageError(f"Model({name}=) takes a text of one line that is not blank, or None")
 
@@ -174,7 +174,7 @@ class Retrieval:
             _asked(a_share, self.floor, "Retrieval(floor=)")
         if self.relative_floor is not None:
             a_share(self.relative_floor, "Retrieval(relative_floor=)")
-        if not is_a(self.preface, Unset) and not _is_preface(self.preface):
+        if not is_instance(self.preface, Unset) and not _is_preface(self.preface):
             raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
 
 
@@ -307,7 +307,7 @@ class Safety:
 
     def __post_init__(self) -> None:
         trust: object = self.trust
-        if is_a(trust, str) and str.__str__(trust) == _WITNESSED:
+        if is_instance(trust, str) and str.__str__(trust) == _WITNESSED:
             _note_witnessed()
             object.__setattr__(self, "trust", "corroborated")
         one_of(self.trust, "trust", get_args(TrustPolicy))
@@ -319,7 +319,7 @@ class Safety:
             part = getattr(self, name)
             if not (part is None or part is UNSET or callable(part)):
                 raise refusal(f"{name}=", f"takes {what}", part)
-        if not (self.caps is None or self.caps is UNSET or is_a(self.caps, Caps)):
+        if not (self.caps is None or self.caps is UNSET or is_instance(self.caps, Caps)):
             raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
 
 
@@ -360,22 +360,22 @@ class Parts:
         ):
             raise refusal("Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever)
         hooks = cast("object", self.hooks)
-        if not is_a(hooks, (list, tuple)) or not all(map(callable, cast("Sequence[object]", hooks))):
+        if not is_instance(hooks, (list, tuple)) or not all(map(callable, cast("Sequence[object]", hooks))):
             raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks)
 
 
 def chosen(value: T | Unset, default: T, /) -> T:
     """`value`, or the profile's `default` where it was left open."""
-    return default if is_a(value, Unset) else value
+    return default if is_instance(value, Unset) else value
 
 
 def _is_preface(value: object) -> bool:
     """Whether a text can stand before lessons. A single ASCII word is more likely a mistyped name."""
-    text = str.__str__(value) if is_a(value, str) else ""
+    text = str.__str__(value) if is_instance(value, str) else ""
     return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
 
 
 def _asked(check: Callable[..., Any], value: object, /, *told: Any, **bounds: Any) -> None:
     """Check a setting that is not left to the profile."""
-    if not is_a(value, Unset):
+    if not is_instance(value, Unset):
         check(value, *told, **bounds)

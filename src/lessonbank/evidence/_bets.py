@@ -130,7 +130,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CellGains:
     """What was won in each cell: by a group, between two starts, on the outcomes that one writer told."""
 
     group: Ints
@@ -155,23 +155,23 @@ class Tally:
         return len(self.safe[0])
 
     @property
-    def each(self) -> Sequence[Tally]:
+    def each(self) -> Sequence[CellGains]:
         """One for each way to fill in what is missing."""
         ways = zip(self.up, self.down, self.scale, strict=True)
         return [replace(self, up=up[None], down=down[None], scale=scale[None]) for up, down, scale in ways]
 
-    def where(self, own: Flags, /) -> Tally:
+    def where(self, own: Flags, /) -> CellGains:
         """Some of the cells."""
         cells = {name: getattr(self, name)[own] for name in ("group", "start", "writer")}
         return replace(self, **cells, **{name: getattr(self, name)[:, own] for name in ("up", "down", "scale")})
 
-    def since(self, start: Ints, /) -> Tally:
+    def since(self, start: Ints, /) -> CellGains:
         """The cells of each group from its start on."""
         return self.where(self.start >= start[self.group])
 
 
 @dataclass(frozen=True, slots=True)
-class Wealth:
+class LogWealth:
     """The log of prior times wealth, n rows of one column per stake: betting on effects above zero, or below."""
 
     up: Floats
@@ -180,7 +180,7 @@ class Wealth:
     """(n,): the sum of v."""
 
 
-def tally(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> Tally:
+def gains_by_cell(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start: bool = True) -> CellGains:
     """One look at all scores, from which everything else follows. `filled`: the same rows with other outcomes."""
     ways = (scores, *filled)
     cell, starts, many = scores.group, 1, 1
@@ -201,16 +201,16 @@ def tally(scores: Scores, /, *filled: Scores, by_writer: bool = False, by_start:
     up, down = (np.stack(side) for side in zip(*[_won(shares) for shares, _ in made], strict=True))
     group, start = np.divmod(cells // many, starts)
     scale, safe = np.stack([scale for _, scale in made]), (_safe(lowest), _safe(-highest))
-    return Tally(group, start, cells % many, up, down, scale, safe, scores.log_prior)
+    return CellGains(group, start, cells % many, up, down, scale, safe, scores.log_prior)
 
 
-def wealth(told: Tally, /, *, leave_out: int = 0) -> Wealth:
+def log_wealth(told: CellGains, /, *, leave_out: int = 0) -> LogWealth:
     """What was won on each group, both ways: see `won`. The scale is that of the first way to fill in."""
     up, down = (won(told, helps=helps, leave_out=leave_out) for helps in (True, False))
-    return Wealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups))
+    return LogWealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale[0], told.groups))
 
 
-def won(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
+def won(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups, stakes): the log of prior times wealth, betting on effects above zero, or below.
 
     The least over all ways to fill in what is missing. Without the `leave_out` writers who won most on a group, at
@@ -223,12 +223,12 @@ def won(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
     return np.where(safe, total + told.log_prior, -np.inf)
 
 
-def _left(gains: Floats, told: Tally, leave_out: int) -> Floats:
+def _left(gains: Floats, told: CellGains, leave_out: int) -> Floats:
     total = _summed(gains, told.group, told.groups)
     return total - _largest(gains, told, leave_out) if leave_out else total
 
 
-def restarted(told: Tally, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
+def restarted(told: CellGains, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
     """By group: the log of the evidence that it harms from some start on, and which of `STARTS` says most of it.
 
     A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
@@ -257,7 +257,7 @@ def _summed(values: Floats, group: Ints, groups: int) -> Floats:
     return found
 
 
-def _largest(gains: Floats, told: Tally, most: int) -> Floats:
+def _largest(gains: Floats, told: CellGains, most: int) -> Floats:
     """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing, and
     neither does what nobody told."""
     gains = np.where(told.writer[:, None] > 0, gains, 0.0)
@@ -273,7 +273,7 @@ def _largest(gains: Floats, told: Tally, most: int) -> Floats:
     return found
 
 
-def running(scores: Scores, at: Ints, /) -> Wealth:
+def running(scores: Scores, at: Ints, /) -> LogWealth:
     """What was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
     first = np.searchsorted(at, np.arange(len(scores)), side="right")
     shares, scale = _histograms(scores, first, len(at) + 1)
@@ -284,7 +284,7 @@ def running(scores: Scores, at: Ints, /) -> Wealth:
     low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
     prior = scores.log_prior
     up, down = np.where(_safe(low), up + prior, -np.inf), np.where(_safe(-high), down + prior, -np.inf)
-    return Wealth(up, down, np.cumsum(scale[:-1]))
+    return LogWealth(up, down, np.cumsum(scale[:-1]))
 
 
 def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:

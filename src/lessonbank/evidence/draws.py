@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
-from lessonbank._base.checks import is_a
+from lessonbank._base.checks import is_instance
 from lessonbank.contracts.records import GroupDraw
 from lessonbank.contracts.withholding import Assignment, Members
 from lessonbank.errors import UsageError
@@ -120,5 +120,5 @@ def check_probability(value: object, /, *, name: str) -> None:
     Raises:
         UsageError: it is not.
     """
-    if is_a(value, bool) or not is_a(value, (int, float)) or not 0.0 <= value < 1.0:
+    if is_instance(value, bool) or not is_instance(value, (int, float)) or not 0.0 <= value < 1.0:
         raise UsageError(f"{name} is a probability from 0 to below 1; got {value!r}")

@@ -10,7 +10,7 @@ import numpy as np
 from lessonbank._base.plural import counted
 from lessonbank.guard.quote import quoted
 
-from ._bets import tally
+from ._bets import gains_by_cell
 from .columns import FREE, TWICE, WINDOW
 from .episodes import LESSON_LEVEL, Episodes
 from .lift import Estimate, points
@@ -172,7 +172,7 @@ def _models(episodes: Episodes, found: Review) -> Iterator[str]:
 
 
 def _of_model(scores: Scores) -> str:
-    low, high = bounds(tally(scores))
+    low, high = bounds(gains_by_cell(scores))
     value = float(np.clip(scores.score.sum() / scores.scale.sum(), low[0], high[0]))
     return points(Estimate(value=value, always_low=float(low[0]), always_high=float(high[0])))
 

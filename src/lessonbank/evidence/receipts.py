@@ -11,8 +11,8 @@ from collections import OrderedDict
 from typing import Final
 from weakref import WeakValueDictionary
 
-from lessonbank._base.aio import briefly
-from lessonbank._base.checks import an_id, is_a, shown
+from lessonbank._base.aio import try_write
+from lessonbank._base.checks import an_id, is_instance, shown
 from lessonbank.contracts.ports import RECEIPT_SECRET, RecallFilter, Store
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.store_calls import get_recall, get_setting
@@ -55,7 +55,7 @@ class Receipts:
         if len(self._latest) > _LATEST:
             self._latest.popitem(last=False)
         signed = recall.model_copy(update={"signature": signature(recall, secret=await self.secret())})
-        problem = await briefly(self._store.save_recall(recall))
+        problem = await try_write(self._store.save_recall(recall))
         if problem is None:
             self._is_warned = False
             self._given[signed.id] = signed
@@ -91,7 +91,7 @@ class Receipts:
         """
         if recall is None:
             return None, ()
-        if not is_a(recall, Recall):
+        if not is_instance(recall, Recall):
             return await get_recall(self._store, an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
             raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from lessonbank.guard.identity import is_separate_writer
 
-from ._bets import STARTS, restarted, tally
+from ._bets import STARTS, gains_by_cell, restarted
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pace, Pooled, effects, pooled
 from .lift import Standing
@@ -90,7 +90,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA, 
     """
     ways = outcomes_each_way(episodes)
     found, every = ways[0], scores_each_way(episodes, ways)
-    won = tally(*every, by_writer=leave_out > 0)
+    won = gains_by_cell(*every, by_writer=leave_out > 0)
     log_help = log_e(won, helps=True, leave_out=leave_out)
     log_harm, start = restarted(won, leave_out=leave_out)
     likely = likely_from(episodes)
@@ -165,7 +165,7 @@ def missing_differs(episodes: Episodes, /) -> Flags:
     """
     if not episodes.missing.any():
         return np.zeros(len(episodes.units), np.bool_)
-    won = tally(missing_scores(episodes), by_start=False)
+    won = gains_by_cell(missing_scores(episodes), by_start=False)
     log, least = np.maximum(log_e(won, helps=True), log_e(won, helps=False)), shown_from(episodes)
     differs = log >= least
     within = np.array([differs[[0, *parents]].any() for parents in episodes.parents], np.bool_)

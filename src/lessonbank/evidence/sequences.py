@@ -37,7 +37,7 @@ import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._bets import LOG_STARTS, Tally, Wealth, least_effect, log_total, running, wealth, won
+from ._bets import LOG_STARTS, CellGains, LogWealth, least_effect, log_total, log_wealth, running, won
 from ._bets import Scores as Scores
 from ._predictions import Guesser
 from .episodes import GROUP_LEVEL, Episodes, Flags, Floats, Ints
@@ -258,7 +258,7 @@ def _checked(values: Floats, what: str) -> Floats:
     return values
 
 
-def log_e(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
+def log_e(told: CellGains, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups,): the natural log of the e-value at present; 0 where there is no evidence.
 
     With `helps`, against "the average effect so far is not above zero"; without, against "it is not below zero". Where
@@ -268,7 +268,7 @@ def log_e(told: Tally, /, *, helps: bool, leave_out: int = 0) -> Floats:
     return log_total(won(told, helps=helps, leave_out=leave_out))
 
 
-def bounds(told: Tally, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:
+def bounds(told: CellGains, /, *, level: float = 0.95, start: Ints | None = None) -> tuple[Floats, Floats]:
     """(groups,), (groups,): between what the average effect so far lies; -1 and 1 where there is no evidence.
 
     With probability `level` or more that is so at every moment at once: a confidence sequence, seen at its present end.
@@ -282,7 +282,7 @@ def bounds(told: Tally, /, *, level: float = 0.95, start: Ints | None = None) ->
     paid = np.zeros(told.groups)
     if start is not None and start.any():
         told, paid = told.since(start), np.where(start > 0, -LOG_STARTS[start], 0.0)
-    low, high = _widest([_interval(wealth(way), level, paid) for way in told.each])
+    low, high = _widest([_interval(log_wealth(way), level, paid) for way in told.each])
     if len(told.up) > 1:
         helps, harms = (log_e(told, helps=helps) - paid >= math.log(2 / (1 - level)) for helps in (True, False))
         low, high = np.where(helps, low, np.minimum(low, 0.0)), np.where(harms, high, np.maximum(high, 0.0))
@@ -311,7 +311,7 @@ def path(scores: Sequence[Scores], /, *, level: float = 0.95, at: Ints) -> tuple
     return _widest([_interval(running(one, at), level, np.zeros(len(at))) for one in scores])
 
 
-def _interval(gained: Wealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
+def _interval(gained: LogWealth, level: float, paid: Floats) -> tuple[Floats, Floats]:
     if not 0 < level < 1:
         raise UsageError(f"level is {level:g}; give a number between 0 and 1, such as 0.95")
     threshold = math.log(2 / (1 - level)) + paid

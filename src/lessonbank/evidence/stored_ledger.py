@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from anyio import to_thread
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.locks import ScopeLocks
 from lessonbank._base.plural import counted
 from lessonbank.contracts.ports import RecallFilter, RunFilter, Store
@@ -368,7 +368,7 @@ class StoredLedger:
         ]
 
     async def _lesson(self, id: str, scope: str) -> Lesson | None:
-        owner = await if_there(experience_of_lesson(self._store, id, scope=scope))
+        owner = await get_or_none(experience_of_lesson(self._store, id, scope=scope))
         return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
 
     async def _applied(self, change: Change, scope: str) -> bool:
@@ -407,7 +407,7 @@ class StoredLedger:
         new = {recall.id: recall for recall in await self._later_receipts(kept, scope)}
         named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
         unknown = [id for id in dict.fromkeys(named) if id not in new and not kept.columns.knows(id)]
-        found = [await if_there(get_recall(self._store, id, scope=scope)) for id in unknown]
+        found = [await get_or_none(get_recall(self._store, id, scope=scope)) for id in unknown]
         return [*reversed(new.values()), *(recall for recall in found if recall)]
 
     async def _later_receipts(self, kept: _ScopeState, scope: str) -> list[Recall]:
@@ -415,7 +415,7 @@ class StoredLedger:
         new, last = list[Recall](), None
         while True:
             wanted = RecallFilter(limit=_PAGE, after=last)
-            page = await if_there(list_recalls(self._store, wanted, scope=scope))
+            page = await get_or_none(list_recalls(self._store, wanted, scope=scope))
             if page is None:  # the last one was erased meanwhile: from the newest again
                 new, last = [], None
                 continue

@@ -11,7 +11,7 @@ from typing import Final, TypeVar, cast
 
 from anyio import to_thread
 
-from lessonbank._base.aio import aside
+from lessonbank._base.aio import run_in_thread
 from lessonbank._base.checks import check_data
 from lessonbank.contracts.ports import Admission, Redactor
 from lessonbank.contracts.records import Add, Change, Experience, Extraction, Json, Record, Run, Trajectory, Verdict
@@ -51,7 +51,7 @@ class IntakeFilter:
         """Redact a task in the same way as the runs of that task."""
         if self.redactor is None:
             return task
-        return await aside(
+        return await run_in_thread(
             _task, task, self.redactor, brief=isinstance(self.redactor, Redacting) and len(task) <= _QUICK
         )
 
@@ -66,7 +66,7 @@ class IntakeFilter:
                 and len(every) < 3
                 and all(is_brief(run, most=_QUICK) for run in every)
             )
-            every = await aside(redacted_together, every, self.redactor, brief=is_quick)
+            every = await run_in_thread(redacted_together, every, self.redactor, brief=is_quick)
         return [run.model_copy(update={"metadata": {**run.metadata, **beside}}) if beside else run for run in every]
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
@@ -85,7 +85,7 @@ class IntakeFilter:
         if self.redactor is None or (isinstance(told, Verdict) and not told.reason):
             return told
         is_quick = isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK
-        return await aside(redacted, told, self.redactor, brief=is_quick)
+        return await run_in_thread(redacted, told, self.redactor, brief=is_quick)
 
     async def sentence(self, told: str, /) -> str:
         """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
@@ -102,7 +102,8 @@ class IntakeFilter:
         if change.experience is given:
             return True
         try:
-            new = _values_of(change.experience) - _values_of(given) - _REPEATED
+            other = {name for name, value in change.experience if value is not getattr(given, name, None)}
+            new = _values_of(change.experience, other) - _values_of(given, other) - _REPEATED
         except ValueError:  # a consolidator of the caller's put something into it that is no data
             return False
         if not {name for name, _ in new} <= {"", "why"}:
@@ -126,7 +127,7 @@ class IntakeFilter:
             return drawn
         is_built_in = isinstance(self.admission, LessonGate)
         is_quick = is_built_in and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts)
-        return await aside(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
+        return await run_in_thread(partial(self.admission, drawn, attempts, shown=shown), brief=is_quick)
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""
@@ -136,13 +137,16 @@ class IntakeFilter:
             known = await to_thread.run_sync(redacted, experience, self.redactor)
         if self.admission is None:
             return known
-        return await aside(_appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED)
+        return await run_in_thread(
+            _appraised, known, brief=sum(len(lesson.text) for lesson in known.lessons) <= _WEIGHED
+        )
 
 
-def _values_of(experience: Experience) -> set[tuple[str, str]]:
-    """Every name, text and number in an experience, with the name that leads to it."""
+def _values_of(experience: Experience, fields: set[str]) -> set[tuple[str, str]]:
+    """Every name, text and number in some fields of an experience, with the name that leads to it."""
     said = set[tuple[str, str]]()
-    waiting: list[tuple[str, Json]] = [("", experience.model_dump(mode="json", exclude=_NEAR, warnings=False))]
+    dumped = experience.model_dump(mode="json", include=fields, exclude=_NEAR, warnings=False)
+    waiting: list[tuple[str, Json]] = [("", dumped)]
     while waiting:
         name, value = waiting.pop()
         if isinstance(value, dict):

@@ -6,7 +6,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-from lessonbank._base.checks import is_a, shown
+from lessonbank._base.checks import is_instance, shown
 from lessonbank.errors import UsageError
 
 from ._characters import plain
@@ -36,7 +36,7 @@ def checked_name(name: object, /, *, what: str) -> str:
     Raises:
         UsageError: no text, blank, too long, or spelled in another way than the accepted one; the message says which.
     """
-    if not is_a(name, str) or not (name := str.__str__(name)).strip():
+    if not is_instance(name, str) or not (name := str.__str__(name)).strip():
         raise UsageError(f"{what} takes a name that is not blank; got {shown(name)}")
     if len(name) > LONGEST:
         raise UsageError(f"{what} takes a name of at most {LONGEST} characters; this one has {len(name):,}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Evidence, Learning, Parts, connect
-from lessonbank.bank.again import cures_of
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Extraction, Lesson, Recall, Run, Trajectory
 from lessonbank.contracts.retrieve_options import RetrieveOptions

@@ -19,7 +19,8 @@ from . import settings_file
 
 MARK: Final = "lessonbank"
 """Every entry of ours holds this word: in its name, in its command, or in its first line."""
-_CLIENT: Final = "lessonbank/hosts/client.py"
+_CLIENT: Final = re.compile(r"lessonbank/(?:hosts|hooks)/client\.py")
+"""The program of a hook, where it is and where it was."""
 _BEGIN: Final = "# >>> lessonbank: `lessonbank install AGENT --remove` takes these lines out"
 _END: Final = "# <<< lessonbank"
 _BLOCK: Final = re.compile(r"^# >>> lessonbank\b[^\n]*\n.*?^# <<< lessonbank\n", re.DOTALL | re.MULTILINE)
@@ -80,7 +81,7 @@ class Element(Member):
 
     def removed(self, text: str, /) -> str:
         def is_ours(path: tuple[str, ...], value: Json) -> bool:
-            return path == self.path and isinstance(value, dict) and _CLIENT in str(value)
+            return path == self.path and isinstance(value, dict) and bool(_CLIENT.search(str(value)))
 
         return settings_file.without(text, is_ours) if text else text
 

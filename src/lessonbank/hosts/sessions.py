@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Learning, Parts, connect, importers
-from lessonbank.bank.again import cures_of
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson, Recall, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, UsageError

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Final
 
 from lessonbank._base.plural import counted
-from lessonbank.bank.again import cures_of
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Lesson
 from lessonbank.errors import LessonbankError, printable

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank._base.plural import counted
-from lessonbank.bank.again import is_of_cures
+from lessonbank.bank.recall_again import is_of_cures
 from lessonbank.bank.sync import ReasoningBank
 from lessonbank.contracts.records import Add, Experience, Json, Recall, Retire, Usage, Verdict
 from lessonbank.errors import NotFound

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lessonbank._base.atomic_write import belongs_to_database
-from lessonbank._base.checks import a_flag, a_path, is_a, named, shown
+from lessonbank._base.checks import a_flag, a_path, is_instance, named, shown
 from lessonbank._base.extensions import extension
 from lessonbank._base.plural import counted
 from lessonbank._base.safe_read import LEADS_OUT, NOT_REGULAR
@@ -164,13 +164,13 @@ def read(
     """
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
-    wanted = str.__str__(format) if is_a(format, str) else ""
-    foreign = format if is_a(format, Format) else _foreign(wanted)
+    wanted = str.__str__(format) if is_instance(format, str) else ""
+    foreign = format if is_instance(format, Format) else _foreign(wanted)
     if foreign is None and wanted not in ("auto", *_BY_NAME):
         raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {named(place)}")
-    if foreign is not None and not is_a(foreign, Format):
+    if foreign is not None and not is_instance(foreign, Format):
         return iter(foreign(place))
     order = _ORDER if foreign is None else (foreign,)
     if place.is_dir() and (foreign or _of_folder(place) is None):

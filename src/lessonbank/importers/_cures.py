@@ -98,7 +98,11 @@ _NOISE: Final = re.compile(
 _OPENS: Final = re.compile(
     r"\W{0,20}(?:\w{0,40}(?:error|exception)|traceback|fatal|failed)\b(?!\W{0,3}(?:none|null|false|0)\b)", re.IGNORECASE
 )
+_BRANCH: Final = re.compile(r"(?<=current branch )[^\s']+|(?<=src refspec )[^\s']+|(?<=branch ')[^'\n]+(?=')")
+"""The branch that an error of git names: another one in each task, and the cure is the same."""
+_ITS_BRANCH: Final = "<branch>"
 _VALUES: Final = (
+    (_BRANCH, _ITS_BRANCH),
     (re.compile(r"\x1b\[[0-9;]*[A-Za-z]"), ""),
     (re.compile(r"(?:/[\w.+-]+){2,}/?"), "/…"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "#"),
@@ -260,7 +264,10 @@ def _followed(failed: _Command, later: Sequence[_Deed]) -> Failure:
     assert isinstance(again, _Command)
     if again.code != 0:
         return told
-    return replace(told, through_at=again.at, cure=_cure(failed, again, later[:place], told.error))
+    cure = _cure(failed, again, later[:place], told.error)
+    for branch in _BRANCH.findall(failed.printed):
+        cure = re.sub(rf"(?<![\w.-]){re.escape(branch)}(?![\w.-])", _ITS_BRANCH, cure)
+    return replace(told, through_at=again.at, cure=cure)
 
 
 def _replaced(failed: _Command, later: Sequence[_Deed]) -> Iterator[Failure]:

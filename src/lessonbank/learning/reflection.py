@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Final
 
-from lessonbank._base.aio import if_there, read_reply
+from lessonbank._base.aio import get_or_none, read_reply
 from lessonbank._version import VERSION
 from lessonbank.contracts.ports import LanguageModel, Store
 from lessonbank.contracts.records import (
@@ -99,7 +99,7 @@ def _by_topic(every: Sequence[Experience]) -> tuple[dict[str, list[Lesson]], dic
 async def _run_of(store: Store, experience: Experience) -> Run | None:
     """The last run of an experience whose end is known; `None` where it was erased."""
     ref = next((one for one in reversed(experience.attempts) if one.verdict.outcome != "unknown"), None)
-    run = await if_there(get_trajectory(store, ref.trajectory_id, scope=experience.scope)) if ref else None
+    run = await get_or_none(get_trajectory(store, ref.trajectory_id, scope=experience.scope)) if ref else None
     return Run(trajectory=run, verdict=ref.verdict) if run and ref else None
 
 

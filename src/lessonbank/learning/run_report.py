@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
-from anyio import to_thread
-
-from lessonbank._base.checks import is_a, kind, shown
+from lessonbank._base.aio import run_in_thread
+from lessonbank._base.checks import is_instance, kind, shown
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Outcome, Recall, Submission, Trajectory, Verdict
 from lessonbank.errors import UsageError
@@ -35,9 +34,8 @@ class RunReport:
 
 async def run_from(source: object, /, *, task: str | None) -> Trajectory:
     """One run: a trajectory, or its messages. Messages are read in a thread. Raises FormatError, UsageError."""
-    if not is_a(source, Trajectory):
-        return await to_thread.run_sync(partial(trajectory_from, source, task=task))
-    return without_submission(trajectory_from(source, task=task))
+    run = await run_in_thread(partial(trajectory_from, source, task=task), brief=is_instance(source, Trajectory))
+    return without_submission(run)
 
 
 async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
@@ -49,25 +47,19 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
         UsageError: an empty list, or runs of different tasks.
         FormatError: messages in no known shape.
     """
-    if is_a(source, Trajectory):
-        return [without_submission(trajectory_from(source, task=task))]
+    entries: Sequence[object] = [source]
+    listed = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else ()
+    if listed and all(issubclass(type(one), Trajectory | list | tuple) for one in listed):
+        entries = listed  # a list of messages is one run
     named = asked if task is None else task
-    runs = [await run_from(one, task=task if is_a(one, Trajectory) else named) for one in _several(source)]
-    tasks = {run.task for run in runs}
-    if len(tasks) != 1:
+    runs = [await run_from(one, task=task if is_instance(one, Trajectory) else named) for one in entries]
+    if len(tasks := {run.task for run in runs}) != 1:
         raise UsageError(
             f"learn takes runs of one task at a time, and at least one run; got {counted(len(tasks), 'task')}"
         )
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("the same trajectory was handed in twice: give every run its own id")
     return runs
-
-
-def _several(source: object) -> Sequence[object]:
-    """The runs of a list of runs. A list of messages is one run."""
-    alone: Sequence[object] = [source]
-    entries = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else ()
-    return entries if entries and all(issubclass(type(one), Trajectory | list | tuple) for one in entries) else alone
 
 
 def truths_of(
@@ -87,14 +79,14 @@ def truths_of(
     each = zip(runs, _each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward"), strict=True)
     for run, ended, earned in each:
         told[run.id] = truth = truth_verdict(outcome=ended, reward=earned, success_at=success_at)
-        if truth and truth.reward is not None and (ended is None or (is_a(ended, str) and ended == "unknown")):
+        if truth and truth.reward is not None and (ended is None or (is_instance(ended, str) and ended == "unknown")):
             alone.append(truth.reward)
     return told, graded_notes(alone, success_at=success_at) if alone else ()
 
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
-    if value is None or is_a(value, (str, Verdict)) or not is_a(value, Iterable):
+    if value is None or is_instance(value, (str, Verdict)) or not is_instance(value, Iterable):
         return [value] * count
     try:
         several = list(cast("Iterable[Any]", value))

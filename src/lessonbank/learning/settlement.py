@@ -38,30 +38,29 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
     of their rewards. A run without a reward counts 1 or 0."""
     runs, verdicts = [a.trajectory for a in attempts], [a.verdict for a in attempts]
     decided = [verdict for verdict in verdicts if verdict.outcome != "unknown"]
-    outcome: Outcome = "unknown"
-    if decided:
-        outcome = "success" if 2 * [one.outcome for one in decided].count("success") > len(decided) else "failure"
-    told = decided or verdicts
-    first = ([verdict for verdict in told if verdict.source == "judge"] or told)[0]
+    first = min(decided or verdicts, key=lambda verdict: verdict.source != "judge")
+    wins = [verdict.outcome for verdict in decided].count("success")
+    majority: Outcome = "success" if 2 * wins > len(decided) else "failure"
     named = {key: said for run in reversed(runs) for key, said in run.metadata.items() if isinstance(said, str)}
+    mean = sum(map(_worth, decided)) / len(decided) if decided else None
     return Settlement(
         recall_id=recall.id,
         scope=recall.scope,
         experience_id=experience_id,
         trajectory_ids=tuple([run.id for run in runs]),
         runs=len(runs),
-        outcome=outcome,
-        reward=first.reward if len(runs) == 1 else sum(map(_worth, decided)) / len(decided) if decided else None,
+        outcome=majority if decided else "unknown",
+        reward=first.reward if len(runs) == 1 else mean,
         confidence=min([verdict.confidence for verdict in decided], default=0.0),
         source=first.source,
         judge=_judge(first),
         steps=sum([len(run.steps) for run in runs]),
         usage=sum([run.usage for run in runs[1:]], runs[0].usage),
         seconds=_seconds(runs),
-        cited=cited(recall, runs),
+        cited=_cited(recall, runs),
         template=named.get(TEMPLATE),
         agent=named.get(MODEL, ""),
-        another_task=bool(of_another_task(recall, runs)),
+        another_task=bool(_of_another_task(recall, runs)),
         identity=identity,
     )
 
@@ -72,10 +71,33 @@ def _worth(verdict: Verdict) -> float:
     return reward if reward is not None and 0.0 <= reward <= 1.0 else float(verdict.outcome == "success")
 
 
-def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
+def _judge(verdict: Verdict) -> str:
+    """Which judge a verdict is of: its model and the version of its prompt."""
+    if verdict.source != "judge":
+        return ""
+    prompt = f"{verdict.prompt.id} {verdict.prompt.version}" if verdict.prompt else ""
+    return ", ".join(part for part in (verdict.model or "", prompt) if part) or "judge"
+
+
+def _seconds(runs: Sequence[Trajectory]) -> float | None:
+    told = [run.metadata.get(SECONDS) for run in runs]
+    known = [float(t) for t in told if isinstance(t, int | float) and not isinstance(t, bool) and t >= 0]
+    return sum(known) / len(known) * len(runs) if known else None
+
+
+def _cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
+    """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
+    if not (ids := recall.shown_ids):
+        return ()
+    said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
+    numbers = numbers_cited("\n".join((*said, *[run.answer or "" for run in runs])))
+    return tuple([id for number, id in enumerate(ids, 1) if number in numbers])
+
+
+def _of_another_task(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """A note for each run whose task is not that of the recall it settles, nor a part of it or around it."""
-    others = [run for run in runs if recall and run.task != recall.task]
-    if not recall or not others or not (asked := plain_task(recall.task)):
+    others = [run for run in runs if run.task != recall.task]
+    if not others or not (asked := plain_task(recall.task)):
         return ()
     others = [run for run in others if (done := plain_task(run.task)) not in asked and asked not in done]
     return tuple(
@@ -96,29 +118,6 @@ def _otherwise(earlier: Settlement, learned: Iterable[Run]) -> tuple[str, ...]:
         and "unknown" not in (earlier.outcome, one.verdict.outcome)
         and one.verdict.outcome != earlier.outcome
     )
-
-
-def _judge(verdict: Verdict) -> str:
-    """Which judge a verdict is of: its model and the version of its prompt."""
-    if verdict.source != "judge":
-        return ""
-    prompt = f"{verdict.prompt.id} {verdict.prompt.version}" if verdict.prompt else ""
-    return ", ".join(part for part in (verdict.model or "", prompt) if part) or "judge"
-
-
-def _seconds(runs: Sequence[Trajectory]) -> float | None:
-    told = [run.metadata.get(SECONDS) for run in runs]
-    known = [float(t) for t in told if isinstance(t, int | float) and not isinstance(t, bool) and t >= 0]
-    return sum(known) / len(known) * len(runs) if known else None
-
-
-def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
-    """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
-    if not (ids := recall.shown_ids):
-        return ()
-    said = [text for run in runs for step in run.steps for text in (step.thought, step.action.text)]
-    numbers = numbers_cited("\n".join((*said, *[run.answer or "" for run in runs])))
-    return tuple([id for number, id in enumerate(ids, 1) if number in numbers])
 
 
 async def settle(
@@ -145,14 +144,14 @@ async def settle(
     new = [one.trajectory.id for one in learned]
     ids = [id for id in dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known)) if id not in new]
     counted = [*(await _with_verdicts(store, ids, report, scope=receipt.scope) if ids else ()), *learned]
-    later = settlement_of(receipt, experience_id, counted, identity=identity) if counted else None
-    if learned:
-        astray = of_another_task(receipt, [one.trajectory for one in learned]) if later and later.another_task else ()
-        return later, counted, (*astray, *(_otherwise(earlier, learned) if earlier else ()))
-    same = later and {"at": later.at, "identity": identity}
-    if earlier and later == earlier.model_copy(update=same):
+    if not counted:
+        return None, [], ()
+    later = settlement_of(receipt, experience_id, counted, identity=identity)
+    if not learned and earlier and later == earlier.model_copy(update={"at": later.at, "identity": identity}):
         return None, counted, ()
-    return later, counted, of_another_task(receipt, prior.reported) if later and not earlier else ()
+    told = [one.trajectory for one in learned] or ([] if earlier else prior.reported)
+    notes = _of_another_task(receipt, told) if later.another_task or not learned else ()
+    return later, counted, (*notes, *(_otherwise(earlier, learned) if earlier else ()))
 
 
 async def _with_verdicts(store: Store, ids: Sequence[str], report: RunReport, /, *, scope: str) -> list[Run]:

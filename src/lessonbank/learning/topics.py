@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
-from lessonbank._base.aio import aside, read_reply
+from lessonbank._base.aio import read_reply, run_in_thread
 from lessonbank.contracts.ports import LanguageModel, LessonFilter, Store
 from lessonbank.contracts.records import EXTRACTIVE, Change, Experience, Lesson, Topic, Trajectory, Usage
 from lessonbank.contracts.records.ids import digest
@@ -110,7 +110,7 @@ class TopicsByWords:
         """The best of the topics around, and how like its tasks this one is."""
         found = await by_words(self.store, experience.task[:_READ], scope=experience.scope, limit=AROUND)
         around = [match.experience for match in found if match.experience.id != experience.id]
-        private = await aside(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
+        private = await run_in_thread(_private, experience.task[:_READ], brief=len(experience.task) <= _QUICK)
         mine, said = _topic_words(experience.task), [_topic_words(one.task) for one in around]
         held = Counter(word for task in (mine, *said) for word in task)
         recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]

@@ -59,11 +59,11 @@ async def serve_http(
     memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve)
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(_listening(host, port)) as listener:
-        await memory.ready()
-        if ready:
-            ready(f"{address(listener, host=host)}/mcp")
-        with prompt_process():
-            await server_of(app, timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
+        async with memory.serving():
+            if ready:
+                ready(f"{address(listener, host=host)}/mcp")
+            with prompt_process():
+                await server_of(app, timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
 
 
 def application(

@@ -12,7 +12,7 @@ from mcp_types import CallToolResult
 from pydantic import BaseModel, Field, model_validator
 
 from lessonbank import AsyncReasoningBank
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import RECALLS_AGAIN, Experience, Json, Lesson, Outcome, Recall, Step, Trajectory
 from lessonbank.contracts.records.ids import digest
@@ -157,7 +157,7 @@ async def why(
 
 
 async def _of_recall(bank: AsyncReasoningBank, id: str) -> str | None:
-    if await if_there(bank.recalls.get(id)) is None:
+    if await get_or_none(bank.recalls.get(id)) is None:
         return None
     told = await bank.recalls.explain(id)
     hidden = {one.lesson_id for one in told.lessons if not await _is_shown(bank, one.lesson_id)}
@@ -166,7 +166,7 @@ async def _of_recall(bank: AsyncReasoningBank, id: str) -> str | None:
 
 
 async def _of_lesson(bank: AsyncReasoningBank, id: str) -> str | None:
-    lesson = await if_there(bank.lessons.get(id))
+    lesson = await get_or_none(bank.lessons.get(id))
     if lesson is None:
         return None
     lift = next((one for one in (await bank.lift()).lessons if one.lesson_id == id), None)
@@ -243,7 +243,7 @@ def _session(ctx: Context) -> str | None:
 
 
 async def _is_shown(bank: AsyncReasoningBank, id: str) -> bool:
-    found = await if_there(bank.lessons.get(id))
+    found = await get_or_none(bank.lessons.get(id))
     return found is not None and _may_show(bank, found)
 
 

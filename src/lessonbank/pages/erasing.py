@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records.ids import digest
 from lessonbank.errors import Conflict, NotFound, UsageError
@@ -83,8 +83,8 @@ async def _previewed(visit: Visit, asked: Asked) -> Erasing:
 
 async def _shown(visit: Visit, asked: Asked) -> dict[str, Any]:
     what = await _previewed(visit, asked)
-    lessons = {id: await if_there(visit.bank.lessons.get(id)) for id in what.lessons[:PAGE]}
-    runs = {id: await if_there(visit.bank.runs.get(id)) for id in what.runs[:PAGE]}
+    lessons = {id: await get_or_none(visit.bank.lessons.get(id)) for id in what.lessons[:PAGE]}
+    runs = {id: await get_or_none(visit.bank.runs.get(id)) for id in what.runs[:PAGE]}
     return {
         "what": what,
         "seen": _mark(what),

@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank.contracts.records import Lesson
 from lessonbank.contracts.records.timeline import Diff
 from lessonbank.errors import Conflict, UsageError
@@ -81,5 +81,5 @@ def _edited(difference: Diff, *, back: bool) -> Sequence[tuple[Lesson, str, str]
 async def _titles(visit: Visit, lines: Sequence[Line]) -> Mapping[str, str]:
     """Titles of the lessons that are named first, by id."""
     ids = dict.fromkeys(line.lessons[0] for line in lines if line.lessons)
-    found = {id: await if_there(visit.bank.lessons.get(id)) for id in ids}
+    found = {id: await get_or_none(visit.bank.lessons.get(id)) for id in ids}
     return {id: lesson.title for id, lesson in found.items() if lesson}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank.evidence.lift import Lift, Standing, spent
 
 from .journal import Line, is_taken_back, latest, line_of
@@ -87,5 +87,5 @@ async def evidence(visit: Visit) -> Response:
 async def _taken_back(bank: AsyncReasoningBank) -> Sequence[tuple[Line, str]]:
     """What was taken back last, with the title of the first lesson that it was about."""
     lines = [line_of(entry) for entry in await latest(bank, _LOOKED) if is_taken_back(entry)][:_NEW]
-    found = [await if_there(bank.lessons.get(line.lessons[0])) if line.lessons else None for line in lines]
+    found = [await get_or_none(bank.lessons.get(line.lessons[0])) if line.lessons else None for line in lines]
     return [(line, lesson.title if lesson else "") for line, lesson in zip(lines, found, strict=True)]

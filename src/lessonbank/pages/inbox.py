@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank.contracts.records import FILE, JournalEntry, Lesson, Proposal
 
 from .evidence_steps import deciding_steps
@@ -116,4 +116,4 @@ async def proposed(visit: Visit) -> Response:
 
 
 async def _target(visit: Visit, proposal: Proposal) -> Lesson | None:
-    return await if_there(visit.bank.lessons.get(proposal.of)) if proposal.of else None
+    return await get_or_none(visit.bank.lessons.get(proposal.of)) if proposal.of else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from markupsafe import Markup
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import Edit, JournalEntry, Kind, Lesson, LessonState, Merge, Replace, Run, Trust
 from lessonbank.evidence.lift import Estimate, LessonLift, points, said_of
@@ -187,7 +187,7 @@ async def show_lesson(visit: Visit) -> Response:
         "steps": deciding_steps(lesson, runs),
         "recalls": await visit.bank.recalls.list(lesson=id, limit=_RECALLS),
         "repeats": await visit.bank.lessons.repeats(id),
-        "merged": [await if_there(visit.bank.lessons.get(one)) for one in owner.merged.get(id, ())[:_SOURCES]],
+        "merged": [await get_or_none(visit.bank.lessons.get(one)) for one in owner.merged.get(id, ())[:_SOURCES]],
         "editing": visit.query("do"),
     }
     return visit.page("lesson.html", told)
@@ -262,7 +262,7 @@ def versions_in(story: Sequence[JournalEntry], id: str, /) -> Sequence[Version]:
 
 async def runs_of(bank: AsyncReasoningBank, lesson: Lesson, /) -> Sequence[Run]:
     """The runs that a lesson was drawn from, as far as they are still kept."""
-    found = [await if_there(bank.runs.get(id)) for id in lesson.provenance.trajectory_ids[:RUNS]]
+    found = [await get_or_none(bank.runs.get(id)) for id in lesson.provenance.trajectory_ids[:RUNS]]
     return [run for run in found if run is not None]
 
 

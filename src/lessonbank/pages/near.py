@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank.contracts.records import Lesson, Recall
 from lessonbank.text.bm25 import words
 
@@ -67,7 +67,7 @@ async def _shown_for(bank: AsyncReasoningBank, task: str) -> Sequence[Recall]:
 async def _weakest(bank: AsyncReasoningBank, recall: Recall) -> float:
     """How near the task is that taught what was shown last; 0 where nothing was shown."""
     shown = {one.experience_id: one.lesson_id for one in recall.candidates if one.shown}
-    held = [await if_there(bank.lessons.experience(id)) for id in shown.values()]
+    held = [await get_or_none(bank.lessons.experience(id)) for id in shown.values()]
     return min((share(one.task, recall.task) for one in held if one), default=0.0)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.plural import counted
 from lessonbank.contracts.lesson_block import numbers_cited
 from lessonbank.contracts.records import Lesson, Outcome, Recall, Run, RunStatus
@@ -139,7 +139,7 @@ async def _next_open(visit: Visit, run: Run) -> str | None:
 async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
     """The receipt of what was shown to the agent, if it is known and still kept."""
     named = run.recall_id or run.trajectory.recall_id
-    return await if_there(visit.bank.recalls.get(named)) if named else None
+    return await get_or_none(visit.bank.recalls.get(named)) if named else None
 
 
 async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
@@ -150,7 +150,7 @@ async def of_task(visit: Visit, task: str, /, *, limit: int) -> Sequence[Run]:
 async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None]]:
     """The lessons in the text of a recall, by id; `None` for one that is gone."""
     ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
-    return [(id, await if_there(visit.bank.lessons.get(id))) for id in ids]
+    return [(id, await get_or_none(visit.bank.lessons.get(id))) for id in ids]
 
 
 def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Lesson]]:

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 
 from starlette.responses import Response
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import refusal
 from lessonbank.contracts.records import Candidate, Lesson, Recall
 from lessonbank.contracts.settings import Search, TrustPolicy
@@ -124,7 +124,7 @@ class Row:
 async def _candidates(visit: Visit, recall: Recall) -> Sequence[Row]:
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
-    found = [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
+    found = [(c, known.get(c.lesson_id) or await get_or_none(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
     names = topic_names(lesson for _, lesson in found if lesson)
     return [Row(c, lesson, said_of(c, recall, names)) for c, lesson in found]
 

@@ -49,13 +49,13 @@ def with_inserted(text: str, /, *edits: tuple[int, str]) -> str:
 
 def _object(text: str, start: int, parts: Iterable[str]) -> tuple[dict[str, Span], int]:
     found: dict[str, Span] = {}
-    at = _skip(text, _past(text, start, "{"))
+    at = _skip(text, _expect(text, start, "{"))
     while not text.startswith("}", at):
-        at = _skip(text, _past(text, at, ",")) if found else at
+        at = _skip(text, _expect(text, at, ",")) if found else at
         name, end = _decode(text, at)
         if not isinstance(name, str) or name in found:
             raise ValueError("an object with a field that is named twice, or not by text")
-        at = _skip(text, _past(text, _skip(text, end), ":"))
+        at = _skip(text, _expect(text, _skip(text, end), ":"))
         found[name] = _list(text, at) if name in parts and text.startswith("[", at) else Span(*_value(text, at))
         at = _skip(text, found[name].end)
     return found, at + 1
@@ -65,7 +65,7 @@ def _list(text: str, start: int) -> Span:
     found: list[Span] = []
     at = _skip(text, start + 1)
     while not text.startswith("]", at):
-        at = _skip(text, _past(text, at, ",")) if found else at
+        at = _skip(text, _expect(text, at, ",")) if found else at
         found.append(Span(*_value(text, at)))
         at = _skip(text, found[-1].end)
     return Span(found, start, at + 1)
@@ -81,7 +81,7 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _past(text: str, at: int, sign: str) -> int:
+def _expect(text: str, at: int, sign: str) -> int:
     if not text.startswith(sign, at):
         raise ValueError(f"a {sign!r} is missing at {at}")
     return at + 1

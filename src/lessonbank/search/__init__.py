@@ -16,10 +16,10 @@ from .fusion import HybridRetriever as HybridRetriever
 from .fusion import fuse as fuse
 from .lessons import LessonRetriever as LessonRetriever
 from .lexical import LexicalRetriever as LexicalRetriever
-from .one_look import AROUND as AROUND
-from .one_look import by_words as by_words
-from .one_look import held_lessons as held_lessons
-from .one_look import note_lessons as note_lessons
-from .one_look import one_look as one_look
+from .read_cache import AROUND as AROUND
+from .read_cache import by_words as by_words
+from .read_cache import cached_reads as cached_reads
+from .read_cache import held_lessons as held_lessons
+from .read_cache import note_lessons as note_lessons
 from .trusted import TrustFilter as TrustFilter
 from .without import Without as Without

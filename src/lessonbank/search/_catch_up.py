@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 import anyio
 
-from lessonbank._base.aio import briefly, seconds_left
+from lessonbank._base.aio import seconds_left, try_write
 from lessonbank.contracts.ports import Embedder, Store, Vectors
 from lessonbank.contracts.records import Match
 from lessonbank.contracts.records.ids import digest, new_id
@@ -97,7 +97,7 @@ class VectorSearch:
         if not due:
             return False, self._refused(waiting)
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
-        if problem := await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
+        if problem := await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
             return False, (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
         told = Embedded()
         try:
@@ -108,10 +108,10 @@ class VectorSearch:
             raise
         self._documents.over(scope)
         if told.vectors:
-            await briefly(self.store.index(told.vectors, scope=scope, space=self.space))
+            await try_write(self.store.index(told.vectors, scope=scope, space=self.space))
         if told.refused or refusals.by_id:
             refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
-            await briefly(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
+            await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
         left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
         return bool(told.vectors), (*(behind if left else ()), *self._refused(waiting + len(told.refused)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lessonbank.contracts.ports import Store, Vectors
 from lessonbank.contracts.records import Experience, Found
 
-from .one_look import by_words
+from .read_cache import by_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lessonbank._base.aio import aside
+from lessonbank._base.aio import run_in_thread
 from lessonbank.contracts.records import Experience, Found, Lesson, Match
 from lessonbank.guard.trust import TrustPolicy, showable
 
@@ -43,7 +43,7 @@ class TrustFilter(RetrieverWrapper):
         while True:
             found = await self.inner(task, scope=scope, limit=asked)
             if not words and any(lesson.only for match in found.matches for lesson in match.experience.lessons):
-                words = await aside(task_words, task, brief=len(task) <= _QUICK)
+                words = await run_in_thread(task_words, task, brief=len(task) <= _QUICK)
             kept = [m for match in found.matches if (m := self._shown(match, words))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break

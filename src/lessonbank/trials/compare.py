@@ -11,7 +11,7 @@ from lessonbank.contracts.agents import AnyAgent, Verifier
 from lessonbank.contracts.records import Recall
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
 
-from .design import Design, Trial, asked
+from .design import Design, Question, Trial, asked
 from .trial import Tasks, run_trial
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ async def trial(
         resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
             memory, question, seed, level and agent are the same; budgets and rounds may be larger.
         progress: called after every pair with the result so far. What it raises ends the trial.
-        options: those of `retrieve`, for the memory of tasks that are given as texts.
+        options: those of `retrieve`, for the memory of tasks that are given as texts. `fit` counts where memory as a
+            whole is in question, and what it takes is part of what a run with memory costs. Else nothing is fitted.
 
     Raises:
         UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
@@ -100,6 +101,9 @@ async def trial(
         NotFound: a recall that this scope does not have.
         StoreUnavailable: the journal cannot be read or written.
     """
+    question = asked(without=without, with_=with_, placebo=placebo)
+    if question != Question():  # the two texts differ by a lesson, and a model would choose anew for each of them
+        options = {**options, "fit": "none"}
     return await run_trial(
         bank.store,
         bank.parts.injector,
@@ -108,7 +112,7 @@ async def trial(
         # A step of the loop and no call for users, who retrieve.
         recaller=partial(bank._recall_for_trial, asked=RetrieveOptions(**options)),  # pyright: ignore[reportPrivateUsage]
         verify=verify,
-        question=asked(without=without, with_=with_, placebo=placebo),
+        question=question,
         design=Design(
             max_runs=max_runs,
             max_cost=max_cost,

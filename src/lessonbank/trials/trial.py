@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import anyio
 from anyio import to_thread
 
-from lessonbank._base.aio import gather, if_there
-from lessonbank._base.checks import a_text, is_a, refusal, several, shown
+from lessonbank._base.aio import gather, get_or_none
+from lessonbank._base.checks import a_text, is_instance, nonempty, refusal, shown
 from lessonbank._base.plural import counted
 from lessonbank.contracts.agents import AnyAgent as AnyAgent
 from lessonbank.contracts.agents import Verifier as Verifier
@@ -73,6 +73,8 @@ class _Arms:
     """Whether one of the texts is the very one that was shown then, where something was."""
     from_itself: bool
     """Whether a lesson in question was learned from this very task."""
+    fitting: Usage
+    """What a model took that fitted the lessons to the task: a run with them pays for it."""
 
 
 async def run_trial(
@@ -109,7 +111,7 @@ async def run_trial(
     lessons = _Lessons(store, scope)
     target = await _target(store, lessons, question, scope)
     made = [await _arms(injector, receipt, lessons, target) for receipt in receipts]
-    arms = [one for one in made if not is_a(one, str)]
+    arms = [one for one in made if not is_instance(one, str)]
     if not arms:
         raise UsageError(f"there is nothing to compare in these tasks: {made[0]}")
     about = Trial(
@@ -139,10 +141,10 @@ def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: obj
 async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
     """Return a receipt for each task, and how many tasks were given. Recalls are read as they are kept."""
     given = _given(tasks)
-    if any(is_a(one, Recall) and one.scope != scope for one in given):
+    if any(is_instance(one, Recall) and one.scope != scope for one in given):
         raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
-    each = dict.fromkeys(one if is_a(one, str) else one.id for one in given)
-    known = {one.id for one in given if is_a(one, Recall)}
+    each = dict.fromkeys(one if is_instance(one, str) else one.id for one in given)
+    known = {one.id for one in given if is_instance(one, Recall)}
 
     async def read(name: str) -> Recall:
         return await (get_recall(store, name, scope=scope) if name in known or _is_id(name) else recaller(name))
@@ -151,10 +153,15 @@ async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) 
 
 
 def _given(tasks: object, /) -> list[str | Recall]:
-    found = several(
-        [tasks] if is_a(tasks, (str, Recall)) else tasks, "trial", Recall, or_text=", its id, or the text of a task"
+    found = nonempty(
+        [tasks] if is_instance(tasks, (str, Recall)) else tasks,
+        "trial",
+        Recall,
+        or_text=", its id, or the text of a task",
     )
-    return [one if is_a(one, Recall) else a_text(one, "a task", blank=False) for one in cast("list[object]", found)]
+    return [
+        one if is_instance(one, Recall) else a_text(one, "a task", blank=False) for one in cast("list[object]", found)
+    ]
 
 
 def _is_id(text: str) -> bool:
@@ -176,7 +183,7 @@ class _Lessons:
         return match and match.model_copy(update={"score": score})
 
     async def _read(self, id: str) -> Match | None:
-        owner = await if_there(experience_of_lesson(self._store, id, scope=self._scope))
+        owner = await get_or_none(experience_of_lesson(self._store, id, scope=self._scope))
         if owner is None:
             return None
         lesson = next(lesson for lesson in owner.lessons if lesson.id == id)
@@ -228,7 +235,21 @@ async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: 
     shown = frozenset(match.lesson_id or "" for match in matches) - held
     if not shown:
         return f"{_called(receipt)} is empty"
-    return _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
+    made = _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
+    whole = target.unit is None and target.way == "without"
+    return _fitted(made, receipt) if whole and not is_instance(made, str) else made
+
+
+def _fitted(arms: _Arms, receipt: Recall) -> _Arms | str:
+    """The arms with the text as a model fitted it to the task, where one did."""
+    fit = receipt.fit
+    if fit is None:
+        return arms
+    if not fit.is_applied:
+        return replace(arms, fitting=fit.usage)
+    if not receipt.text:
+        return f"the model that read the task kept no lesson of {_called(receipt)}"
+    return replace(arms, texts={**arms.texts, "with": receipt.text}, as_recorded=True, fitting=fit.usage)
 
 
 def _called(receipt: Recall) -> str:
@@ -261,7 +282,7 @@ def _compared(
     texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
     as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
     own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
-    return _Arms(receipt.id, receipt.task, texts, as_recorded, own)
+    return _Arms(receipt.id, receipt.task, texts, as_recorded, own, Usage())
 
 
 def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]:
@@ -293,8 +314,8 @@ def _shown(recall: Recall) -> frozenset[str]:
 
 
 def _notes(made: Sequence[_Arms | str], design: Design, given: int) -> Iterator[str]:
-    left = [one for one in made if is_a(one, str)]
-    arms = [one for one in made if not is_a(one, str)]
+    left = [one for one in made if is_instance(one, str)]
+    arms = [one for one in made if not is_instance(one, str)]
     other, own = sum(not one.as_recorded for one in arms), sum(one.from_itself for one in arms)
     if given > len(made):
         several = ("task was given more than once, and counts once", "tasks were given more than once, and count once")
@@ -397,7 +418,7 @@ class _Play:
             outcome=None if against else _success(await self._verify(run)),
             proven=proven,
             refused=f"the run {arm} it of {planned.task} {against}" if against else "",
-            usage=run.usage,
+            usage=run.usage + arms.fitting if arm == "with" else run.usage,
             seconds=seconds,
         )
         if not against:  # else a trial with a better agent could not go on

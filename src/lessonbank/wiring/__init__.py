@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, cast, get_ar
 
 import anyio.to_thread
 
-from lessonbank._base.checks import called, is_a, one_of
+from lessonbank._base.checks import called, is_instance, one_of
 from lessonbank._base.keywords import no_such_keyword
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank.loop import AsyncReasoningBank
@@ -154,9 +154,9 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    where = where if is_a(where, (File, Server)) or is_store(where) else File(cast("str | Path", where))
+    where = where if is_instance(where, (File, Server)) or is_store(where) else File(cast("str | Path", where))
     one_of(profile, "profile=", get_args(Profile))
-    if is_a(where, (File, Server)) and is_remote(where) and not _is_off():
+    if is_instance(where, (File, Server)) and is_remote(where) and not _is_off():
         return open_remote(
             where,
             scope=scope,
@@ -169,7 +169,7 @@ async def connect_async(
             safety=safety,
             parts=parts,
         )
-    model = model if is_a(model, Model) else Model(model) if model is not None else None
+    model = model if is_instance(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
     learning = grouped(learning, Learning, "learning")
     evidence = grouped(evidence, Evidence, "evidence", short=lambda holdout: Evidence(holdout=holdout))

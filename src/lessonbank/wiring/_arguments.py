@@ -7,7 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from lessonbank._base.checks import attribute, is_a, refusal
+from lessonbank._base.checks import attribute, is_instance, refusal
 from lessonbank.contracts.ports import Judge
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
@@ -23,11 +23,11 @@ def grouped(value: object, kind: type[G], name: str, /, *, short: Callable[[Any]
     Raises:
         UsageError: something else.
     """
-    if is_a(value, kind):
+    if is_instance(value, kind):
         return value
     if value is None:
         return kind()
-    if short is not None and (callable(value) or is_a(value, (str, int, float))):
+    if short is not None and (callable(value) or is_instance(value, (str, int, float))):
         return short(value)
     raise refusal(f"{name}=", f"takes {kind.__name__}(…)", value)
 
@@ -45,7 +45,7 @@ def promised(
     async def held_to_it(argument: A, /) -> R:
         answer: object = part(argument)
         result = await cast("Awaitable[object]", answer) if isawaitable(answer) else None
-        if not is_a(result, kind):
+        if not is_instance(result, kind):
             got = type(result if isawaitable(answer) else answer).__name__
             raise UsageError(f"{name}= takes an async function that returns {kind.__name__}; this one gave {got}")
         return result

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from inspect import isawaitable
 from typing import TypeAlias
 
-from lessonbank._base.checks import attribute, is_a, shown
+from lessonbank._base.checks import attribute, is_instance, shown
 from lessonbank._base.extensions import extension
-from lessonbank.bank.acts import note_act
+from lessonbank.bank.audit_log import note_act
 from lessonbank.contracts.ports import BlockingEmbedder, Embedder, Store
 from lessonbank.contracts.settings import Model
 from lessonbank.contracts.store_calls import get_setting
@@ -50,7 +50,7 @@ async def choose(choice: Choice, /, *, store: Store, scope: str, model: Model | 
         UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
     """
     kept = await get_setting(store, _SETTING)
-    if is_a(choice, str):
+    if is_instance(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         made = await _make(choice, model)
         await _keep(store, scope, choice, kept)
@@ -97,7 +97,7 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
     A better one that failed may only be down: the choice is then made again next time, and said aloud.
     """
     named = model.name if model and model.base_url is None else None
-    provider = named.split(":")[0] if is_a(named, str) else ""
+    provider = named.split(":")[0] if is_instance(named, str) else ""
     candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
         candidates.append(LOCAL)
@@ -120,7 +120,7 @@ async def _best(model: Model | None) -> tuple[str, str, bool]:
 def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     """An embedder of the caller's own, held to what the port promises."""
     space = attribute(choice, "space")
-    if is_a(choice, type) or not is_a(space, str) or not space or attribute(choice, "embed") is None:
+    if is_instance(choice, type) or not is_instance(space, str) or not space or attribute(choice, "embed") is None:
         raise UsageError(
             f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )

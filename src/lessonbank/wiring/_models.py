@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from lessonbank._base.checks import attribute, is_a, kind, shown
+from lessonbank._base.checks import attribute, is_instance, kind, shown
 from lessonbank.contracts.ports import BatchModel, LanguageModel, Store
 from lessonbank.contracts.settings import Model
 from lessonbank.errors import UsageError
@@ -50,7 +50,7 @@ def resolve(model: Model | None, store: Callable[[], Store] | None = None, /) ->
     if model is None:
         return Roles()
     choice = model.name
-    if is_a(choice, Mapping):
+    if is_instance(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
             raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor, contrast and fit")
@@ -101,13 +101,13 @@ def bare_model(
     max_tokens: int | None = None,
 ) -> LanguageModel:
     """What a choice names, without a time limit or retries. Raises UsageError, MissingExtra."""
-    if is_a(choice, str):
+    if is_instance(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         from lessonbank.providers.models.pydantic_ai import PydanticAIModel
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key, batch=batch, max_tokens=max_tokens)
     if attribute(choice, "generate") is not None:
-        if not is_a(attribute(choice, "name"), str):
+        if not is_instance(attribute(choice, "name"), str):
             raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lessonbank._base.checks import a_path, is_a, maybe_text
+from lessonbank._base.checks import a_path, is_instance, maybe_text
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.records import Restored, Salvaged
 from lessonbank.contracts.settings import File
@@ -63,4 +63,4 @@ async def _check(bank: Path, /, *, by: str | None, key: str | None) -> None:
 
 def _file(path: str | Path, name: str) -> Path:
     """The file that an argument means."""
-    return a_path(path.removeprefix("sqlite:") if is_a(path, str) else path, name)
+    return a_path(path.removeprefix("sqlite:") if is_instance(path, str) else path, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lessonbank.bank.trying import Tried
+from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.contracts.ports import Embedder, LanguageModel, Retriever, Store
 from lessonbank.contracts.settings import UNSET, Profile, Retrieval, Search, TrustPolicy, chosen
 from lessonbank.errors import UsageError
@@ -119,7 +119,7 @@ class PreviewFactory:
     injector: Injector
     domain: str
 
-    def __call__(self, tried: Tried, /) -> tuple[Retriever, Injector]:
+    def __call__(self, tried: PreviewSettings, /) -> tuple[Retriever, Injector]:
         """What searches, and what words the text. Raises UsageError: the bank cannot search so."""
         from ._profiles import injector
 

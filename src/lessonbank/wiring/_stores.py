@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Final, TypeGuard, cast
 from urllib.parse import urlsplit
 
-from lessonbank._base.checks import a_path, a_text, attribute, is_a, shown
+from lessonbank._base.checks import a_path, a_text, attribute, is_instance, shown
 from lessonbank._base.extensions import extension
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.contracts.ports import RECEIPT_SECRET, Store
@@ -26,7 +26,7 @@ def switched_off() -> Store:
 
 def is_store(where: object, /) -> TypeGuard[Store]:
     """Whether a place is a store itself."""
-    return not is_a(where, (str, PurePath)) and all(attribute(where, name) is not None for name in _OF_A_STORE)
+    return not is_instance(where, (str, PurePath)) and all(attribute(where, name) is not None for name in _OF_A_STORE)
 
 
 async def open_store(file: File | Server | Store, /) -> Store:

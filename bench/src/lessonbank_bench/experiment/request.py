@@ -13,7 +13,7 @@ from lessonbank.guard import one_line
 from lessonbank_bench.arms import with_embedder
 
 from .records import Experiment, made, read_values
-from .spreading import Spread, several
+from .spreading import Spread, spread_arms
 
 _PRESETS = "lessonbank_bench.presets"
 
@@ -80,7 +80,7 @@ def asked(
     if limits := {key: value for key, value in (budget or {}).items() if value is not None}:
         values["budget"] = {**values.get("budget", {}), **limits}
     if spread is not None:
-        values |= several(values.get("arms", []), spread)
+        values |= spread_arms(values.get("arms", []), spread)
     if embedder is not None:
         values["arms"] = [_searching(arm, embedder) for arm in values.get("arms", [])]
     return made(values, source=source)

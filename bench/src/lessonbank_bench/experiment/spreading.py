@@ -36,7 +36,7 @@ class Spread:
                 raise UsageError(f"there is no {what} {one_line(unknown[0], limit=40)!r}; there are {', '.join(known)}")
 
 
-def several(arms: object, spread: Spread, /) -> dict[str, Any]:
+def spread_arms(arms: object, spread: Spread, /) -> dict[str, Any]:
     """The arms, and what else of an experiment's values goes with them: no arm is added or repeated besides."""
     known = [cast("Mapping[str, Any]", arm) for arm in cast("Sequence[object]", arms) if isinstance(arm, dict)]
     by_name = {str(arm.get("name")): arm for arm in known if not arm.get("again")}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lessonbank.bank.again import cures_of
+from lessonbank.bank.recall_again import cures_of
 from lessonbank.contracts.records import Recall
 from lessonbank.hosts import client, hosts
 from lessonbank.hosts.repositories import Repositories

@@ -30,7 +30,7 @@ from lessonbank._base.iterate import closing, paged
 from lessonbank._base.plural import counted
 from lessonbank.bank import retention
 from lessonbank.bank.handle import Handle, log, person
-from lessonbank.bank.spooling import erase_spooled, said_of
+from lessonbank.bank.outbox import erase_spooled, said_of
 from lessonbank.contracts.ports import RecallFilter, RunFilter
 from lessonbank.contracts.records import (
     Counts,

@@ -18,7 +18,7 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.atomic_write import belongs_to_database, replacing
 from lessonbank._base.checks import check_data, named, shown
 from lessonbank._base.iterate import async_batches, batches
@@ -241,7 +241,7 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
             if ref.trajectory_id not in seen:
                 seen.add(ref.trajectory_id)
                 # A run that was too old to be kept is gone, and its experience stays.
-                if run := await if_there(get_trajectory(store, ref.trajectory_id, scope=scope)):
+                if run := await get_or_none(get_trajectory(store, ref.trajectory_id, scope=scope)):
                     yield "trajectory", without_submission(run)
         yield "experience", experience
     for run in await pending_runs(store, scope=scope):

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from anyio import to_thread
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank._base.iterate import closing
 from lessonbank.bank.handle import Handle
@@ -139,7 +139,7 @@ class AsyncHistory:
     async def _perhaps_about(self, lesson: str) -> Sequence[JournalEntry]:
         """The entries among which the story of a lesson is, in their order: of the many that add, only its own."""
         few = await self._entries(0, None, kinds=_FEW)
-        owner = await if_there(experience_of_lesson(self._handle.store, lesson, scope=self._handle.scope))
+        owner = await get_or_none(experience_of_lesson(self._handle.store, lesson, scope=self._handle.scope))
         if owner is None:
             return await self._with_adds_of(lesson)
         if jumps := rollbacks_of(few):

@@ -13,12 +13,12 @@ from lessonbank._base.checks import (
     a_text,
     an_id,
     filters,
-    is_a,
+    is_instance,
     maybe_id,
     maybe_one_of,
     maybe_text,
+    nonempty,
     one_of,
-    several,
     shown,
 )
 from lessonbank.bank.handle import Handle, lesson_of, person
@@ -270,7 +270,7 @@ class AsyncLessons:
         """
         said, about = a_text(content, "the note", blank=False), a_text(task, "task=", blank=False)
         maybe_id(run, "run=")
-        shown_before = recall.id if is_a(recall, Recall) else maybe_id(recall, "recall=")
+        shown_before = recall.id if is_instance(recall, Recall) else maybe_id(recall, "recall=")
         if len(await self.list(state="quarantined", limit=_MOST_WAITING)) == _MOST_WAITING:
             raise UsageError(f"{_MOST_WAITING} lessons wait in this scope: decide about some of them first")
         lesson = Lesson(
@@ -406,9 +406,9 @@ class AsyncLessons:
 
 def _tasks(to: str | Sequence[str]) -> list[str]:
     """What tasks are named by, each once. Raises UsageError."""
-    if is_a(to, (list, tuple)) and not to:
+    if is_instance(to, (list, tuple)) and not to:
         return []
-    named = [to] if is_a(to, str) else several(to, "to=", str)
+    named = [to] if is_instance(to, str) else nonempty(to, "to=", str)
     found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
     if wordless := [text for text in found if not task_words(text)]:
         raise UsageError(f"to= names tasks by their words, and {shown(wordless[0])} has none: give words of the tasks")

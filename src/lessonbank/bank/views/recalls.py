@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Unpack
 
-from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_a, maybe_id
+from lessonbank._base.checks import a_flag, a_text, an_id, filters, is_instance, maybe_id
 from lessonbank._base.plural import counted
 from lessonbank.bank.handle import Handle
+from lessonbank.bank.preview_settings import PreviewSettings
 from lessonbank.bank.retrieval import Recaller
-from lessonbank.bank.trying import Tried
 from lessonbank.contracts.ports import RecallFilter
 from lessonbank.contracts.records import Json, Lesson, Recall, notes_of
 from lessonbank.contracts.retrieve_options import RetrieveKeywords, RetrieveOptions, takes_retrieve_options
@@ -105,7 +105,7 @@ class AsyncRecalls:
         is shown comes from `retrieve`. Raises UsageError.
         """
         task, asked = a_text(task, "the task", blank=False), RetrieveOptions(**options)
-        tried = Tried(by, budget, floor, preface, trust)
+        tried = PreviewSettings(by, budget, floor, preface, trust)
         return await Recaller(self._handle).preview(task, asked, tried)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
@@ -113,7 +113,7 @@ class AsyncRecalls:
 
         Raises UsageError, NotFound.
         """
-        receipt = await self._stored(recall.id if is_a(recall, Recall) else recall)
+        receipt = await self._stored(recall.id if is_instance(recall, Recall) else recall)
         lift = await self._handle.parts.ledger.lift(scope=self._handle.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         lessons = await self._handle.lessons({c.lesson_id for c in receipt.candidates})

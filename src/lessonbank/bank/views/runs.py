@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import anyio
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import a_count, a_text, an_id, filters, maybe_id, maybe_one_of
 from lessonbank._base.iterate import closing
 from lessonbank._base.plural import counted
@@ -155,7 +155,7 @@ class AsyncRuns:
         others = [id for id in noted.run_ids if id != run.id]
         siblings = await get_trajectories(store, others, scope=scope)
         runs = [run, *siblings]
-        recall = await if_there(get_recall(store, noted.recall_id, scope=scope)) if noted.recall_id else None
+        recall = await get_or_none(get_recall(store, noted.recall_id, scope=scope)) if noted.recall_id else None
         teller = await verified_submitter(store, noted, runs=[run.id, *others], scope=scope)
         learned = await settled_runs(store, [one.id for one in runs], scope=scope)
         # What was known later of a learned run, such as a correction, stands.
@@ -225,7 +225,7 @@ class AsyncRuns:
             for id in await self._handle.parts.ledger.unlabelled(scope=scope)
         ]
         ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
-        found = [run for id in ids if (run := await if_there(get_run(store, id, scope=scope)))]
+        found = [run for id in ids if (run := await get_or_none(get_run(store, id, scope=scope)))]
         return tuple(_as_handed_in(run) for run in found if run.verdict.source == "judge")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank.bank.handle import Handle, lesson_of, log
 from lessonbank.bank.steps import Steps
 from lessonbank.contracts.records import Change, Experience, Lesson, Record, Restore, Run, Trajectory
@@ -77,7 +77,7 @@ class SuccessionSearch:
         restored = [one for id in ids for one in await self._restored(id)]
         for id in ids:
             again = await self._again(id)
-            owner = await if_there(experience_of_lesson(self.of.store, id, scope=self.of.scope)) if again else None
+            owner = await get_or_none(experience_of_lesson(self.of.store, id, scope=self.of.scope)) if again else None
             if owner is None:
                 continue
             heirs[id] = again
@@ -94,14 +94,14 @@ class SuccessionSearch:
 
     async def _restored(self, id: str) -> list[Succession]:
         """The lessons that a merged one stood for, where it goes and they stay."""
-        owner = await if_there(experience_of_lesson(self.of.store, id, scope=self.of.scope))
+        owner = await get_or_none(experience_of_lesson(self.of.store, id, scope=self.of.scope))
         made = owner.merged.get(id, ()) if owner else ()
         merged = next((one for one in owner.active_lessons if one.id == id), None) if owner and made else None
         if merged is None:
             return []
         self._freed.update(made)
         stay = [
-            await if_there(experience_of_lesson(self.of.store, one, scope=self.of.scope))
+            await get_or_none(experience_of_lesson(self.of.store, one, scope=self.of.scope))
             for one in made
             if one not in self.lessons
         ]

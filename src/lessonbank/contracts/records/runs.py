@@ -21,6 +21,10 @@ RECALLS_AGAIN = "recalls_again"
 """The metadata key for the ids of the recalls in the middle of a run: they are settled as its first one is."""
 NOT_JUDGED = "not judged yet"
 """The reason of the verdict that a kept run has until somebody or something judged it."""
+_FEW = 16
+"""Fields of a call that is brief."""
+_FIELD = 64
+"""Characters that a field counts beside its text: each field is looked at alone."""
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
@@ -189,14 +193,21 @@ def data_of(run: Trajectory, /) -> list[object]:
 
 
 def is_brief(run: Trajectory, /, *, most: int) -> bool:
-    """Whether a run is surely at most `most` characters, estimated cheaply: a run with data of any size is not."""
+    """Whether a run is surely at most `most` characters, estimated cheaply: one with data in data is not."""
     if run.original or run.metadata or run.tools:
         return False
     size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
     for step in run.steps:
-        if size > most or step.action.calls:
-            return False
         size += len(step.thought) + len(step.action.text) + sum([len(seen.text) for seen in step.observations])
+        for call in step.action.calls:
+            given = call.arguments
+            fields = [given] if isinstance(given, str) else given.values() if len(given) <= _FEW else (given,)
+            texts = [len(one) for one in fields if isinstance(one, str)]
+            numbers = [one.bit_length() for one in fields if isinstance(one, int)]  # more than it has digits
+            others = [most for one in fields if isinstance(one, dict | list)]
+            size += _FIELD * len(fields) + sum(texts) + sum(numbers) + sum(others)
+        if size > most:
+            return False
     return size <= most
 
 

@@ -1,6 +1,7 @@
 """Admission: decides which lessons of a run are kept, and which of those a person must approve first."""
 
 from ._lookalikes import is_ordinary as is_ordinary
+from ._lookalikes import named as named
 from ._lookalikes import unusual as unusual
 from ._skeleton import looks_like as looks_like
 from .admission import CONTENT as CONTENT

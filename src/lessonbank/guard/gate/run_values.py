@@ -47,6 +47,8 @@ _HEAD: Final = 5
 """Lines of a text among which the head of a table is looked for."""
 _ROWS: Final = 200
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z_-]{0,39}")
+_PLAIN_ID = re.compile(r"[A-Za-z]{1,4}[-_]?[0-9]{1,6}")
+"""A value that has no part which looks personal: it is one thing as a whole."""
 _PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PERSONAL = re.compile(
     r"name|surname|street|address|\baddr|city|town|zip|postal|postcode|mail|phone|mobile|\btel|fax|birth|\bdob|ssn"
@@ -281,7 +283,7 @@ class RunValues:
             self._keep(read, kept)
             if isinstance(value, str) and personal:
                 self._keep_parts(read, kept)
-        if isinstance(value, str) and (not is_whole or len(read) > 1):
+        if isinstance(value, str) and (not is_whole or len(read) > 1) and not _PLAIN_ID.fullmatch(value):
             text = nfc(ends(value))
             self._take_found(text, look_alikes(text), part, parts=bool(part.source))
 

@@ -22,12 +22,12 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from lessonbank._base.atomic_write import replacing
-from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_a, maybe_ids, named, refusal
+from lessonbank._base.checks import a_call, a_path, a_text, an_id, is_instance, maybe_ids, named, refusal
 from lessonbank._base.safe_read import open_regular
 from lessonbank.bank.loop import AsyncReasoningBank
+from lessonbank.bank.outbox import Outbox, erase_spooled, said_of
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.spool import Spool
-from lessonbank.bank.spooling import Outbox, erase_spooled, said_of
 from lessonbank.bank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 from lessonbank.bank.views.admin import Erasing
 from lessonbank.contracts.ports import Care, Index, Queue, Records, Store
@@ -307,16 +307,16 @@ async def _in_form(caller: _Caller, given: Mapping[str, Any]) -> dict[str, Any]:
     if "source" not in given:
         return dict(given)
     task, recall = given.get("task"), given.get("recall")
-    asked = recall.task if is_a(recall, Recall) else None
-    if is_a(recall, str) and task is None and not _names_its_task(given["source"]):
+    asked = recall.task if is_instance(recall, Recall) else None
+    if is_instance(recall, str) and task is None and not _names_its_task(given["source"]):
         asked = (await _VIEWS["recalls"](caller).get(recall)).task
     runs = await runs_from(given["source"], task=task, asked=asked)
     return {**given, "source": runs[0] if len(runs) == 1 else tuple(runs), "task": None}
 
 
 def _names_its_task(source: object) -> bool:
-    several = cast("Sequence[object]", source) if is_a(source, (list, tuple)) else [source]
-    return all(is_a(one, Trajectory) for one in several)
+    several = cast("Sequence[object]", source) if is_instance(source, (list, tuple)) else [source]
+    return all(is_instance(one, Trajectory) for one in several)
 
 
 def _checked(operation: Operation, given: Mapping[str, Any]) -> Record:
@@ -351,7 +351,7 @@ def _address(operation: Operation, given: Mapping[str, Any]) -> str:
     for each in arguments_of(operation):
         if each.place == "path":
             value = given[each.name]
-            id = an_id(value.id if is_a(value, Recall) else value, each.name)
+            id = an_id(value.id if is_instance(value, Recall) else value, each.name)
             path = path.replace(f"{{{each.name}}}", in_path(id))
     return path
 

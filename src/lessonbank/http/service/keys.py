@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, get_args
 
 from lessonbank._base.checks import a_count, a_text, one_of, shown, some_days
-from lessonbank.bank.acts import note_act
+from lessonbank.bank.audit_log import note_act
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.records import Record
 from lessonbank.contracts.records.ids import now

@@ -13,12 +13,12 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from lessonbank._base.aio import first_error
+from lessonbank._base.aio import first_error, get_or_none
 from lessonbank._base.checks import a, a_count, a_number
 from lessonbank._base.plural import counted
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.records import Claim, Record
+from lessonbank.contracts.records import Claim, Record, Usage
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.contracts.records.queue import problem_of
 from lessonbank.contracts.store_calls import queue_of, settled_runs
@@ -195,12 +195,21 @@ class Worker:
             if wait := await self._budgets.wait(claim.scope):
                 return _Result(wait=wait)
             (learned,) = await self._bank.scoped(claim.scope).runs.retry(claim.trajectory.id)
-            await self._budgets.spend(claim.scope, learned.usage)
+            await self._budgets.spend(claim.scope, learned.usage + await self._fitting(claim))
         except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; the worker goes on
             return self._failed(claim, f"{type(error).__name__}: {quoted(error)}")
         if ModelUnavailable.code in learned.errors:
             return self._pause()
         return self._failed(claim, problem_of(learned))
+
+    async def _fitting(self, claim: Claim) -> Usage:
+        """What a model took that fitted lessons to the task of this run. Another try does not count it again."""
+        if claim.tries:
+            return Usage()
+        bank = self._bank.scoped(claim.scope)
+        run = await get_or_none(bank.runs.get(claim.trajectory.id))
+        recall = await get_or_none(bank.recalls.get(run.recall_id)) if run and run.recall_id else None
+        return recall.fit.usage if recall and recall.fit else Usage()
 
     def _failed(self, claim: Claim, problem: str) -> _Result:
         if claim.tries + 1 >= self._tries:

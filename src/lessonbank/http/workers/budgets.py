@@ -18,7 +18,9 @@ log = logging.getLogger("lessonbank")
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What learning in one scope may cost on one day (UTC). What is under way when it is spent is finished.
+    """What models may cost in one scope on one day (UTC). What is under way when it is spent is finished.
+
+    Counted is what learning from a run takes, and what fitting lessons to its task took.
 
     Raises:
         UsageError: a bound that is not above 0.
@@ -65,7 +67,7 @@ class Budgets:
         return (tomorrow - at).total_seconds()
 
     async def spend(self, scope: str, usage: Usage, /) -> None:
-        """Count what learning in `scope` cost."""
+        """Count what a run of `scope` cost."""
         if self._budget is None or not usage.requests:
             return
         if self._budget.cost is not None and usage.cost is None and not self._is_warned:

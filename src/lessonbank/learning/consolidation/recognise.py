@@ -76,7 +76,7 @@ class Recognise:
             return Decision([Add(experience=new)])
         found = await held(self.retriever, new, among=self.among)
         known = [lesson for lesson, owner in found.values() if self.imported or _is_own(lesson, owner)]
-        kept = sift(new.lessons, known).of(new)
+        kept = deduplicate(new.lessons, known).of(new)
         if self.model is None or not kept.lessons:
             return Decision([Add(experience=with_near(kept, known))])
         return await self._asked(kept, known, self.model)
@@ -95,7 +95,7 @@ class Recognise:
             elif why:
                 failed[lesson.id] = Neighbour(lesson_id=known_as.id, why=why)
         apart = {(lesson.id, one.id) for lesson, one in near if lesson.id not in failed}
-        said = with_near(sifted_by(new.lessons, joined).of(new), known, cosines, apart=apart)
+        said = with_near(deduplicate_by(new.lessons, joined).of(new), known, cosines, apart=apart)
         if failed:
             said = said.model_copy(update={"not_recognised": failed})
         return Decision([Add(experience=said)], usage=sum((cost for *_, cost in answers), Usage()))
@@ -117,7 +117,7 @@ class Recognise:
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class Deduplication:
     """Lessons that are new, and what the others repeat (lesson id to what came again)."""
 
     kept: tuple[Lesson, ...]
@@ -145,7 +145,7 @@ async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[
     return known
 
 
-def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
+def deduplicate(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Deduplication:
     """`lessons` without those that are the same as a held one, in any state, or as one before them."""
     known, joined = [*held], dict[str, tuple[Lesson, str]]()
     for lesson in lessons:
@@ -154,7 +154,7 @@ def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
             known.append(lesson)
         else:
             joined[lesson.id] = found
-    return sifted_by(lessons, joined)
+    return deduplicate_by(lessons, joined)
 
 
 def one_lesson(new: Lesson, known: Lesson, /) -> str:
@@ -164,7 +164,7 @@ def one_lesson(new: Lesson, known: Lesson, /) -> str:
     return "the same moves, for a task in other words" if same_moves(new, known) else ""
 
 
-def sifted_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], /) -> Sifted:
+def deduplicate_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], /) -> Deduplication:
     """`lessons` without the `joined` ones (lesson id to the held lesson and why they are one)."""
     repeats: dict[str, tuple[Duplicate, ...]] = {}
     for lesson in lessons:
@@ -172,7 +172,7 @@ def sifted_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], 
             known, why = joined[lesson.id]
             again = taught_again(lesson, why, words=lesson.text != known.text)
             repeats[known.id] = (*repeats.get(known.id, ()), again)
-    return Sifted(tuple(lesson for lesson in lessons if lesson.id not in joined), repeats)
+    return Deduplication(tuple(lesson for lesson in lessons if lesson.id not in joined), repeats)
 
 
 def with_near(

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from lessonbank.contracts.records import Json, ToolCall, Trajectory
 from lessonbank.guard import plain
+from lessonbank.guard.gate import named
 from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, unusual, words
 
 _READ: Final = 20_000
@@ -84,6 +85,7 @@ _LONE_ID = re.compile(
 _LONE_ID_OF_TOOL = re.compile(r"(?<=\s)(?:#?[A-Z]{1,6}[-_]?\d[A-Z\d-]*|[a-z]?\d{3,})(?![\w./=-])")
 _TOOL_NAME = re.compile(r"\s*[a-z]+(?:_[a-z]+)+\s")
 _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
+_IDENTIFIER = re.compile(r"(?<![\w<@.-])[a-z]{2,20}(?:_[a-z]{2,20}){1,4}(?![\w>@.-])")
 _SLOT_OR_WORD = re.compile(f"({_SLOT.pattern}|{_WORD.pattern})")
 _SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
 _NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
@@ -373,8 +375,16 @@ def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
     parts = _SLOT_OR_WORD.split(text)
     words = {part.lower() for part in parts[1::2] if part[0] != "<"}
     odd = unusual(words) - own - shown.values().vocabulary
-    odd -= shown.instruction_words if odd else odd
+    if odd:
+        odd -= shown.instruction_words | _words_of_identifiers(text, odd)
     return _SEVERAL_LEFT_OUT.sub("<…> ", "".join(["<…>" if part.lower() in odd else part for part in parts])).strip()
+
+
+def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
+    """The words of names such as `unlock_order`, of which one is ordinary: an error says by them what is to be done."""
+    persons = {text[one.start : one.end] for one in named(text)}
+    told = {one for one in _IDENTIFIER.findall(text) if one not in persons}
+    return {word for one in told if not set(odd).issuperset(parts := one.split("_")) for word in parts}
 
 
 def uncommon_pairs(text: str, /) -> str:

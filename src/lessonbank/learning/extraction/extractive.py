@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from lessonbank._base.aio import aside
+from lessonbank._base.aio import run_in_thread
 from lessonbank._version import VERSION
 from lessonbank.contracts.records import Extraction, Kind, Lesson, Provenance, Run
 from lessonbank.contracts.records.runs import is_brief
@@ -151,7 +151,7 @@ class ExtractiveExtractor:
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         is_quick = all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts)
-        return await aside(self._drawn, attempts, brief=is_quick)
+        return await run_in_thread(self._drawn, attempts, brief=is_quick)
 
     def _drawn(self, attempts: Sequence[Run]) -> Extraction:
         known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
@@ -190,7 +190,7 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
 
 def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     for run in runs:
-        for wrong, right in _fixed(run):
+        for wrong, right in _fixed(run, by_words=False):
             if wrong.command and right.command and wrong.label != right.label:
                 told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
                 kind: Kind = "strategy" if run.succeeded else "guardrail"
@@ -355,12 +355,12 @@ def _others(one: Move, other: Move) -> str:
     return named or ("another value" if names or one.raw != other.raw else "the same values")
 
 
-def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
+def _fixed(run: _Run, *, by_words: bool = True) -> Iterator[tuple[Move, Move]]:
     for at, move in enumerate(run.moves):
         if move.effect != "error":
             continue
         soon = run.moves[at + 1 : at + 1 + _SOON]
-        found = _remedy(move, soon) if move.command else _next_try(run, move, soon[:3])
+        found = _remedy(move, soon, by_words=by_words) if move.command else _next_try(run, move, soon[:3])
         if found and move.seen:
             yield move, found
 
@@ -376,15 +376,15 @@ def _next_try(run: _Run, wrong: Move, soon: Sequence[Move]) -> Move | None:
     return None
 
 
-def _remedy(wrong: Move, soon: Sequence[Move]) -> Move | None:
-    """The command that can have helped: one about what the message names, else what was done just before the same line
-    went through, else the same program on the same thing."""
+def _remedy(wrong: Move, soon: Sequence[Move], *, by_words: bool) -> Move | None:
+    """The command that can have helped: with `by_words` one about what the message names; else what was done just
+    before the same line went through, else the same program on the same thing."""
     if writes_a_file(wrong.command):
         return None
     done = [m for m in soon if m.command and m.effect == "moved" and m.looks is wrong.looks]
     again = next((n for n, m in enumerate(done) if m.raw == wrong.raw), None)
     between = [m for m in done[:again] if not writes_a_file(m.command)]
-    about = [m for m in between if is_about(m.command, wrong.gist)]
+    about = [m for m in between if by_words and is_about(m.command, wrong.gist)]
     similar = between[-1:] if again else [m for m in between if tries_again(wrong.command, m.command)]
     return next(iter(about + similar), None)
 

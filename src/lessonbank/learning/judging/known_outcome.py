@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-from lessonbank._base.checks import a_number, is_a, shown
+from lessonbank._base.checks import a_number, is_instance, shown
 from lessonbank.contracts.records import Outcome, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
@@ -31,7 +31,7 @@ def truth_verdict(
     Raises:
         UsageError: an outcome that is none, a reward that is no number, or the two contradict each other.
     """
-    if is_a(outcome, Verdict):
+    if is_instance(outcome, Verdict):
         return outcome
     stated = _stated(outcome)
     if reward is None:
@@ -94,11 +94,11 @@ def error_verdict(trajectory: Trajectory, /) -> Verdict | None:
 
 
 def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
-    if is_a(outcome, bool):
+    if is_instance(outcome, bool):
         return "success" if outcome else "failure"
     if outcome is None:
         return None
-    if is_a(outcome, str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
+    if is_instance(outcome, str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
         return None if told == "unknown" else cast("Outcome", told)
     raise UsageError(f"outcome={shown(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False")
 
@@ -106,7 +106,7 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
 def _number(reward: object, /) -> float:
     """A plain float: rewards often come as a number type of numpy or torch."""
     try:
-        value = None if is_a(reward, str) else float(cast("float", reward))
+        value = None if is_instance(reward, str) else float(cast("float", reward))
     except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = None
     if value is None:

@@ -24,7 +24,7 @@ from lessonbank.stores._erasure import (
     without_reason,
 )
 from lessonbank.stores._listing import tags_of
-from lessonbank.stores._past import (
+from lessonbank.stores._mentions import (
     entries_naming,
     every_id,
     naming,
@@ -95,32 +95,34 @@ def purge(
     Raises:
         NotFound: neither the scope nor its past knows one of them.
     """
-    past = _past(connection, scope, [Erasing(what, id) for what, id in these])
-    receipts = dict(past.recalls)
-    told = [_purge(connection, scope, past, one, writer, reason) for one in not_gone(these)]
-    _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
+    mentions = _find_mentions(connection, scope, [Erasing(what, id) for what, id in these])
+    receipts = dict(mentions.recalls)
+    told = [_purge(connection, scope, mentions, one, writer, reason) for one in not_gone(these)]
+    _scrub_runs(connection, scope, texts_lost(receipts, mentions.recalls))
     _finish(connection, scope)
     return told
 
 
-def _purge(connection: Connection, scope: str, past: _Past, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
-    take_in_all(past.entries, erasing)
+def _purge(
+    connection: Connection, scope: str, mentions: _Mentions, erasing: Erasing, writer: str, reason: str
+) -> JournalEntry:
+    take_in_all(mentions.entries, erasing)
     runs = do(connection, "DELETE FROM lessonbank.trajectories WHERE scope = %s AND id = %s", scope, erasing.trajectory)
     receipts = _delete_recalls(connection, scope, [erasing.receipt])
     for number in receipts:
-        past.recalls.pop(number, None)
+        mentions.recalls.pop(number, None)
     if not runs and not receipts and not erasing.found:
         raise unknown(erasing)
-    _scrub_experiences(connection, scope, past.experiences, erasing)
+    _scrub_experiences(connection, scope, mentions.experiences, erasing)
     by = find_scope(connection, scope).sequence + 1
-    entries = _scrub_journal(connection, scope, past.entries, erasing, by=by)
-    recalls = len(receipts) + _scrub_recalls(connection, scope, past.recalls, erasing)
+    entries = _scrub_journal(connection, scope, mentions.entries, erasing, by=by)
+    recalls = len(receipts) + _scrub_recalls(connection, scope, mentions.recalls, erasing)
     tombstone = erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
     return _append(connection, scope, writer, tombstone)
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _Mentions:
     """The records of a scope that name what goes, as JSON by number. What is changed in the tables is changed here."""
 
     entries: dict[int, bytes]
@@ -128,12 +130,12 @@ class _Past:
     recalls: dict[int, bytes]
 
 
-def _past(connection: Connection, scope: str, probes: Sequence[Erasing]) -> _Past:
+def _find_mentions(connection: Connection, scope: str, probes: Sequence[Erasing]) -> _Mentions:
     """Every table is read once for all that goes."""
     entries = entries_naming(lambda upto: _texts(connection, _ENTRIES, scope, upto), probes)
     experiences = naming(_texts(connection, _EXPERIENCES, scope), every_id(probes))
     recalls = naming(_texts(connection, _RECALLS, scope), shown_ids(probes))
-    return _Past(entries, dict(experiences), dict(recalls))
+    return _Mentions(entries, dict(experiences), dict(recalls))
 
 
 def forget_old(connection: Connection, scope: str, before: datetime, writer: str, /) -> list[JournalEntry]:

@@ -24,7 +24,7 @@ from lessonbank.stores._erasure import (
     unknown,
     without_reason,
 )
-from lessonbank.stores._past import (
+from lessonbank.stores._mentions import (
     entries_naming,
     every_id,
     naming,
@@ -100,32 +100,32 @@ def purge(
         NotFound: neither the scope nor its past knows one of them.
     """
     scope = find_scope(connection, name)
-    past = _past(connection, scope, [Erasing(what, id) for what, id in these])
-    receipts, has_words = dict(past.recalls), bool(past.entries or past.experiences)
-    told = [_purge(connection, name, past, one, writer, reason) for one in not_gone(these)]
-    _scrub_runs(connection, scope, texts_lost(receipts, past.recalls))
+    mentions = _find_mentions(connection, scope, [Erasing(what, id) for what, id in these])
+    receipts, has_words = dict(mentions.recalls), bool(mentions.entries or mentions.experiences)
+    told = [_purge(connection, name, mentions, one, writer, reason) for one in not_gone(these)]
+    _scrub_runs(connection, scope, texts_lost(receipts, mentions.recalls))
     if has_words:
-        forget_words(connection, scope.number, past.doomed)
-    _delete(connection, find_scope(connection, name), past.doomed)
+        forget_words(connection, scope.number, mentions.doomed)
+    _delete(connection, find_scope(connection, name), mentions.doomed)
     _finish(connection, name)
     return told
 
 
 def _purge(
-    connection: sqlite3.Connection, name: str, past: _Past, erasing: Erasing, writer: str, reason: str
+    connection: sqlite3.Connection, name: str, mentions: _Mentions, erasing: Erasing, writer: str, reason: str
 ) -> JournalEntry:
     scope = find_scope(connection, name)
-    take_in_all(past.entries, erasing)
+    take_in_all(mentions.entries, erasing)
     run, receipt = (scope.number, erasing.trajectory), (scope.number, erasing.receipt)
     runs = connection.execute("DELETE FROM trajectories WHERE scope = ? AND id = ?", run).rowcount
     receipts = _delete_recall(connection, *receipt)
     for number in receipts:
-        past.recalls.pop(number, None)
+        mentions.recalls.pop(number, None)
     if not runs and not receipts and not erasing.found:
         raise unknown(erasing)
-    _scrub_experiences(connection, scope, past, erasing)
-    entries = _scrub_journal(connection, scope, past.entries, erasing)
-    recalls = len(receipts) + _scrub_recalls(connection, past.recalls, erasing)
+    _scrub_experiences(connection, scope, mentions, erasing)
+    entries = _scrub_journal(connection, scope, mentions.entries, erasing)
+    recalls = len(receipts) + _scrub_recalls(connection, mentions.recalls, erasing)
     tombstone = erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
     return _append(connection, name, writer, tombstone)
 
@@ -149,7 +149,7 @@ class _KeptRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _Mentions:
     """The records of a scope that name what goes, as JSON by number. What is changed in the tables is changed here."""
 
     entries: dict[int, bytes]
@@ -159,12 +159,12 @@ class _Past:
     """Experiences of which nothing is left. Their rows go at the end, all at once."""
 
 
-def _past(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Erasing]) -> _Past:
+def _find_mentions(connection: sqlite3.Connection, scope: ScopeRow, probes: Sequence[Erasing]) -> _Mentions:
     """Every table is read once for all that goes."""
     entries = entries_naming(lambda upto: _entries(connection, scope, upto), probes)
     rows = connection.execute(f"SELECT number, {stored('record')} FROM recalls WHERE scope = ?", (scope.number,))
     recalls = naming(((number, checked(blob)) for number, blob in rows), shown_ids(probes))
-    return _Past(entries, _experiences(connection, scope, entries, every_id(probes)), dict(recalls))
+    return _Mentions(entries, _experiences(connection, scope, entries, every_id(probes)), dict(recalls))
 
 
 def _experiences(
@@ -264,21 +264,24 @@ def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, entries: dic
     return len(changed)
 
 
-def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, past: _Past, erasing: Erasing) -> None:
+def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, mentions: _Mentions, erasing: Erasing) -> None:
     """Before the journal entries that hold them are scrubbed."""
-    texts = {n: kept.record if kept.entry is None else past.entries[kept.entry] for n, kept in past.experiences.items()}
+    texts = {
+        n: kept.record if kept.entry is None else mentions.entries[kept.entry]
+        for n, kept in mentions.experiences.items()
+    }
     indexed = upto(connection)
     for number, text in naming(texts.items(), erasing.ids):
-        kept = past.experiences[number]
+        kept = mentions.experiences[number]
         experience = loaded(Experience, text) if kept.entry is None else experience_in(text)
         left = erasing.experience(experience)
         if left is not experience and number <= indexed:
             _lesson_words.change(connection, scope.number, number, experience, left)
         if left is None:
-            past.doomed.append(number)
-            del past.experiences[number]
+            mentions.doomed.append(number)
+            del mentions.experiences[number]
         elif left is not experience:
-            past.experiences[number] = _put_back(connection, number, kept, experience, left)
+            mentions.experiences[number] = _put_back(connection, number, kept, experience, left)
             forget(connection, scope.number, keys=stale_lessons(number, experience.lessons, left.lessons))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from lessonbank._base.checks import is_a, kind, shown
+from lessonbank._base.checks import is_instance, kind, shown
 from lessonbank.contracts.records import Json, Trajectory, Usage
 from lessonbank.contracts.records.tools import signatures
 from lessonbank.errors import FormatError, printable
@@ -49,15 +49,15 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         FormatError: the messages have no known shape, or cannot be read (the sentence names the index and what is
             there), or no task can be found.
     """
-    if is_a(source, Trajectory):
+    if is_instance(source, Trajectory):
         return _retitled(source, task)
-    if is_a(source, str):
+    if is_instance(source, str):
         return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
-    if is_a(source, Mapping):
+    if is_instance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if is_a(held := _attribute(source, "messages"), list):
+    if is_instance(held := _attribute(source, "messages"), list):
         return _from_object(source, cast("list[object]", held), task)
-    if not is_a(source, (bytes, bytearray)) and is_a(source, Iterable):
+    if not is_instance(source, (bytes, bytearray)) and is_instance(source, Iterable):
         return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
 
@@ -75,8 +75,8 @@ def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
 
 def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     messages, named = _field(source, "messages"), _field(source, "task")
-    if is_a(messages, (str, bytes, Mapping)) or not is_a(messages, Iterable):
-        if is_a(_field(source, "role"), str):
+    if is_instance(messages, (str, bytes, Mapping)) or not is_instance(messages, Iterable):
+        if is_instance(_field(source, "role"), str):
             raise FormatError("this is one message, not a run: pass a list of messages")
         found = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
         raise FormatError(f"a mapping needs its list of messages under 'messages', and has {found}: pass {_SHAPES}")
@@ -86,7 +86,7 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
         raise FormatError(f"'system' {error}") from None
     except Exception as error:
         raise FormatError(f"'system' could not be read: {_raised(error)}") from error
-    if task is None and is_a(named, str) and str.__str__(named).strip():
+    if task is None and is_instance(named, str) and str.__str__(named).strip():
         task = named
     run = _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
     tools = _tools(source)
@@ -104,13 +104,13 @@ def _attribute(source: object, name: str) -> object:
 def _from_object(source: object, messages: list[object], task: str | None) -> Trajectory:
     """The run of an object with messages; `description` is the task, and `tool_failures` flag results, in CrewAI."""
     failures = _attribute(source, "tool_failures")
-    flags = cast("list[object]", failures) if is_a(failures, list) else []
+    flags = cast("list[object]", failures) if is_instance(failures, list) else []
     told: list[object] = [_flagged(one, flags) if flags else one for one in messages]
     return _from_mapping({"messages": told, "task": _attribute(source, "description")}, task)
 
 
 def _flagged(message: object, failures: list[object]) -> object:
-    if not is_a(message, Mapping):
+    if not is_instance(message, Mapping):
         return message
     row = cast("Mapping[str, object]", message)
     content = str(_field(row, "content"))
@@ -186,7 +186,7 @@ def _usage(messages: list[Json]) -> Usage:
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
     fields = (trajectory.id, str), (trajectory.task, str), (trajectory.steps, tuple), (trajectory.metadata, dict)
-    if wrong := [value for value, kind in fields if not is_a(value, kind)]:
+    if wrong := [value for value, kind in fields if not is_instance(value, kind)]:
         raise FormatError(
             f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
         )
@@ -196,7 +196,7 @@ def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
 
 def _checked(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
-    if task is not None and not is_a(task, str):
+    if task is not None and not is_instance(task, str):
         raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
     found = _text("" if task is None else str.__str__(task)).strip()
     if not found:

@@ -107,14 +107,14 @@ class Episodes:
             placed=ledger.Placed(pairs.row, unit, shown, pairs.cited, (1.0 - pairs.probability) * (1.0 - odds)),
             units=("*", *self.lessons),
             level=np.array([ledger.WHOLE_LEVEL, *[ledger.LESSON_LEVEL] * size]),
-            turn=np.concatenate([[0], _arrivals(pairs.lesson, size)]),
+            turn=np.concatenate([[0], _order_of_arrival(pairs.lesson, size)]),
             parents=((),) * (size + 1),
             judges=self.judges,
             at=self.at,
         )
 
 
-def _arrivals(lesson: Ints, size: int) -> Ints:
+def _order_of_arrival(lesson: Ints, size: int) -> Ints:
     """By lesson: how many came before it."""
     first = np.full(size, len(lesson))
     np.minimum.at(first, lesson, np.arange(len(lesson)))

@@ -118,26 +118,26 @@ async def hand_in_soon(bank: Any, /) -> None:
         return
     _looks[outbox.spool.path] = monotonic()
     with contextlib.suppress(StoreUnavailable):
-        if await _aside(outbox.spool.is_waiting):
+        if await _in_thread(outbox.spool.is_waiting):
             bank.in_background(partial(_hand_in, bank, outbox), lost="what waits on this machine was not handed in")
 
 
 async def _hand_in(bank: Any, outbox: Any, /) -> None:
     """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
     spool = outbox.spool
-    if not await _aside(spool.claim):
+    if not await _in_thread(spool.claim):
         return
     try:
-        while found := await _aside(spool.first):
+        while found := await _in_thread(spool.first):
             number, entry = found
             is_in = entry is not None and await _handed_in(bank, entry, outbox.key)
-            await _aside(partial(spool.done, number, dropped=not is_in))
+            await _in_thread(partial(spool.done, number, dropped=not is_in))
             if not is_in:
                 log.warning("a run that waited on this machine was dropped: it was erased, or cannot be read")
     except StoreUnavailable:
         return  # it waits on
     finally:
-        await _aside(spool.release)
+        await _in_thread(spool.release)
 
 
 async def _handed_in(bank: Any, entry: Spooled, key: str | None) -> bool:
@@ -162,7 +162,7 @@ def _outbox(bank: Any) -> Any:
     return outbox if outbox is not None and outbox.spool is not None else None
 
 
-async def _aside(work: Callable[[], T]) -> T:
+async def _in_thread(work: Callable[[], T]) -> T:
     try:
         return await to_thread.run_sync(work)
     except (OSError, sqlite3.Error) as error:
@@ -171,9 +171,9 @@ async def _aside(work: Callable[[], T]) -> T:
 
 async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> int:
     """Erase what waits and is meant; how many. Raises StoreUnavailable."""
-    return 0 if spool is None else await _aside(partial(spool.erase, scope, **meant))
+    return 0 if spool is None else await _in_thread(partial(spool.erase, scope, **meant))
 
 
 async def said_of(spool: Spool | None, /) -> str:
     """What waits, for people."""
-    return "off" if spool is None else await _aside(spool.describe)
+    return "off" if spool is None else await _in_thread(spool.describe)

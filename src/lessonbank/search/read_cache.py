@@ -18,50 +18,50 @@ _Key: TypeAlias = tuple[int, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Cache:
     matches: dict[_Key, tuple[int, Sequence[Match]]] = field(default_factory=dict[_Key, tuple[int, Sequence[Match]]])
     """By task: how many were asked for, and what there was."""
     lessons: dict[_Key, Lesson] = field(default_factory=dict[_Key, Lesson])
     """By id."""
 
 
-_LOOK: ContextVar[_Look | None] = ContextVar("look", default=None)
+_CACHE: ContextVar[_Cache | None] = ContextVar("reads", default=None)
 
 
 @contextmanager
-def one_look() -> Generator[None]:
+def cached_reads() -> Generator[None]:
     """Within, a store is asked for nothing twice. What is written meanwhile is not seen."""
-    token = _LOOK.set(_Look())
+    token = _CACHE.set(_Cache())
     try:
         yield
     finally:
-        _LOOK.reset(token)
+        _CACHE.reset(token)
 
 
 async def by_words(store: Store, task: str, /, *, scope: str, limit: int) -> Sequence[Match]:
-    """What `Index.search` finds; within `one_look`, what it found before, if that was enough."""
-    look = _LOOK.get()
-    if look is None:
+    """What `Index.search` finds; within `cached_reads`, what it found before, if that was enough."""
+    cache = _CACHE.get()
+    if cache is None:
         return await store.search(task, scope=scope, limit=limit)
     key = id(store), scope, task
-    asked, found = look.matches.get(key, (0, ()))
+    asked, found = cache.matches.get(key, (0, ()))
     if asked < limit and len(found) == asked:  # fewer than were asked for are all that there are
         asked = max(limit, AROUND)
         found = await store.search(task, scope=scope, limit=asked)
-        look.matches[key] = asked, found
+        cache.matches[key] = asked, found
     return found[:limit]
 
 
 def note_lessons(store: Store, lessons: Iterable[Lesson], /, *, scope: str) -> None:
-    """Within `one_look`, remember lessons of a scope that were read."""
-    if look := _LOOK.get():
-        look.lessons.update({(id(store), scope, lesson.id): lesson for lesson in lessons})
+    """Within `cached_reads`, remember lessons of a scope that were read."""
+    if cache := _CACHE.get():
+        cache.lessons.update({(id(store), scope, lesson.id): lesson for lesson in lessons})
 
 
 async def held_lessons(store: Store, ids: Collection[str], /, *, scope: str) -> Sequence[Lesson]:
-    """The lessons of those ids that the scope has; within `one_look`, those that were read before as they were."""
-    look = _LOOK.get() or _Look()
-    known = {one: found for one in ids if (found := look.lessons.get((id(store), scope, one)))}
+    """The lessons of those ids that the scope has; within `cached_reads`, those that were read before as they were."""
+    cache = _CACHE.get() or _Cache()
+    known = {one: found for one in ids if (found := cache.lessons.get((id(store), scope, one)))}
     if missing := [one for one in ids if one not in known]:
         owners = await store.experiences("lesson", missing, scope=scope)
         known |= {lesson.id: lesson for owner in owners for lesson in owner.lessons if lesson.id in missing}

@@ -16,7 +16,7 @@ LEAST_BUDGET = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class PreviewSettings:
     """Settings of one search in the place of the bank's own; `None` leaves that of the bank.
 
     Raises:
@@ -40,8 +40,8 @@ class Tried:
     @property
     def is_own(self) -> bool:
         """Whether the bank's own retriever and words serve: nothing else is asked for."""
-        return self == Tried()
+        return self == PreviewSettings()
 
 
-Trying: TypeAlias = Callable[[Tried], tuple[Retriever, Injector]]
+MakePreview: TypeAlias = Callable[[PreviewSettings], tuple[Retriever, Injector]]
 """Makes what searches, and what words the text, for settings that are tried. Raises UsageError."""

@@ -14,7 +14,7 @@ from lessonbank.bank.parts import BankParts
 from lessonbank.contracts.ports import Retriever, Store
 from lessonbank.learning.consolidation import Recognise
 from lessonbank.learning.topics import TopicsByWords
-from lessonbank.search import DenseRetriever, HybridRetriever, LexicalRetriever, by_words, one_look
+from lessonbank.search import DenseRetriever, HybridRetriever, LexicalRetriever, by_words, cached_reads
 from lessonbank.testing import HashingEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -88,7 +88,7 @@ async def test_a_new_lesson_costs_one_search_in_postgresql(postgres_bank: Callab
 async def places(store: Store) -> None:
     """Whatever is asked for within one look, in whatever order, is what the store itself would say."""
     for limits in ((1, 3, 10), (10, 20, 3), (30, 50), (0, 1)):
-        with one_look():
+        with cached_reads():
             for limit in limits:
                 found = await by_words(store, "Ship parcel 3 abroad", scope="t", limit=limit)
                 assert list(found) == list(await store.search("Ship parcel 3 abroad", scope="t", limit=limit))
@@ -101,21 +101,21 @@ async def filled(where: str | Path) -> AsyncReasoningBank:
     return bank
 
 
-async def test_one_look_tells_what_a_file_would(tmp_path: Path) -> None:
+async def test_cached_reads_tell_what_a_file_would(tmp_path: Path) -> None:
     async with await filled(tmp_path / "bank.db") as bank:
         await places(bank.store)
 
 
 @pytest.mark.full
-async def test_one_look_tells_what_postgresql_would(postgres_bank: Callable[..., str]) -> None:
+async def test_cached_reads_tell_what_postgresql_would(postgres_bank: Callable[..., str]) -> None:
     async with await filled(postgres_bank()) as bank:
         await places(bank.store)
 
 
 async def test_the_next_look_sees_what_was_written_since(tmp_path: Path) -> None:
     async with await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
-        with one_look():
+        with cached_reads():
             assert not await by_words(bank.store, "Paint the fence", scope="t", limit=5)
         await bank.learn(run(1).model_copy(update={"id": "fence", "task": "Paint the fence"}), outcome="success")
-        with one_look():
+        with cached_reads():
             assert len(await by_words(bank.store, "Paint the fence", scope="t", limit=5)) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank._base.aio import if_there
+from lessonbank._base.aio import get_or_none
 from lessonbank.contracts.records import Duplicate, Lesson, Replace
 from lessonbank.contracts.store_calls import experience_of_lesson
 from lessonbank.errors import Conflict
@@ -15,7 +15,7 @@ from .handle import Handle
 _WHY = "it adds to a lesson of this task"
 
 
-async def stand_beside(of: Handle, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
+async def link_additions(of: Handle, lessons: Sequence[Lesson], /) -> tuple[str, ...]:
     """Name each addition among `lessons` where its lesson is held; a note where the bank changed meanwhile."""
     notes: tuple[str, ...] = ()
     for lesson in lessons:
@@ -25,7 +25,7 @@ async def stand_beside(of: Handle, lessons: Sequence[Lesson], /) -> tuple[str, .
 
 
 async def _stand(of: Handle, addition: Lesson, base: str) -> tuple[str, ...]:
-    owner = await if_there(experience_of_lesson(of.store, base, scope=of.scope))
+    owner = await get_or_none(experience_of_lesson(of.store, base, scope=of.scope))
     if owner is None or addition.id in (*owner.repeats, *(lesson.id for lesson in owner.lessons)):
         return ()
     found = Duplicate(title=addition.title, why=_WHY, is_general=True)

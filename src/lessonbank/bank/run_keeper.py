@@ -11,7 +11,7 @@ from typing import Self
 
 import anyio
 
-from lessonbank._base.aio import if_there, within
+from lessonbank._base.aio import get_or_none, within
 from lessonbank._base.checks import a_number, shown
 from lessonbank._base.ids import short
 from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
@@ -80,10 +80,9 @@ class RunKeeper:
 
     async def prior_runs(self, report: RunReport, /) -> tuple[PriorRuns, RunReport]:
         """What the bank holds of these runs, and what of the report counts beside that."""
-        scope, identity = self.handle.scope, self.identity
-        prior = await find_prior_runs(self.handle.store, report.runs, report.receipt, scope=scope, identity=identity)
-        swapped = replace(report, notes=(*self._swapped(report), *report.notes))
-        return prior, prior.allows(swapped, identity=identity)
+        store, swapped = self.handle.store, replace(report, notes=(*self._swapped(report), *report.notes))
+        prior = await find_prior_runs(store, report.runs, report.receipt, scope=self.handle.scope)
+        return prior, await prior.allow(store, swapped, identity=self.identity)
 
     def _swapped(self, report: RunReport) -> tuple[str, ...]:
         """A note for each run that begins with the task of another recall than the one that it settles."""
@@ -153,7 +152,9 @@ class RunKeeper:
         """`report`, in which what was said earlier of runs that wait counts until its teller says otherwise."""
         handle, receipt, truths = self.handle, report.receipt, dict(report.truths)
         recall = next(filter(None, [submission_of(run).recall_id or run.recall_id for run in waiting]), None)
-        receipt = receipt or (await if_there(get_recall(handle.store, recall, scope=handle.scope)) if recall else None)
+        receipt = receipt or (
+            await get_or_none(get_recall(handle.store, recall, scope=handle.scope)) if recall else None
+        )
         others = [run for run in waiting if await self._other_teller(run)]
         truths |= dict.fromkeys([run.id for run in others])
         for run in waiting:  # where the caller says nothing of it now
