@@ -43,12 +43,14 @@ _EXACT: Final = 1024
 _LEAST: Final = 128
 """Rows compared exactly after the bits; in a large matrix one in `_SHARE`."""
 _SHARE: Final = 400
-_BITS: Final = 256
-"""Dimensions that have a bit, spread over all of them; every one where there are fewer."""
+_BITS: Final = 255
+"""Dimensions that have a bit, spread over all of them; every one where there are fewer. A byte counts so many."""
 _SAMPLED: Final = 16
 """One row in so many tells how many rows differ in how many bits."""
 _TOGETHER: Final = 512
 """Rows worked on at a time: what is needed for them fits the processor's cache."""
+_COUNTED: Final = 16_384
+"""The same where only bits are counted."""
 
 
 @lru_cache(maxsize=16)
@@ -267,14 +269,17 @@ class Matrix:
             places = np.arange(self.size)
             return places, self._cosines(places, query)
         self._code()
-        differ = np.zeros(self.size, np.uint16)
-        for word, bits in zip(self._codes, self._bits((query / self._factor)[None])[0], strict=True):
-            differ += np.bitwise_count(word[: self.size] ^ bits)
+        differ, asked = np.zeros(self.size, np.uint8), self._bits((query / self._factor)[None])[0]
+        for at in range(0, self.size, _COUNTED):
+            some = slice(at, min(at + _COUNTED, self.size))
+            for word, bits in zip(self._codes, asked, strict=True):
+                differ[some] += np.bitwise_count(word[some] ^ bits)
         every, seen = len(self._dimensions), -1
         reach = int(np.partition(differ[::_SAMPLED], most // _SAMPLED)[most // _SAMPLED])
         places, scores = np.empty(0, np.intp), np.empty(0, np.float32)
         while reach > seen:
-            more = np.flatnonzero((differ > seen) & (differ <= reach))
+            near = differ <= reach
+            more = np.flatnonzero(near if seen < 0 else near & (differ > seen))
             places, scores = np.concatenate([places, more]), np.concatenate([scores, self._cosines(more, query)])
             seen, reach = reach, every
             if len(places) >= count:
