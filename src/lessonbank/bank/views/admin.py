@@ -131,7 +131,7 @@ class AsyncAdmin:
 
     async def _note_export(self, what: str) -> None:
         """A scope that is not there holds no journal either: reading it does not make it."""
-        if self._handle.scope in await self._handle.store.scopes():
+        if self._handle.scope in await list_scopes(self._handle.store):
             await self._handle.note_act("admin.export", what, read_only=True)
 
     async def sync(
