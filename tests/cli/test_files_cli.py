@@ -99,3 +99,12 @@ def test_a_name_that_tells_no_format_is_refused(tmp_path: Path) -> None:
     assert told.returncode == 2
     assert "tells no format" in told.stderr
     assert not (tmp_path / "lessons.docx").exists()
+
+
+def test_a_lesson_by_hand_tells_no_verdict_of_a_run(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        made = bank.lessons.add(title="Weigh it", content="Weigh the box first.", task="Ship box 1", by="Ana")
+    told = lessonbank_cli("explain", made.id, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "Weigh it" in told.stdout
+    assert "verdict" not in told.stdout
