@@ -67,3 +67,44 @@ def test_restore_and_salvage_take_the_bank_by_the_option_that_all_commands_have(
     assert lessonbank_cli("salvage", "new.db", *where, cwd=tmp_path).returncode == 0
     assert lessonbank_cli("salvage", "a.db", "b.db", "c.db", cwd=tmp_path).returncode == 2
     assert (tmp_path / "new.db").exists()
+
+
+def test_what_only_reads_makes_no_scope_of_a_mistyped_name(tmp_path: Path) -> None:
+    learn(tmp_path / "bank.db", "Ship box 1")
+    there = ("--bank", "bank.db", "--scope", "nix/da")
+    export = lessonbank_cli("export", "out.jsonl", *there, cwd=tmp_path)
+    markdown = lessonbank_cli("export", "CLAUDE.md", *there, cwd=tmp_path)
+    retrieve = lessonbank_cli("retrieve", "Ship box 2", *there, cwd=tmp_path)
+    as_json = lessonbank_cli("retrieve", "Ship box 2", *there, "--json", cwd=tmp_path)
+    assert [one.returncode for one in (export, markdown, retrieve, as_json)] == [0, 0, 0, 0]
+    assert "there is nothing in scope nix/da; this bank has: t" in " ".join(retrieve.stderr.split())
+    assert json.loads(as_json.stdout)["id"] is None
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        assert bank.admin.scopes() == ("t",)
+
+
+@pytest.mark.parametrize("name", ["CLAUDE.md", "AGENTS.md", "lessons.md", "rules.mdc"])
+def test_a_file_without_lessons_names_the_way_to_those_on_probation(name: str, tmp_path: Path) -> None:
+    learn(tmp_path / "bank.db", "Ship box 1")
+    there = ("--bank", "bank.db", "--scope", "t")
+    told = lessonbank_cli("export", name, *there, cwd=tmp_path)
+    assert "0 lessons of t" in told.stdout
+    assert "no lesson is trusted yet: --all writes those on probation, too" in " ".join(told.stderr.split())
+    assert "no lesson is trusted" not in lessonbank_cli("export", name, *there, "--all", cwd=tmp_path).stderr
+
+
+def test_a_name_that_tells_no_format_is_refused(tmp_path: Path) -> None:
+    learn(tmp_path / "bank.db", "Ship box 1")
+    told = lessonbank_cli("export", "lessons.docx", "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "tells no format" in told.stderr
+    assert not (tmp_path / "lessons.docx").exists()
+
+
+def test_a_lesson_by_hand_tells_no_verdict_of_a_run(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        made = bank.lessons.add(title="Weigh it", content="Weigh the box first.", task="Ship box 1", by="Ana")
+    told = lessonbank_cli("explain", made.id, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "Weigh it" in told.stdout
+    assert "verdict" not in told.stdout

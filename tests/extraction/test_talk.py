@@ -170,6 +170,9 @@ def test_a_small_number_that_counts_is_no_id() -> None:
     [
         ("unlock_order must be called first", "unlock_order must be called first"),
         ("call check_shipment before this", "call check_shipment before this"),
+        ("call fetchInvoice before this", "call fetchInvoice before this"),
+        ("first use grobnik.release() here", "first use grobnik.release() here"),
+        ("no rights for user maryYoung here", "no rights for user <…> here"),
         ("no rights for user mary_young here", "no rights for user <…> here"),
         ("account of jqzt_mvrk is closed", "account of <…> is closed"),
     ],

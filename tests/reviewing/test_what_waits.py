@@ -174,3 +174,14 @@ def test_an_ended_session_says_where_the_command_still_runs(site: Site, bank_fil
     assert "Your session has ended" in words(ended)
     assert "Ctrl-C" in words(ended)
     assert f"lessonbank review {bank_file}" in words(ended)
+
+
+@on_every_store
+def test_a_lesson_on_probation_waits_neither_on_home_nor_in_the_inbox(site: Site, bank_file: Path | str) -> None:
+    with opened(bank_file) as bank:
+        while found := [*(one.lesson for one in bank.lessons.proposals()), *bank.lessons.list(state="quarantined")]:
+            bank.lessons.retire(*{one.id for one in found}, reason="not now", by="Ana")
+        assert bank.lessons.list(state="probation")
+    assert "Nothing." in words(site.enter().get("/")).partition("Waits for you")[2]
+    assert "Nothing waits for you." in words(site.get("/inbox"))
+    assert "These wait for nothing" in words(site.get("/inbox?state=probation"))

@@ -69,7 +69,7 @@ def _origin(lesson: Lesson) -> Sequence[tuple[str, object]]:
         ("model", source.model or "none"),
         ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
         ("runs", ", ".join(source.trajectory_ids) or "none"),
-        ("verdict", f"{source.verdict} ({source.verdict_source})"),
+        *([("verdict", f"{source.verdict} ({source.verdict_source})")] if source.trajectory_ids else []),
         ("evidence", "; ".join(source.evidence) or "none named"),
         ("rests on", lesson.rests_on or "nothing named"),
         ("created", lesson.created_at.isoformat(timespec="seconds")),

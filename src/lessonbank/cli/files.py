@@ -14,13 +14,14 @@ from lessonbank._base.iterate import batches
 from lessonbank._base.plural import counted
 from lessonbank.contracts.records import FileState, Lost, Synced
 from lessonbank.errors import NotAllowed
-from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
+from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 
 from . import _options as options
-from ._bank import is_database, is_server, is_there, needs_bank, opened, path_of
-from ._output import progress_console, say, show_json, show_text
+from ._bank import is_database, is_server, is_there, needs_bank, opened, path_of, warn_where_empty
+from ._output import progress_console, say, show_json, show_text, warn
 from ._reviewing import KeyFile, Reviewer, key_of, owning
 
+_JSON_LINES: Final = ("", ".jsonl", ".ndjson", ".json")
 _TO_A_LINE: Final = 20
 """Ids that are written to one line."""
 
@@ -155,7 +156,7 @@ def export(
         typer.Option(
             "--format",
             help="jsonl: everything, for `import`. atif: the runs, for other programs. The others: lessons for people. "
-            "Default: jsonl; with --sync, what the name of the file says.",
+            "Default: what the name of the file says, such as CLAUDE.md or bank.jsonl.",
         ),
     ] = None,
     budget: Annotated[
@@ -178,11 +179,32 @@ def export(
         raise typer.BadParameter("it shows what --sync would do: give --sync, too", param_hint="--preview")
     if len(files) > 1:
         raise typer.BadParameter("give one file; with --sync several", param_hint="FILE")
-    (file,), form = files, format or "jsonl"
-    with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
-        written = memory.admin.export(file, format=form, budget=budget, all=all)
+    (file,) = files
+    form = format or _format_by_name(file)
+    with opened(bank, scope) as memory:
+        with progress_console.status(f"exporting {scope}"):
+            written = memory.admin.export(file, format=form, budget=budget, all=all)
+        if not written:
+            warn_where_empty(memory)
+        if (
+            not written
+            and form not in ("jsonl", "atif")
+            and not all
+            and memory.lessons.list(state="probation", limit=1)
+        ):
+            warn("no lesson is trusted yet: --all writes those on probation, too, marked as such")
     what = {"jsonl": "records", "atif": "runs"}.get(form, "lessons")
     _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
+
+
+def _format_by_name(file: Path) -> ExportFormat:
+    """What the name of a file asks for. Raises BadParameter: nothing that can be written has that ending."""
+    if file.suffix.casefold() in _JSON_LINES:
+        return "jsonl"
+    if (known := None if file.is_dir() else format_of(file)) is None:
+        told = f"{named(file)} tells no format: name it .jsonl for everything, or give --format"
+        raise typer.BadParameter(told, param_hint="FILE")
+    return known
 
 
 def _sync(

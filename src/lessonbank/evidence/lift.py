@@ -12,6 +12,8 @@ from lessonbank.guard.sanitise import one_line
 
 from .groups import AGAIN
 
+_ROUNDING: Final = 0.0011
+"""What the rounding of two shares to a tenth of a point makes of their difference, at most."""
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
 """Two grades. "Likely" is printed of about 1 % of lessons that change nothing. In at most 5 % of scopes any "helps" or
 "harms" is ever wrong, however often one looks."""
@@ -280,7 +282,7 @@ def headline(lift: Lift, /) -> str:
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
     answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
     said = f"{answer}{since}{_by(lift.success)}{most}"
-    return f"Does memory help? {said}: success {points(lift.success)}."
+    return f"Does memory help? {said}: success {points(_as_shown(lift))}."
 
 
 def does_nothing(unit: Lift | UnitLift, /) -> bool:
@@ -462,6 +464,15 @@ def points(estimate: Estimate, /) -> str:
     low, high = estimate.always_low, estimate.always_high
     span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
     return f"{100 * estimate.value:+z.1f} points{span}"
+
+
+def _as_shown(lift: Lift, /) -> Estimate:
+    """The effect as the difference of the two shares beside it, as they are rounded; else as it is."""
+    value, given, without = lift.success.value, lift.success_with, lift.success_without
+    if value is None or given is None or without is None:
+        return lift.success
+    shown = round(given, 3) - round(without, 3)
+    return lift.success.model_copy(update={"value": shown}) if abs(shown - value) < _ROUNDING else lift.success
 
 
 def _roughly(more: int) -> int:

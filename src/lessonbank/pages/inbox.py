@@ -17,6 +17,8 @@ from .tables import csv_of, every
 from .visit import PAGE, Visit, counted_proposals
 
 _SHELVES: Final = {"quarantined": "Quarantined", "proposed": "Proposed", "probation": "On probation"}
+_WAITING: Final = ("quarantined", "proposed")
+"""The shelves that wait for a person, as Home counts them: agents get a lesson on probation without a decision."""
 _PROPOSALS: Final = 200
 
 
@@ -37,7 +39,7 @@ async def page(visit: Visit) -> Response:
         return await _csv(visit)
     if asked in _SHELVES:
         return await _shown(visit, asked, *await _waiting(visit, asked))
-    for shelf in _SHELVES:
+    for shelf in _WAITING:
         found, more = await _waiting(visit, shelf)
         if found:
             return await _shown(visit, shelf, found, more)

@@ -86,6 +86,9 @@ _LONE_ID_OF_TOOL = re.compile(r"(?<=\s)(?:#?[A-Z]{1,6}[-_]?\d[A-Z\d-]*|[a-z]?\d{
 _TOOL_NAME = re.compile(r"\s*[a-z]+(?:_[a-z]+)+\s")
 _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
 _IDENTIFIER = re.compile(r"(?<![\w<@.-])[a-z]{2,20}(?:_[a-z]{2,20}){1,4}(?![\w>@.-])")
+_CAMEL = re.compile(r"(?<![\w<@.-])[A-Za-z][a-z]{1,20}(?:[A-Z][a-z]{1,20}){1,4}(?![\w>@-])")
+_HUMP = re.compile(r"[A-Za-z][a-z]*")
+_CALLED = re.compile(r"(?<![\w<@-])[A-Za-z_]\w{1,40}(?:\.[A-Za-z_]\w{0,40}){0,4}(?=\(\))")
 _SLOT_OR_WORD = re.compile(f"({_SLOT.pattern}|{_WORD.pattern})")
 _SEVERAL_LEFT_OUT = re.compile(r"(?:<…>[\s,_'’-]*){2,}")
 _NAMES_ERROR = re.compile(r"\w(?:Error|Exception)\b|command not found|No such file")
@@ -381,10 +384,15 @@ def _in_usual_words(text: str, shown: Shown, own: set[str]) -> str:
 
 
 def _words_of_identifiers(text: str, odd: Collection[str]) -> set[str]:
-    """The words of names such as `unlock_order`, of which one is ordinary: an error says by them what is to be done."""
+    """The words of names of code: an error says by them what is to be done.
+
+    Of `unlock_order` and `fetchInvoice` one word is ordinary: else a person may be meant. `vault.release()` is code."""
     persons = {text[one.start : one.end] for one in named(text)}
     told = {one for one in _IDENTIFIER.findall(text) if one not in persons}
-    return {word for one in told if not set(odd).issuperset(parts := one.split("_")) for word in parts}
+    kept = {word for one in told if not set(odd).issuperset(parts := one.split("_")) for word in parts}
+    humps = {one: list(map(str.lower, _HUMP.findall(one))) for one in _CAMEL.findall(text) if one not in persons}
+    kept |= {one.lower() for one, parts in humps.items() if len(unusual(parts)) < len(set(parts))}
+    return kept | {word.lower() for one in _CALLED.findall(text) for word in _WORD.findall(one)}
 
 
 def uncommon_pairs(text: str, /) -> str:
