@@ -40,8 +40,8 @@ def test_what_went_well_shows_names_escaped(tmp_path: Path) -> None:
     where = ("--bank", "bank.db", "--scope", "t")
     for words in (
         ("learn", f"{NAME}.jsonl", *where),
-        ("export", f"{NAME}.out", *where),
-        ("import", f"{NAME}.out", *where),
+        ("export", f"{NAME}.out.jsonl", *where),
+        ("import", f"{NAME}.out.jsonl", *where),
         ("backup", f"{NAME}.copy", "--bank", "bank.db"),
     ):
         done = lessonbank_cli(*words, cwd=tmp_path)

@@ -44,9 +44,6 @@ def retrieve(
         _show_found(found, scope, as_json=as_json)
         return
     with opened(bank, scope, **_evidence(bank, holdout)) as memory:
-        if not any(count for _, count in memory.admin.counts() if isinstance(count, int)):
-            _say_nothing_there(memory, as_json=as_json)
-            return
         recall = memory.retrieve(task, **given)
         if not as_json:
             _warn(memory, recall)
@@ -57,15 +54,6 @@ def retrieve(
     if recall.candidates:
         show_table("\nWhy", ("#", "score", "shown", "id", "lesson"), _reasons(recall))
     show_text(f"\nrecall {recall.id}")
-
-
-def _say_nothing_there(memory: ReasoningBank, *, as_json: bool) -> None:
-    """A scope that was never written to, most likely a mistyped one: looking at it does not make it."""
-    warn_where_empty(memory)
-    if as_json:
-        show_json({"id": None, "text": "", "shown": [], "why": "nothing was ever written to this scope"})
-    else:
-        show_text("(no lesson is shown)")
 
 
 def _evidence(bank: str, holdout: float) -> dict[str, Any]:
