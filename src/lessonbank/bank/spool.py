@@ -10,6 +10,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from time import time
 from typing import Final, Literal
@@ -20,6 +21,8 @@ from lessonbank.contracts.records.ids import digest
 MOST_BYTES: Final = 9_500_000
 """Of texts; with its pages the file stays below 10 MB."""
 MOST_SECONDS: Final = 7 * 86_400.0
+_WHERE: Final = ("XDG_STATE_HOME", "LOCALAPPDATA", "HOME", "USERPROFILE")
+"""What says where this user's state is."""
 _CLAIMED: Final = 60.0
 """Seconds for which one process hands in, until it says so again."""
 _TABLES: Final = (
@@ -63,7 +66,7 @@ class Spool:
         """`None` where the environment variable LESSONBANK_SPOOL is 0."""
         if os.environ.get("LESSONBANK_SPOOL", "1").strip().lower() in ("0", "off", "false", "no"):
             return None
-        return cls(_folder() / f"runs-{digest(chr(0).join((address, key or '')))[:32]}.spool")
+        return cls(_file(address, key or "", *map(os.environ.get, _WHERE)))
 
     def put(self, entry: Spooled, /) -> bool:
         """Keep it. Whether there was room."""
@@ -172,6 +175,12 @@ def _read(text: str) -> Spooled | None:
         return Spooled.model_validate(json.loads(text))
     except ValueError:  # another release wrote it
         return None
+
+
+@lru_cache(maxsize=64)
+def _file(address: str, key: str, *_environment: str | None) -> Path:
+    """Every recall asks for it."""
+    return _folder() / f"runs-{digest(chr(0).join((address, key)))[:32]}.spool"
 
 
 def _folder() -> Path:
