@@ -284,6 +284,28 @@ def test_of_a_coding_agent_another_program_that_goes_through_has_got_past_nothin
     assert told(failed, closed, failed, commands=True) == []
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        ("Bash", {"command": "cat > test_fix2.py <<'EOF'\nassert area(2)\nEOF"}, "ok", False),
+        ("Bash", {"command": "cp test_fix.py test_fix2.py"}, "ok", False),
+        ("Write", {"file_path": "/w/test_fix2.py", "content": "assert area(2)"}, "ok", False),
+    ],
+)
+def test_of_a_coding_agent_a_file_that_it_made_itself_is_no_cure(made: tuple[str, dict[str, str], str, bool]) -> None:
+    failed = ("Bash", {"command": "python test_fix.py shapes"}, "AssertionError: area", True)
+    through = ("Bash", {"command": "python test_fix2.py shapes"}, "ok", False)
+    assert told(failed, made, through, commands=True) == []
+    assert told(failed, through, commands=True) != []
+
+
+def test_of_a_coding_agent_a_look_that_found_nothing_and_a_check_made_again_are_no_lessons() -> None:
+    looked = [("Bash", {"command": "cat src/a.py"}, "cat: src/a.py: No such file or directory", True)]
+    looked += [("Bash", {"command": "cat lib/src/a.py"}, "x = 1", False)]
+    checked = [("Bash", {"command": "python reproduce.py"}, "ValueError: no area", True)] * 4
+    assert told(*looked, commands=True) == told(*checked, commands=True) == []
+
+
 def test_a_file_whose_name_is_one_plain_word_is_no_part_of_the_program() -> None:
     tried = shell(("cat notes", "cat: notes: No such file or directory"), ("cat notes.txt", "Version 1"))
     lesson = headed(extract(attempt(tried, "failure")).lessons, "Error and what got past it")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
 from lessonbank._base.aio import run_in_thread
@@ -21,7 +21,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_command
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
-from ._commands import is_about, tries_again, writes_a_file
+from ._commands import files_named, files_written, is_about, tries_again, writes_a_file
 from ._moves import Move, cut, moves
 from ._slots import Shown, uncommon_pairs
 
@@ -35,9 +35,8 @@ _WRONG_ANSWER = re.compile(r"\b(?:answer|response|result|submission)\b.{0,20}\b(
 _SCROLLING = re.compile(r"(?:scroll|noop|wait)(?![a-z])", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
-_QUOTE = re.compile(r' \("[^"]*"\)| \(what was seen in brackets\)')
-"""What a tool printed, as `_in_quotes` writes it, and its announcement."""
 _CALLED = re.compile(r"\w+\((.*)\)")
+_MAKES = re.compile(r"create|write", re.IGNORECASE)
 _COMMAND = 80
 """Characters of a command where two of them stand in one line."""
 _LONG_RUN = 25
@@ -137,9 +136,8 @@ class ExtractiveExtractor:
     Args:
         max_lessons: lessons from one attempt at most.
         max_contrast_lessons: lessons from several attempts at most.
-        commands: for coding agents: one line each about commands alone, what got past an error and what was repeated
-            in vain, without what was printed. Which files were read and edited is of one task, and so is an order in
-            which nothing failed.
+        commands: for coding agents: one line each about commands alone, what got past an error, without what was
+            printed. Which files were read, edited and made is of one task, and so is an order in which nothing failed.
     """
 
     asks_model = False
@@ -190,14 +188,22 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
 
 def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     for run in runs:
-        for wrong, right in _fixed(run, by_words=False):
-            if wrong.command and right.command and wrong.label != right.label:
+        written = _files_written(run)
+        for wrong, right in (pair for pair in _fixed(run, by_words=False) if pair[0].command):
+            is_private = not written.isdisjoint(files_named(right.command) - files_named(wrong.command))
+            if right.command and wrong.label != right.label and not (is_private or wrong.looks):
                 told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
                 kind: Kind = "strategy" if run.succeeded else "guardrail"
                 deed = f"{wrong.deed}, then {right.deed}"
                 pair = (run, wrong), (run, right)
                 yield _Lesson(kind, "Error and what got past it", told, pair, deed, f"`{wrong.deed}` fails")
-        yield from (replace(lesson, content=_QUOTE.sub("", lesson.content)) for lesson in _loops(run, commands=True))
+
+
+def _files_written(run: _Run) -> set[str]:
+    """The names of files that the agent made: no later task has them, and what they hold is not told."""
+    made = set[str]().union(*[files_written(move.command) for move in run.moves if move.command])
+    makers = [move for move in run.moves if _MAKES.search(move.raw)]
+    return made | {path.rpartition("/")[2] for move in makers for name, path in move.arguments if "path" in name}
 
 
 def _bare(move: Move) -> str:
@@ -401,18 +407,16 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
-def _loops(run: _Run, *, commands: bool = False) -> Iterator[_Lesson]:
+def _loops(run: _Run) -> Iterator[_Lesson]:
     # A command that says the same again was mostly right to be run again: a check after an edit.
     idle = [m for m in run.moves if m.effect == "error" or (m.effect != "moved" and not m.command)]
-    idle = [m for m in idle if m.command or not commands]
     often = {raw for raw, n in Counter([move.raw for move in idle]).items() if n >= _LOOP}
     again = [move for move in idle if move.raw in often and move.is_specific]
     same = Counter([(move.raw, move.label, move.seen) for move in again])
     repeated = [(label, said, n) for (_, label, said), n in same.most_common(2) if n >= _LOOP]
     if not repeated:
         return
-    named = {m.label: _bare(m) if commands else f"`{m.label}`" for m in again}
-    told = [f"{named[label]} was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
+    told = [f"`{label}` was done {n} times with the same result{_in_quotes(said)}." for label, said, n in repeated]
     shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
     yield _Lesson(
         "guardrail",
