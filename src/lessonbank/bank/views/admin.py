@@ -115,24 +115,19 @@ class AsyncAdmin:
             return 0
         if format == "jsonl":
             count = await archive.write(self._handle.store, a_path(path), scope=self._handle.scope)
-            await self._note_export(counted(count, "record"))
+            await self._handle.note_act("admin.export", counted(count, "record"), read_only=True)
             return count
         if format == "atif":
             count = await archive.write_runs(self._handle.store, a_path(path), scope=self._handle.scope)
-            await self._note_export(f"{counted(count, 'run')} as {format}")
+            await self._handle.note_act("admin.export", f"{counted(count, 'run')} as {format}", read_only=True)
             return count
         told = await self._files.write(a_path(path), format, budget=budget, every=all)
         left_out = sum(one.left_out for one in told)
         too_many = f"{counted(left_out, 'lesson does', 'lessons do')} not fit the budget of {budget:,} tokens"
         _warn(*([too_many] if left_out else []), *_notes(told))
         count = sum(one.lessons for one in told)
-        await self._note_export(f"{counted(count, 'lesson')} as {format}")
+        await self._handle.note_act("admin.export", f"{counted(count, 'lesson')} as {format}", read_only=True)
         return count
-
-    async def _note_export(self, what: str) -> None:
-        """A scope that is not there holds no journal either: reading it does not make it."""
-        if self._handle.scope in await list_scopes(self._handle.store):
-            await self._handle.note_act("admin.export", what, read_only=True)
 
     async def sync(
         self,
