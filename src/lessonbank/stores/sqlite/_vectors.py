@@ -1,6 +1,6 @@
 """Vectors of a file: where they lie, and the closest of one scope by cosine, from memory kept current with the file.
 
-New vectors lie row by row, older ones in blocks that are quick to read. Up to 256 bits a row tell which rows may be
+New vectors lie row by row, older ones in blocks that are quick to read. Up to 192 bits a row tell which rows may be
 close to a query. These are compared exactly.
 """
 
@@ -43,7 +43,7 @@ _EXACT: Final = 1024
 _LEAST: Final = 128
 """Rows compared exactly after the bits; in a large matrix one in `_SHARE`."""
 _SHARE: Final = 400
-_BITS: Final = 255
+_BITS: Final = 192
 """Dimensions that have a bit, spread over all of them; every one where there are fewer. A byte counts so many."""
 _SAMPLED: Final = 16
 """One row in so many tells how many rows differ in how many bits."""
