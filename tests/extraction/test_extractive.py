@@ -299,6 +299,14 @@ def test_of_a_coding_agent_a_file_that_it_made_itself_is_no_cure(made: tuple[str
     assert told(failed, through, commands=True) != []
 
 
+def test_of_a_coding_agent_a_pipe_says_not_that_its_program_went_through() -> None:
+    failed = ("Bash", {"command": "python -m django test shapes"}, "AttributeError: shapes", True)
+    piped = ("Bash", {"command": "python -m pytest tests/shapes 2>&1 | tail -5"}, "No module named pytest", False)
+    whole = ("Bash", {"command": "python -m django test shapes --settings small"}, "OK", False)
+    assert told(failed, piped, commands=True) == []
+    assert told(failed, piped, whole, commands=True) != []
+
+
 def test_of_a_coding_agent_a_look_that_found_nothing_and_a_check_made_again_are_no_lessons() -> None:
     looked = [("Bash", {"command": "cat src/a.py"}, "cat: src/a.py: No such file or directory", True)]
     looked += [("Bash", {"command": "cat lib/src/a.py"}, "x = 1", False)]

@@ -21,7 +21,7 @@ from lessonbank.guard.gate.run_values import RunValues, is_command
 from lessonbank.guard.sanitise import SLOT
 from lessonbank.guard.wording import without_sources
 
-from ._commands import files_named, files_written, is_about, tries_again, writes_a_file
+from ._commands import files_named, files_written, hides_its_end, is_about, tries_again, writes_a_file
 from ._moves import Move, cut, moves
 from ._slots import Shown, uncommon_pairs
 
@@ -191,7 +191,8 @@ def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
         written = _files_written(run)
         for wrong, right in (pair for pair in _fixed(run, by_words=False) if pair[0].command):
             is_private = not written.isdisjoint(files_named(right.command) - files_named(wrong.command))
-            if right.command and wrong.label != right.label and not (is_private or wrong.looks):
+            is_sure = bool(right.command) and not hides_its_end(right.command)
+            if is_sure and wrong.label != right.label and not (is_private or wrong.looks):
                 told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
                 kind: Kind = "strategy" if run.succeeded else "guardrail"
                 deed = f"{wrong.deed}, then {right.deed}"

@@ -18,7 +18,7 @@ that are not counted; no question is asked twice. Ratios can be compared between
     loop         how late a task comes that wants to run every millisecond, while the store works: the longest gap of a
                  window, median of three windows; `?` where an idle loop misses the target too. Where the system allows
                  it (root on Linux), the loop goes before other programs, so that only the store holds it up
-    care         `verify`, quick and whole, with its memory; the purge of one run
+    care         `verify`, quick and whole, with its memory; the purge of one run; the lessons are in 20 scopes
     retrievers   what each way to search costs over the same store
     peers        the same work done by reasoning-bank, Chroma and LanceDB: needs --peers
 
@@ -46,7 +46,7 @@ from pathlib import Path
 from . import big, bulk, care, freezing, opening, peers, retrievers, retrieving, size, writing
 from .banks import Built, Part, built, copied
 from .figures import Figure, Missing, table
-from .workload import Queries, rows
+from .workload import SCOPE, Queries, rows
 
 PARTS = ("retrieve", "write", "bulk", "open", "size", "loop", "care", "retrievers", "peers")
 MILLION = 1_000_000
@@ -134,7 +134,11 @@ async def _loop(run: Run, bank: Built, path: Path) -> list[Figure]:
 
 
 async def _care(run: Run, bank: Built, path: Path) -> list[Figure]:
-    return care.caring(path, bank.lessons)
+    del path
+    each = bank.lessons // care.SCOPES
+    parts = [Part(each, start=at * each, scope=f"{SCOPE}/{at}" if at else SCOPE) for at in range(care.SCOPES)]
+    with copied(await built(run.folder / f"bank-{bank.lessons}-cared-for.db", parts, reuse=run.reuse), run.work) as own:
+        return care.caring(own, bank.lessons)
 
 
 async def _retrievers(run: Run, bank: Built, path: Path) -> list[Figure]:

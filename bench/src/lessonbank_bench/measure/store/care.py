@@ -17,6 +17,8 @@ from .clock import Stopwatch
 from .figures import Figure, Target
 from .workload import SCOPE
 
+SCOPES = 20
+"""As a team's bank has them: a purge reads the whole journal of one scope."""
 _MANY = 200_000
 """Lessons up to which the goals are promised."""
 _GOALS = {"verify, quick": 5.0, "verify": 60.0, "purge of one run": 0.5}
