@@ -57,7 +57,7 @@ COMPUTED: Final = frozenset(
     {
         *("series", "success_with", "success_without", "cost", "steps", "tokens", "seconds"),
         *("success", "more", "measuring"),
-        *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without"),
+        *("notes", "evidence", "shown", "withheld", "missing_with", "missing_without", "labels_needed"),
     }
 )
 """Of a lift: it is estimated in another way now, in the order in which recalls were made, and each task without memory
