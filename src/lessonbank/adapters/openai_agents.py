@@ -159,7 +159,7 @@ class _Record:
         calls = {item.get("call_id"): item for item in items if isinstance(item, dict) and "name" in item}
         given = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call_output"]
         results = [
-            ToolResult(id, calls[id]["name"], _arguments(calls[id]), item.get("output"), _is_failure(item) or None)
+            ToolResult(str(id), calls[id]["name"], _arguments(calls[id]), item.get("output"), _is_failure(item) or None)
             for item in given
             if (id := item["call_id"]) in calls
         ]
