@@ -295,6 +295,8 @@ def test_of_a_coding_agent_another_program_that_goes_through_has_got_past_nothin
 def test_of_a_coding_agent_a_file_that_it_made_itself_is_no_cure(made: tuple[str, dict[str, str], str, bool]) -> None:
     failed = ("Bash", {"command": "python test_fix.py shapes"}, "AssertionError: area", True)
     through = ("Bash", {"command": "python test_fix2.py shapes"}, "ok", False)
+    read = ("Read", {"file_path": "/w/rewrites/test_fix2.py"}, "assert area(2)", False)
+    assert told(failed, read, through, commands=True) != []
     assert told(failed, made, through, commands=True) == []
     assert told(failed, through, commands=True) != []
 

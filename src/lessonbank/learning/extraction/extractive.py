@@ -189,10 +189,8 @@ def _of_one(run: _Run) -> Iterator[_Lesson]:
 def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     for run in runs:
         written = _files_written(run)
-        for wrong, right in (pair for pair in _fixed(run, by_words=False) if pair[0].command):
-            is_private = not written.isdisjoint(files_named(right.command) - files_named(wrong.command))
-            is_sure = bool(right.command) and not hides_its_end(right.command)
-            if is_sure and wrong.label != right.label and not (is_private or wrong.looks):
+        for wrong, right in _fixed(run, by_words=False):
+            if wrong.command and wrong.label != right.label and _is_cure(wrong, right, written):
                 told = f"{_bare(wrong)} failed; then {_bare(right)} went through."
                 kind: Kind = "strategy" if run.succeeded else "guardrail"
                 deed = f"{wrong.deed}, then {right.deed}"
@@ -200,11 +198,22 @@ def _of_commands(runs: Sequence[_Run]) -> Iterator[_Lesson]:
                 yield _Lesson(kind, "Error and what got past it", told, pair, deed, f"`{wrong.deed}` fails")
 
 
+def _is_cure(wrong: Move, right: Move, written: set[str]) -> bool:
+    """Whether another run can do it again, and it surely went through, and what failed was no look."""
+    is_private = not written.isdisjoint(files_named(right.command) - files_named(wrong.command))
+    return not (is_private or wrong.looks or hides_its_end(right.command))
+
+
 def _files_written(run: _Run) -> set[str]:
     """The names of files that the agent made: no later task has them, and what they hold is not told."""
     made = set[str]().union(*[files_written(move.command) for move in run.moves if move.command])
-    makers = [move for move in run.moves if _MAKES.search(move.raw)]
+    makers = [move for move in run.moves if move.calls and _makes_a_file(move)]
     return made | {path.rpartition("/")[2] for move in makers for name, path in move.arguments if "path" in name}
+
+
+def _makes_a_file(move: Move) -> bool:
+    """By the name of the tool, or of what an editor is told to do: its path and its text may say anything."""
+    return bool(_MAKES.search(f"{move.calls[0].name} {dict(move.arguments).get('command', '')}"))
 
 
 def _bare(move: Move) -> str:
