@@ -50,7 +50,7 @@ log = logging.getLogger("lessonbank")
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Asked = TypeVar("Asked")
-_running: ContextVar[str | None] = ContextVar("running", default=None)
+_running: ContextVar[FollowedRun | None] = ContextVar("running", default=None)
 _MOMENT: Final = 0.02
 """Seconds from the end of a run until it is read and kept. Python's threads take turns of 5 ms each: work that began at
 once would hold up the host, which is about to give its answer."""
@@ -81,6 +81,12 @@ class Options(Common, Generic[Asked], total=False):
 
 def current_run() -> str | None:
     """The id of the run in which this code runs: the parent of a run that begins here."""
+    run = open_run()
+    return run.id if run else None
+
+
+def open_run() -> FollowedRun | None:
+    """The run in which this code runs."""
     return _running.get()
 
 
@@ -161,7 +167,7 @@ class FollowedRun:
     @contextmanager
     def running(self) -> Generator[None]:
         """Inside, a run that begins is a sub-agent's, and this run is its parent."""
-        token = _running.set(self.id)
+        token = _running.set(self)
         try:
             yield
         finally:
@@ -170,7 +176,7 @@ class FollowedRun:
 
     def enter(self) -> None:
         """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
-        _running.set(self.id)
+        _running.set(self)
 
     @property
     def has_observed(self) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from contextvars import ContextVar
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, Unpack
@@ -21,7 +20,7 @@ from lessonbank.contracts.records import Json, Usage
 from lessonbank.contracts.records.ids import new_id
 from lessonbank.errors import MissingExtra
 
-from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless
+from .following import FollowedRun, Options, RunFollower, ToolResult, current_run, harmless, open_run
 
 try:
     from inspect_ai.hooks import BeforeModelGenerate, Hooks, SampleEnd, SampleStart, hooks
@@ -33,7 +32,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of Inspect AI", extra="inspect-ai") from missing
 
-_following: Final = ContextVar[FollowedRun | None]("following", default=None)
 Reward: TypeAlias = "Callable[[Mapping[str, Any]], float | None]"
 """The reward of a sample from 0 to 1, from its scores by the names of their scorers; `None`: they do not tell."""
 _waiting: Final[dict[str, list[Callable[[Mapping[str, Any]], None]]]] = {}
@@ -114,7 +112,6 @@ class ReasoningBankMemory:
             usage = _usage_of_sample() if uuid in _waiting else _usage_within(own, earlier)
             self._finish(run, over(), sample, usage, error=error)
 
-        token = _following.set(run)
         try:
             with run.running():
                 yield ended
@@ -127,9 +124,6 @@ class ReasoningBankMemory:
         except BaseException as stopped:  # cancelled, or left
             run.fail(stopped, _source(over()))
             raise
-        finally:
-            with suppress(ValueError):  # a generator may be closed in another context
-                _following.reset(token)
         keep(uuid)
 
     def _finish(
@@ -156,7 +150,7 @@ class _Samples(Hooks):
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
         """Follow a failure by what got past it before: in the request alone, with the same bytes in each."""
-        if run := _following.get():
+        if run := open_run():
             with harmless("a request"):
                 results = list(_results(data.input))
                 told = await anyio.to_thread.run_sync(run.follow_failures_waiting, results)
