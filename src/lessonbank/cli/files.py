@@ -186,13 +186,9 @@ def export(
             written = memory.admin.export(file, format=form, budget=budget, all=all)
         if not written:
             warn_where_empty(memory)
-        if (
-            not written
-            and form not in ("jsonl", "atif")
-            and not all
-            and memory.lessons.list(state="probation", limit=1)
-        ):
-            warn("no lesson is trusted yet: --all writes those on probation, too, marked as such")
+            is_of_lessons = form not in ("jsonl", "atif")
+            if is_of_lessons and not all and memory.lessons.list(state="probation", limit=1):
+                warn("no lesson is trusted yet: --all writes those on probation, too, marked as such")
     what = {"jsonl": "records", "atif": "runs"}.get(form, "lessons")
     _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
 

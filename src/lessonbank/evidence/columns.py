@@ -219,7 +219,7 @@ class Columns:
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         told = _columns_of(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
-            told = {name: told[name] for name in ("judged",) if name in told}  # the truth stays
+            told = {"judged": told["judged"]} if "judged" in told else {}  # the truth stays
         if not math.isnan(outcome):
             if "outcome" in told:
                 self._tell(row, settlement, at)

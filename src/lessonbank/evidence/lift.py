@@ -380,10 +380,8 @@ def _tell(lift: Lift) -> Iterator[str]:
 
 def _label(lift: Lift) -> Iterator[str]:
     if lift.unlabelled:
-        yield (
-            f"Label {counted(lift.unlabelled, 'run')} that an audit drew: bank.runs.unlabelled(), then "
-            f"bank.runs.correct(…)."
-        )
+        runs = counted(lift.unlabelled, "run")
+        yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."
     elif lift.success.basis == "judge":
         yield "Let a person label some runs: bank.runs.audit(30) draws them at random."
 
