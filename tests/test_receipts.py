@@ -54,7 +54,7 @@ def not_kept(path: Path) -> Recall:
 
 
 def test_a_retrieve_does_not_wait_for_another_writer(path: Path) -> None:
-    with opened(path) as bank, locked(path):
+    with opened(path, evidence=Evidence(holdout=None)) as bank, locked(path):
         recall = bank.retrieve(TASK)
         assert [candidate.placed for candidate in recall.candidates] == [True]
         assert not recall.kept
