@@ -46,11 +46,18 @@ class Spooled(Record):
     outcome: Outcome | None = None
     reward: float | None = None
     ended_at: datetime
+    inbox: tuple[str, ...] = ()
+    """What the agent noted for a person."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Those of its runs and of its recall."""
+        recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
+        return frozenset([*(run.id for run in self.runs), *filter(None, [recall])])
 
     def holds(self, ids: Collection[str], metadata: Mapping[str, Json]) -> bool:
         """Whether an erasure of these ids, or of what has this metadata, is one of this."""
-        recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
-        if recall in ids or any(run.id in ids for run in self.runs):
+        if not self.ids.isdisjoint(ids):
             return True
         return bool(metadata) and any(metadata.items() <= run.metadata.items() for run in self.runs)
 
@@ -124,23 +131,23 @@ class Spool:
         before: datetime | None = None,
         all: bool = False,
         preview: bool = False,
-    ) -> int:
-        """Erase what waits for a scope and is meant; how many."""
+    ) -> list[frozenset[str]]:
+        """Erase what waits for a scope and is meant: of each entry its `ids`, none where it cannot be read."""
         if not self.path.exists():
-            return 0
+            return []
         with self._open() as file:
             rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
-            meant = [
-                (number,)
+            meant = {
+                number: entry.ids if entry else frozenset[str]()
                 for number, at, text in rows
-                if all
+                if (entry := _read(text)) is None
+                or all
                 or (before and at < before.timestamp())
-                or (entry := _read(text)) is None
                 or entry.holds(ids, metadata or {})
-            ]
+            }
             if not preview:
-                file.executemany("DELETE FROM runs WHERE number = ?", meant)
-        return len(meant)
+                file.executemany("DELETE FROM runs WHERE number = ?", [(number,) for number in meant])
+        return list(meant.values())
 
     def describe(self) -> str:
         """What waits, for people."""
