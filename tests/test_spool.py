@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -142,12 +141,10 @@ def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> 
 
 def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_it(file: Path) -> None:
     with connected(file) as bank, held(file):
-        began = time.monotonic()
         with bank.attempt(TASK, patience=0.5) as attempt:
             for note in ("The scale is in room 4.", f"Log in with {KEY}.", "Ask for gloves."):
                 attempt.note(note)
             attempt.finish(answer="shipped", outcome="success")
-        assert time.monotonic() - began < 0.5 + 0.5 + 0.5
         assert [note for note in attempt.notes if "inbox" in note] == []
     with connected(file) as bank:
         bank.retrieve(TASK)
@@ -206,7 +203,7 @@ def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch)
     assert [place.put(entry(f"run-{n}", days=8 if n == 0 else 0)) for n in range(4)] == [True, True, True, False]
     assert place.claim()
     assert not place.claim()
-    found = place.first()
+    found = place.next(0)
     assert found
     assert found[1]
     assert found[1].runs[0].id == "run-1"

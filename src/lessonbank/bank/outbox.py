@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from anyio import to_thread
 
-from lessonbank._base.aio import within
+from lessonbank._base.aio import TimeIsOver, within
 from lessonbank._base.checks import a_mapping
 from lessonbank.contracts.records import Recall
 from lessonbank.errors import (
@@ -136,24 +136,32 @@ async def hand_in_soon(bank: Any, /) -> None:
 
 
 async def _hand_in(bank: Any, outbox: Any, /) -> None:
-    """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
-    spool = outbox.spool
+    """Hand in what was spooled, in its order and once, unless another process does.
+
+    A run that the bank refuses at once waits on, and the next one is tried: it may not need the same right.
+    """
+    spool, number = outbox.spool, 0
     if not await _in_thread(spool.claim):
         return
     try:
-        while found := await _in_thread(spool.first):
+        while found := await _in_thread(partial(spool.next, number)):
             number, entry = found
-            is_in = entry is not None and await _handed_in(bank, entry, outbox.key)
+            try:
+                is_in = entry is not None and await _hand_in_one(bank, entry, outbox.key)
+            except TimeIsOver:
+                return
+            except StoreUnavailable:
+                continue
             await _in_thread(partial(spool.done, number, dropped=not is_in))
             if not is_in:
-                log.warning("a run that waited on this machine was dropped: it was erased, or cannot be read")
+                log.warning("a run that waited on this machine was dropped: it was erased, refused, or cannot be read")
     except StoreUnavailable:
-        return  # it waits on
+        return  # the file cannot be used now
     finally:
         await _in_thread(spool.release)
 
 
-async def _handed_in(bank: Any, entry: Spooled, key: str | None) -> bool:
+async def _hand_in_one(bank: Any, entry: Spooled, key: str | None) -> bool:
     """Whether the bank has the runs now; not where they were erased meanwhile."""
     handle = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
     told: dict[str, Any] = {"recall": entry.recall, "patience": _HANDED_IN, "ended_at": entry.ended_at}

@@ -101,13 +101,13 @@ class Spool:
             claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND value < ?"
             return file.execute(claim, (time() + _CLAIMED, time())).rowcount > 0
 
-    def first(self) -> tuple[int, Spooled | None] | None:
-        """The oldest that is not too old, with its number. What cannot be read is `None`."""
+    def next(self, after: int, /) -> tuple[int, Spooled | None] | None:
+        """The oldest after that number, with its own; `None` for what cannot be read. What is too old is dropped."""
         with self._open() as file:
             old = file.execute("DELETE FROM runs WHERE at < ?", (time() - MOST_SECONDS,)).rowcount
             _drop(file, old)
             file.execute("UPDATE told SET value = ? WHERE name = 'claimed'", (time() + _CLAIMED,))
-            found = file.execute("SELECT number, entry FROM runs ORDER BY number LIMIT 1").fetchone()
+            found = file.execute("SELECT number, entry FROM runs WHERE number > ? ORDER BY number", (after,)).fetchone()
         return found and (found[0], _read(found[1]))
 
     def done(self, number: int, /, *, dropped: bool = False) -> None:
