@@ -63,12 +63,8 @@ def test_a_shorter_limit_that_a_role_has_of_its_own_stands(
     with lessonbank.connect(address, scope=SCOPE, embedder="lexical") as bank:
         database = cast("Any", bank.aio.store)._database
         asked = "SELECT current_setting('statement_timeout') AS told"
-        told = [
-            call(lambda c: _database.rows(c, asked), scope=SCOPE).result() for call in (database.read, database.write)
-        ]
-        assert [next(iter(one[0].values())) if isinstance(one[0], dict) else one[0][0] for one in told] == [
-            expected
-        ] * 2
+        told = [call(lambda c: _database.rows(c, asked), scope=SCOPE) for call in (database.read, database.write)]
+        assert [one.result() for one in told] == [[(expected,)]] * 2
 
 
 def test_a_lock_that_others_keep_is_a_clear_error_outside_a_block(
@@ -149,4 +145,4 @@ def test_a_silent_network_holds_an_agent_for_one_patience_and_no_more(
     said = " ".join(attempt.notes)
     assert "there was no recall within 0.8 seconds" in said
     assert re.search(r"waits on this machine until the bank answers: .* 0\.10? sec", said)
-    assert re.search(r"a note is not in the inbox: .* 0\.10? sec", said)
+    assert "inbox" not in said  # what the agent noted waits with its run
