@@ -108,7 +108,6 @@ _SUMMARY_PASSED: Final = re.compile(
     re.MULTILINE,
 )
 """The runners' own last lines: they count where the host kept no exit code."""
-_GO_TEST: Final = re.compile(r"(?:^|\s)go\s+test\b")
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL)[ \t]+\S+[ \t]+(\(cached\)|\[no test files\]|\S+)", re.MULTILINE)
 """What became of each package."""
 _NOTHING: Final = re.compile(
@@ -320,7 +319,7 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
         if (code in _PYTEST_RAN_NONE and _PYTEST_ITSELF.search(command)) or (check == "CI" and code == _PENDING):
             code = None
         told = (0 if code else 1) if is_inverted and code is not None else code
-        passed = None if _GO_TEST.search(command) and _is_old_news(printed) else _passed(printed, told)
+        passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
             yield _Checked(check, frozenset(command.split()), passed, code is not None or (line_failed and not passed))
 
