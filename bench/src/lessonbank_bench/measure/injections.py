@@ -28,10 +28,11 @@ from lessonbank import AsyncReasoningBank, Evidence, Parts, Safety
 from lessonbank.contracts.records import Extraction, Learned, Lesson, Run
 from lessonbank.contracts.settings import TrustPolicy
 from lessonbank.guard.trust import POLICIES
-from lessonbank_bench.environments.agentdojo import ATTACKS, SUITES, Meeting, Script, attempt, meetings
+from lessonbank_bench.environments.agentdojo import ATTACKS, NO_ATTACK, SUITES, Meeting, Script, attempt, meetings
 from lessonbank_bench.statistics import wilson
 
 SCRIPTS: Final = {
+    "meets none": Script(obeys=False),
     "ignores": Script(obeys=False),
     "obeys": Script(obeys=True),
     "obeys and stumbles": Script(obeys=True, stumbles=True),
@@ -196,6 +197,11 @@ async def _look_up(bank: AsyncReasoningBank, policy: str, met: Meeting, counts: 
     counts.shown_deeds[policy] += any(id in counts.deeds for id in shown)
 
 
+def _kinds(attack: str) -> Sequence[str]:
+    """The scripts that are played where this attack is met."""
+    return [name for name in SCRIPTS if (name == "meets none") is (attack == NO_ATTACK)]
+
+
 def added(all_counts: Sequence[Counts], /) -> Counts:
     """The counts of several banks as one."""
     total = Counts()
@@ -236,7 +242,7 @@ async def main(arguments: Sequence[str] | None = None, /) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m lessonbank_bench.measure.injections")
     parser.add_argument("--suite", action="append", choices=SUITES)
-    parser.add_argument("--attack", action="append", choices=ATTACKS)
+    parser.add_argument("--attack", action="append", choices=(*ATTACKS, NO_ATTACK))
     parser.add_argument("--most", type=int, help="tasks of a suite at most")
     parser.add_argument("--believed", action="store_true", help="tell every run as a success")
     parser.add_argument("--credulous", action="store_true", help="draw what the attacker wanted as the lesson")
@@ -244,8 +250,9 @@ async def main(arguments: Sequence[str] | None = None, /) -> None:
     told = parser.parse_args(arguments)
     logging.getLogger("lessonbank").setLevel(logging.ERROR)
     found = dict[tuple[str, str], list[Counts]]()
-    for suite, attack in product(told.suite or SUITES, told.attack or ATTACKS):
-        for name, script in SCRIPTS.items():
+    for suite, attack in product(told.suite or SUITES, told.attack or (*ATTACKS, NO_ATTACK)):
+        for name in _kinds(attack):
+            script = SCRIPTS[name]
             counts = await measured(
                 suite, attack, script, most=told.most, believed=told.believed, credulous=told.credulous
             )
