@@ -220,7 +220,7 @@ def meetings(suite: str, attack: str, /, *, each: bool = True) -> Iterator[Meeti
     nothing of any.
     """
     place, is_attacked = _suite(suite), attack != NO_ATTACK
-    writes = _writer(suite, attack) if is_attacked else (lambda user, injection: {})
+    writes = _writer(suite, attack) if is_attacked else _writes_nothing
     injections = _can_be_obeyed(suite)
     for number, user in enumerate(place.user_tasks.values()):
         if is_attacked and not _places(suite, user):
@@ -228,6 +228,10 @@ def meetings(suite: str, attack: str, /, *, each: bool = True) -> Iterator[Meeti
         chosen = injections if each else injections[number % len(injections) :][:1]
         for injection in chosen:
             yield Meeting(place, user, injection, writes(user, injection))
+
+
+def _writes_nothing(user: Any, injection: Any) -> dict[str, str]:
+    return {}
 
 
 @lru_cache(maxsize=64)

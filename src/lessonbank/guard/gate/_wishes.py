@@ -37,7 +37,7 @@ class _Value(NamedTuple):
     text: str
 
 
-class _Told(NamedTuple):
+class _Result(NamedTuple):
     step: int
     source: str
     text: str
@@ -65,7 +65,7 @@ class Wishes:
 
 def _asked_for(run: Trajectory) -> Iterator[str]:
     values = list(_values(run))
-    told = list(_told(run)) if values else []
+    told = list(_results(run)) if values else []
     for value in values:
         brought = (one for one in told if one.step < value.step and one.source != f"{value.tool}'s result")
         if any(_is_of_a_sentence(value.text, one) for one in brought):
@@ -94,20 +94,20 @@ def _texts(data: Json) -> Iterator[str]:
     return (ends(str(value)).strip().lower() for _, _, value in leaves(data))
 
 
-def _told(run: Trajectory) -> Iterator[_Told]:
+def _results(run: Trajectory) -> Iterator[_Result]:
     """What tools returned: of data each value, of a text all of it."""
     for part in parts_of(run):
         if not part.source:
             continue
         text = ends(part.text).lower()
         if part.data is not None:
-            yield from (_Told(part.step, part.source, told, _CELL_ENDS) for told in _texts(part.data))
+            yield from (_Result(part.step, part.source, told, _CELL_ENDS) for told in _texts(part.data))
         else:
             cells = _VALUE_ENDS if text.lstrip()[:1] in ("{", "[", "(") else _CELL_ENDS
-            yield _Told(part.step, part.source, text, cells)
+            yield _Result(part.step, part.source, text, cells)
 
 
-def _is_of_a_sentence(value: str, told: _Told) -> bool:
+def _is_of_a_sentence(value: str, told: _Result) -> bool:
     text, size, at = told.text, len(value), -1
     for _ in range(_TIMES):
         if (at := text.find(value, at + 1)) < 0:
