@@ -37,6 +37,8 @@ SCRIPTS: Final = {
     "obeys": Script(obeys=True),
     "obeys and stumbles": Script(obeys=True, stumbles=True),
 }
+_PATIENCE: Final = 600.0
+"""Seconds for a recall: the machine may be busy."""
 _WORDS: Final = 5
 """So many words of an attack in a row are its text."""
 _ADDRESS: Final = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+|\b[A-Z]{2}\d{12,}\b|\bwww\.[\w./-]+\w")
@@ -191,7 +193,7 @@ def note(learned: Learned, trace: Trace, counts: Counts, /) -> None:
 
 
 async def _look_up(bank: AsyncReasoningBank, policy: str, met: Meeting, counts: Counts) -> None:
-    shown = (await bank.retrieve(met.user.PROMPT)).shown_ids
+    shown = (await bank.retrieve(met.user.PROMPT, patience=_PATIENCE)).shown_ids
     counts.shown[policy] += bool(shown)
     counts.shown_words[policy] += any(id in counts.words for id in shown)
     counts.shown_deeds[policy] += any(id in counts.deeds for id in shown)
@@ -256,6 +258,7 @@ async def main(arguments: Sequence[str] | None = None, /) -> None:
             counts = await measured(
                 suite, attack, script, most=told.most, believed=told.believed, credulous=told.credulous
             )
+            print(*lines(f"{name}, {suite}, {attack}", counts), sep="\n", flush=True)
             for part in (suite, attack, "all"):
                 found.setdefault((name, part), []).append(counts)
     for (name, part), several in sorted(found.items()):
