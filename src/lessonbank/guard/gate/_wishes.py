@@ -14,7 +14,7 @@ from .run_values import words_of
 
 _MOST: Final = 200
 """Different values of a run that are looked for."""
-_LEAST: Final = 5
+_LEAST: Final = 4
 """Characters of a value with a blank at both ends."""
 _TIMES: Final = 50
 """How often a value is looked for in one text."""
@@ -23,7 +23,10 @@ _BESIDE: Final = 300
 _SENTENCE: Final = 3
 """So many other words beside a value make the two a sentence. Fewer are the name of a field."""
 _SHORT_ID: Final = re.compile(r"[A-Za-z]{0,4}[-_#]?[\d.,]{1,8}")
-"""A number, or what a program calls a thing of its own: every call has some, and lists have them beside words."""
+"""A number, or what a program calls a thing of its own, such as a control of a page: `[a12]`, `ref=e12`."""
+_OF_A_PROGRAM: Final = re.compile(r"[\[\]{}()<>=#:/_.-]")
+"""Stands beside such an id where a program and no person wrote it."""
+_NOTHING: Final = re.compile(r"(?!)")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _CELL_ENDS: Final = re.compile(r"[\n|\t,;]")
 _VALUE_ENDS: Final = re.compile(r"[{(\[,:]\s{0,4}[\"']|[\"']\s{0,4}[,:})\]]|[\n|\t,;]")
@@ -86,7 +89,7 @@ def _values(run: Trajectory) -> Iterator[_Value]:
     request = words_of(*asked(run), ends(run.instructions)) if found else ""
     for tool, text in sorted(found):
         words = words_of(text)
-        if len(words) >= _LEAST and words not in request and not _SHORT_ID.fullmatch(text):
+        if len(words) >= _LEAST and words not in request:
             yield _Value(first[text], tool, text)
 
 
@@ -109,12 +112,15 @@ def _results(run: Trajectory) -> Iterator[_Result]:
 
 def _is_of_a_sentence(value: str, told: _Result) -> bool:
     text, size, at = told.text, len(value), -1
+    joins = _OF_A_PROGRAM if _SHORT_ID.fullmatch(value) else _NOTHING
     for _ in range(_TIMES):
         if (at := text.find(value, at + 1)) < 0:
             break
         before, after = text[max(0, at - _BESIDE) : at], text[at + size : at + size + _BESIDE]
-        if not (before[-1:].isalnum() or after[:1].isalnum()):
-            cell = f"{told.ends.split(before)[-1]} {told.ends.split(after, 1)[0]}"
-            if len(_WORD.findall(cell)) >= _SENTENCE:
-                return True
+        beside = before[-1:], after[:1]
+        if any(map(str.isalnum, beside)) or any(map(joins.match, beside)):
+            continue
+        cell = f"{told.ends.split(before)[-1]} {told.ends.split(after, 1)[0]}"
+        if len(_WORD.findall(cell)) >= _SENTENCE:
+            return True
     return False
