@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final, Literal, cast
 
 from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Trajectory
-from lessonbank.guard.gate.run_values import RunValues, is_command, parsed
+from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parsed
 
 from ._commands import only_looks
 from ._slots import Shown, action_line, called, message, words_passed_on
@@ -68,11 +68,6 @@ _MARKED = re.compile(r"^[ \t]{0,20}action(?: \d+)?[ \t]{0,5}:[ \t]*(.+)$", re.IG
 _CLOSES = re.compile(r"end_of_(\w{1,40})")
 _TAG = re.compile(r"</?[\w-]{1,40}>")
 _TALK_WORDS = 10
-_READS = re.compile(
-    r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe|think|calculate|scroll|noop|wait"
-    r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?![a-z])",
-    re.IGNORECASE,
-)
 _UNSAID = re.compile(
     r"<[^<>\n]{1,80}(?:>|…\Z)|(?:^| and |, )[^\s(\[<>]*(?=…|[(\[](?![)\]]))|\b[\w-]+(?==|…\Z)"
     r"|(?<==)(?:null|true|false)\b"
@@ -161,7 +156,7 @@ class Move:
     @property
     def reads(self) -> bool:
         """Whether its name says that it only looks: whatever went wrong, looking was not it."""
-        return bool(_READS.match(self.label)) or dict(self.arguments).get("command") in _LOOKS_OF_EDITORS
+        return bool(LOOKS.match(self.label)) or dict(self.arguments).get("command") in _LOOKS_OF_EDITORS
 
     @property
     def is_specific(self) -> bool:
