@@ -262,6 +262,7 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
         shell("CI=1 timeout 60 uv run pytest", "1 passed"),
         shell("./gradlew clean test"),
         shell("make check"),
+        shell("sbt 'core/compile; core/test'", "[info] All tests passed."),
         shell("pytest -q | tail -3", "4 passed in 1s"),
         shell(["bash", "-lc", "pytest -q"], "ok", name="shell"),
         shell('bash -lc "pytest -q"', name="exec_command", key="cmd"),

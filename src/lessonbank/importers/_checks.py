@@ -43,7 +43,8 @@ _TEST: Final = re.compile(
     rf"cargo\s+(?:nextest\s+run|test|llvm-cov|tarpaulin)|go\s+test|{_NODE}test[\w:-]*|deno\s+test|"
     rf"node\s+--test|{_MAKE}(?:test|check|spec)[\w:-]*|{_WORKSPACE}test[\w:-]*|"
     r"gradlew?\s.*\b(?:[a-z]\w*T|t)est|gradlew?\s.*\bcheck|mvnw?\s.*\b(?:test|verify)|"
-    r"(?:dotnet|mix|swift|bazel|sbt|mill|flutter|dart|gleam|dune|stack|cabal|lein|meson|colcon|forge|hardhat|anchor|hatch|"
+    r"sbt(?:\s+[\w/:.*-]+){0,6}?\s+(?:[\w-]+[/:]){0,3}test\w*|"
+    r"(?:dotnet|mix|swift|bazel|mill|flutter|dart|gleam|dune|stack|cabal|lein|meson|colcon|forge|hardhat|anchor|hatch|"
     r"zig\s+build|shards\s+run|rails|artisan|composer|pio)\s+test|crystal\s+spec|xcodebuild\s(?:.*\s)?test|"
     r"php\s+artisan\s+test|\S*python[\d.]*\s+(?:\S*/)?manage\.py\s+test)(?=\s|$)"
 )

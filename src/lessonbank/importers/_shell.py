@@ -23,6 +23,8 @@ _HANDED_ON: Final = re.compile(
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_SBT: Final = re.compile(r"\bsbt\s+(?:-\S+\s+){0,5}(['\"])[\w/:;\s.*-]{1,120}\1")
+_PLAIN: Final = str.maketrans("'\";", "   ")
 _STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
 _SEPARATOR: Final = re.compile(r"(&&|\|\||[;|\n])")
 ENTERS: Final = re.compile(r"^\s*(?:cd|source|\.|export|set|ulimit|umask)(?=\s|$)")
@@ -92,8 +94,8 @@ def handed_on(command: str, /) -> str:
 
 
 def bare(command: str, /) -> str:
-    """A command without what it only quotes: a message about tests is no test."""
-    return _QUOTED.sub("''", _HEREDOC.sub("<<''", command))
+    """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
+    return _QUOTED.sub("''", _SBT.sub(lambda told: told[0].translate(_PLAIN), _HEREDOC.sub("<<''", command)))
 
 
 def parts_of(line: str, /) -> tuple[list[str], list[str]]:
