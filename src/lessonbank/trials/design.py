@@ -9,9 +9,10 @@ from typing import Final, Literal
 
 from lessonbank._base.checks import a_count, a_number, a_seed, a_share, an_id, settle
 from lessonbank._base.plural import counted
-from lessonbank.contracts.records import Lesson, Record, Usage
+from lessonbank.contracts.records import Lesson, Match, Record, Usage
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import uniform
+from lessonbank.evidence.groups import groups_of
 from lessonbank.evidence.lift import Standing
 from lessonbank.guard import canonical, canonical_line, one_line
 
@@ -46,6 +47,14 @@ class Question:
     way: Way = "without"
     unit: str | None = None
     """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
+    title: str = ""
+    ids: frozenset[str] = frozenset()
+    """Of the lesson, or of the groups, once they are found in the bank: topics may share a name."""
+
+    def covers(self, match: Match, /) -> bool:
+        """Whether the lesson of a match is at stake."""
+        (lesson,) = match.experience.lessons
+        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
 
 
 def asked(*, without: str | None = None, with_: str | None = None, placebo: str | bool = False) -> Question:
