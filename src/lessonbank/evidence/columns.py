@@ -18,7 +18,7 @@ from lessonbank.guard.identity import is_separate_writer
 from .audits import Audits
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed, Restart
 from .groups import AGAIN
-from .units import WHOLE, chances, entries
+from .units import WHOLE, entries
 
 _NAN: Final = float("nan")
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
@@ -30,8 +30,6 @@ The bank's own process counts always while it is alone."""
 WINDOW: Final = 20
 """A recall is waited for until so many later ones have an outcome; after that its own counts as missing. The number is
 the same for recalls with memory and without, and it is fixed before there is any outcome."""
-_AGAIN: Final = 3600.0
-"""Seconds within which another recall of the same task is taken for another try at it."""
 _UNTOLD: Final = {
     **dict.fromkeys(("outcome", "judged", "steps", "tokens", "cost", "seconds", "fit"), _NAN),
     "true": 0.0,
@@ -101,8 +99,8 @@ class Shares:
         return max(FREE, TWICE * others / days)
 
 
-def _doubles(size: int = 4) -> tuple[array[float], ...]:
-    return tuple(array("d") for _ in range(size))
+def _doubles() -> tuple[array[float], ...]:
+    return tuple(array("d") for _ in range(4))
 
 
 @dataclass(slots=True)
@@ -125,14 +123,12 @@ class Columns:
     """Ids of receipts that a run of another task settled."""
     _level: list[int] = field(default_factory=list[int])
     _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
-    _task: list[int] = field(default_factory=list[int])
-    """By row: a number that equal tasks share."""
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
     """Row, unit, shown, chance: see `units.entries`."""
-    _placed: tuple[array[float], ...] = field(default_factory=lambda: _doubles(5))
-    """Row, lesson, shown, cited, chance."""
+    _placed: tuple[array[float], ...] = field(default_factory=_doubles)
+    """Row, lesson, shown, cited."""
     _places: list[int] = field(default_factory=lambda: [0])
     """Where the places of each row begin; those of a row end where the next begin."""
 
@@ -142,7 +138,7 @@ class Columns:
         self._unit(WHOLE, WHOLE_LEVEL)
 
     def __len__(self) -> int:
-        return len(self._task)
+        return len(self._places) - 1
 
     @property
     def empty(self) -> int:
@@ -172,13 +168,11 @@ class Columns:
             told["fit"] = recall.fit.usage.input_tokens + recall.fit.usage.output_tokens
         for name, value in (_UNTOLD | told).items():
             self._told[name].append(value)
-        self._task.append(hash(recall.task))
-        chance = chances(recall)
         for candidate in recall.candidates:
             if candidate.placed and is_first:
                 lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
                 self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
-                _append(self._placed, row, lesson, candidate.offered, 0, chance[candidate.lesson_id])
+                _append(self._placed, row, lesson, candidate.offered, 0)
         self._places.append(len(self._placed[0]))
         for entry in entries(recall):
             if is_first:
@@ -256,7 +250,7 @@ class Columns:
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
-        _, lessons, _, named, _ = self._placed
+        _, lessons, _, named = self._placed
         wanted = {self.units.of(id) for id in cited if id in self.units}
         for place in range(self._places[row], self._places[row + 1]):
             named[place] = lessons[place] in wanted
@@ -274,21 +268,20 @@ class Columns:
         ids, rows = list(self._rows), [int(row) for row in order]
         recall_ids = [ids[row] for row in rows]
         audit_odds, audited = self.audits.by_row(recall_ids)
-        again = _superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "model")}
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
         at, known = told["at"], ~np.isnan(told["outcome"])
         waiting = rows_that_wait(known)
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
-        drawn, placed = (_in_order(columns, place) for columns in (self._drawn, self._placed))
-        row, unit = drawn[:2]
-        kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
+        row, unit, shown, chance = _in_order(self._drawn, place)
+        where, lesson, offered, cited = _in_order(self._placed, place)
+        kept, found = at[row] > begun[unit], at[where] > begun[lesson]
         columns: dict[str, Any] = told | whole | flags
         return Episodes(
             **columns,
-            draws=Draws(*(column[kept] for column in drawn)),
-            placed=Placed(*(column[found] for column in placed)),
+            draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
+            placed=Placed(where[found], lesson[found], offered[found] > 0, cited[found] > 0),
             units=tuple(self.units.names),
             level=np.array(self._level),
             turn=self._turns(unit, kept),
@@ -297,7 +290,6 @@ class Columns:
             judges=tuple(self.judges.names),
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,
-            superseded=again,
             another_task=len(self._astray),
             clusters=tuple(self._clusters.names),
             audit_odds=audit_odds,
@@ -341,23 +333,6 @@ def _restarts(begun: Floats, gone: Ints) -> tuple[Restart, ...]:
     return tuple(Restart(int(n), float(begun[n]), int(before[n])) for n in np.flatnonzero(before))
 
 
-def _superseded(task: Ints, at: Floats, known: Flags) -> int:
-    """How many recalls have no outcome although a later one of the same task has: tries before the last one.
-
-    Args:
-        task: (n,): equal tasks share a number.
-        at: (n,): when each recall was made, in seconds.
-        known: (n,): which have an outcome.
-    """
-    order = np.lexsort((at, task))
-    task, at, known = task[order], at[order], known[order]
-    place = np.where(known, np.arange(len(order)), len(order))
-    following = np.minimum.accumulate(place[::-1])[::-1]
-    open_ = np.flatnonzero(~known & (following < len(order)))
-    later = following[open_]
-    return int(((task[later] == task[open_]) & (at[later] - at[open_] <= _AGAIN)).sum())
-
-
 def _append(columns: tuple[array[float], ...], *values: float) -> None:
     for column, value in zip(columns, values, strict=True):
         column.append(value)
@@ -365,11 +340,11 @@ def _append(columns: tuple[array[float], ...], *values: float) -> None:
 
 def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Any, ...]:
     """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
-    row, unit, *flags, chance = (np.array(column) for column in columns)
+    row, unit, *rest = (np.array(column) for column in columns)
     row = place[row.astype(np.int64)]
     kept = np.flatnonzero(row >= 0)
     kept = kept[np.argsort(row[kept], kind="stable")]
-    return row[kept], unit[kept].astype(np.int64), *(column[kept] > 0 for column in flags), chance[kept]
+    return row[kept], unit[kept].astype(np.int64), *(column[kept] for column in rest)
 
 
 def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:

@@ -206,44 +206,23 @@ def sober(found: Effects, /) -> Floats:
     return np.maximum(found.spread, least)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How fast the evidence of each unit grows."""
+def more_needed(scores: Scores, log_threshold: Floats, difference: Floats, /) -> Floats:
+    """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
 
-    counts: Ints
-    scale: Floats
-    """The sum of scales so far."""
-    now: Floats
-    """The scale of a recall, under the odds of the last ones."""
-    noise: Floats
-
-    @classmethod
-    def of(cls, scores: Scores, /) -> Pace:
-        """By unit."""
-        size, group = scores.groups, scores.group
-        counts = np.bincount(group, minlength=size)
-        scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
-        recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
-        last = np.bincount(group[recent], scores.scale[recent], size)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
-        return cls(counts, scale, last / np.maximum(np.minimum(counts, _RECENT), 1), noise)
-
-    def more_needed(self, log_threshold: Floats, /, *, difference: float | Floats = 0.1) -> Floats:
-        """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
-
-        For a true effect of `difference`, one for all units or one for each. Wealth of a bettor who has to find the
-        stake grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over
-        twice the noise. Infinite where nothing was drawn yet.
-        """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = 2 * self.noise * _information_needed(log_threshold) / difference**2
-            return np.where(self.counts > 0, np.maximum((wanted - self.scale) / self.now, 0.0), np.inf)
-
-
-def _information_needed(log_threshold: Floats, /) -> Floats:
-    """The information x after which an e-value is at its threshold with a chance of 80 %."""
-    return ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
+    For a true effect of `difference`, under the odds of its last recalls. Wealth of a bettor who has to find the stake
+    grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
+    noise. Infinite where nothing was drawn yet.
+    """
+    size, group = scores.groups, scores.group
+    counts = np.bincount(group, minlength=size)
+    recent = np.flatnonzero(scores.rank >= (counts - _RECENT)[group])
+    scale: Floats = np.zeros(size) + np.bincount(group, scores.scale, size)
+    now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
+    information = ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
+        wanted = 2 * noise * information / difference**2
+        return np.where(counts > 0, np.maximum((wanted - scale) / now, 0.0), np.inf)
 
 
 def t_quantile(share: float, freedom: Floats, /) -> Floats:
