@@ -283,10 +283,6 @@ def test_what_cannot_be_used_is_refused_in_one_sentence() -> None:
         scores_of(replace(run, draws=replace(run.draws, chance=np.full(len(run.draws), np.nan))))
     with pytest.raises(UsageError, match="level is 95"):
         bounds(told(run), level=95)
-    with pytest.raises(UsageError, match="these scores are of 6"):
-        path([scores_of(run)], at=np.array([1]))
-    with pytest.raises(UsageError, match="at places that ascend from 0 to"):
-        path([whole(run)], at=np.array([10_000]))
 
 
 def test_a_group_is_bet_on_with_larger_stakes_which_find_a_large_effect_in_fewer_recalls() -> None:

@@ -41,22 +41,12 @@ _UNTOLD: Final = {
 """What a row says before its outcome is known, by column."""
 
 
-@dataclass(slots=True)
-class Numbers:
-    """Names as numbers, in the order in which they came."""
+class Numbers(dict[str, int]):
+    """Names as numbers, in the order in which they came; a new name gets a new number."""
 
-    names: list[str] = field(default_factory=list[str])
-    _known: dict[str, int] = field(default_factory=dict[str, int])
-
-    def of(self, name: str, /) -> int:
-        """Return the number of a name; a new name gets a new number."""
-        number = self._known.setdefault(name, len(self.names))
-        if number == len(self.names):
-            self.names.append(name)
+    def __missing__(self, name: str, /) -> int:
+        self[name] = number = len(self)
         return number
-
-    def __contains__(self, name: str, /) -> bool:
-        return name in self._known
 
 
 def template_of(task: str, /) -> str:
@@ -121,7 +111,6 @@ class Columns:
     _bare: set[str] = field(default_factory=set[str])
     _astray: set[str] = field(default_factory=set[str])
     """Ids of receipts that a run of another task settled."""
-    _level: list[int] = field(default_factory=list[int])
     _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row."""
@@ -135,7 +124,7 @@ class Columns:
     def __post_init__(self) -> None:
         """Empty columns."""
         self._told = {name: array("d") for name in (*_UNTOLD, "control", "again", "at", "cluster")}
-        self._unit(WHOLE, WHOLE_LEVEL)
+        self.units[WHOLE] = 0
 
     def __len__(self) -> int:
         return len(self._places) - 1
@@ -160,7 +149,7 @@ class Columns:
 
     def _take(self, recall: Recall) -> None:
         row = self._rows[recall.id] = len(self)
-        cluster = self._clusters.of(template_of(recall.task))
+        cluster = self._clusters[template_of(recall.task)]
         told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
         is_first = recall.step is None  # what was shown later is measured as one, beside what the run began with
         told["again"] = not is_first
@@ -170,34 +159,26 @@ class Columns:
             self._told[name].append(value)
         for candidate in recall.candidates:
             if candidate.placed and is_first:
-                lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
-                self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
+                lesson = self.units[candidate.lesson_id]
+                self._parents[lesson] = tuple(self.units[group] for group in candidate.groups)
                 _append(self._placed, row, lesson, candidate.offered, 0)
         self._places.append(len(self._placed[0]))
         for entry in entries(recall):
-            if is_first:
-                _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
-            elif entry.unit.startswith(AGAIN):
-                _append(self._drawn, row, self._unit(entry.unit, GROUP_LEVEL), entry.shown, entry.chance)
+            if is_first or entry.unit.startswith(AGAIN):
+                _append(self._drawn, row, self.units[entry.unit], entry.shown, entry.chance)
 
     def last_found(self) -> dict[str, float]:
         """By lesson: when a recall found it last, in seconds since 1970."""
-        last, (row, lesson, *_) = np.full(len(self._level), -np.inf), self._placed
+        last, (row, lesson, *_) = np.full(len(self.units), -np.inf), self._placed
         if len(row):
             at = np.array(self._told["at"])[np.array(row).astype(np.int64)]
             np.maximum.at(last, np.array(lesson).astype(np.int64), at)
-        return {self.units.names[n]: float(last[n]) for n in np.flatnonzero(np.isfinite(last))}
-
-    def _unit(self, name: str, level: int) -> int:
-        number = self.units.of(name)
-        if number == len(self._level):
-            self._level.append(level)
-        return number
+        return {id: at for id, at in zip(self.units, last.tolist(), strict=True) if math.isfinite(at)}
 
     def groups_of(self, lesson_ids: Iterable[str], /) -> set[str]:
         """The groups that lessons were in when they were recalled last."""
-        lessons = [self.units.of(id) for id in lesson_ids if id in self.units]
-        return {self.units.names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
+        names, lessons = list(self.units), [self.units[id] for id in lesson_ids if id in self.units]
+        return {names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
     def settle(self, settlement: Settlement, /, *, at: datetime | None = None) -> None:
         """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
@@ -218,7 +199,7 @@ class Columns:
             if "outcome" in told:
                 self._tell(row, settlement, at)
             if opinion:
-                told["judge"] = self.judges.of(settlement.judge or "judge")
+                told["judge"] = self.judges[settlement.judge or "judge"]
         for name, value in (told | self._named(settlement)).items():
             self._told[name][row] = value
         self._cite(row, settlement.cited)
@@ -227,9 +208,9 @@ class Columns:
         """The template and the model of the agent, where the run names them."""
         named = dict[str, float]()
         if settlement.template is not None:
-            named["cluster"] = self._clusters.of(f"template {settlement.template}")
+            named["cluster"] = self._clusters[f"template {settlement.template}"]
         if settlement.agent:
-            named["model"] = self._models.of(settlement.agent)
+            named["model"] = self._models[settlement.agent]
         return named
 
     def _audit(self, row: int, settlement: Settlement) -> None:
@@ -244,14 +225,14 @@ class Columns:
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
-        writer = self.writers.of(settlement.identity)
+        writer = self.writers[settlement.identity]
         if self._told["writer"][row] != writer:
             counts = self.shares.takes(settlement.identity, (at or settlement.at).date())
             self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
         _, lessons, _, named = self._placed
-        wanted = {self.units.of(id) for id in cited if id in self.units}
+        wanted = {self.units[id] for id in cited if id in self.units}
         for place in range(self._places[row], self._places[row + 1]):
             named[place] = lessons[place] in wanted
 
@@ -273,7 +254,7 @@ class Columns:
         flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control", "again")}
         at, known = told["at"], ~np.isnan(told["outcome"])
         waiting = rows_that_wait(known)
-        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
+        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units])
         row, unit, shown, chance = _in_order(self._drawn, place)
         where, lesson, offered, cited = _in_order(self._placed, place)
         kept, found = at[row] > begun[unit], at[where] > begun[lesson]
@@ -282,36 +263,40 @@ class Columns:
             **columns,
             draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
             placed=Placed(where[found], lesson[found], offered[found] > 0, cited[found] > 0),
-            units=tuple(self.units.names),
-            level=np.array(self._level),
-            turn=self._turns(unit, kept),
-            parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
+            units=tuple(self.units),
+            level=(level := np.array([_level(id) for id in self.units])),
+            turn=_turns(level, unit, kept),
+            parents=tuple(self._parents.get(n, ()) for n in range(len(level))),
             recall_ids=tuple(recall_ids),
-            judges=tuple(self.judges.names),
-            writers=tuple(self.writers.names),
+            judges=tuple(self.judges),
+            writers=tuple(self.writers),
             uncounted=self.shares.uncounted,
             another_task=len(self._astray),
-            clusters=tuple(self._clusters.names),
+            clusters=tuple(self._clusters),
             audit_odds=audit_odds,
             audited=audited,
             restarts=_restarts(begun, unit[(known & ~waiting)[row] & ~kept]),
             waiting=waiting,
-            models=tuple(self._models.names),
+            models=tuple(self._models),
         )
 
-    def _turns(self, unit: Ints, present: Flags) -> Ints:
-        """By unit: the place of its arrival, which is its first draw, among those of its level.
 
-        A place is taken for good. A unit whose evidence started again has taken two.
-        """
-        level = np.array(self._level)
-        turn = np.zeros(len(level), np.int64)
-        earlier, now = (_firsts(unit, side, len(level)) for side in (~present, present))
-        for one in (GROUP_LEVEL, LESSON_LEVEL):
-            own = np.flatnonzero(level == one)
-            arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
-            turn[own] = np.searchsorted(arrivals, now[own])
-        return turn
+def _level(unit: str) -> int:
+    return WHOLE_LEVEL if unit == WHOLE else GROUP_LEVEL if "/" in unit else LESSON_LEVEL
+
+
+def _turns(level: Ints, unit: Ints, present: Flags) -> Ints:
+    """By unit: the place of its arrival, which is its first draw, among those of its level.
+
+    A place is taken for good. A unit whose evidence started again has taken two.
+    """
+    turn = np.zeros(len(level), np.int64)
+    earlier, now = (_firsts(unit, side, len(level)) for side in (~present, present))
+    for one in (GROUP_LEVEL, LESSON_LEVEL):
+        own = np.flatnonzero(level == one)
+        arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
+        turn[own] = np.searchsorted(arrivals, now[own])
+    return turn
 
 
 def rows_that_wait(known: Flags, /) -> Flags:

@@ -14,17 +14,15 @@ from lessonbank.guard.sanitise import one_line
 
 from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import cost_effect
+from .estimates import cost_effect, sides
 from .groups import AGAIN
-from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
+from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
 from .notes import notes
 from .review import Review, review
 from .sequences import path
-from .sides import sides
 
 _POINTS = 60
 _MOST = 1e6
-_WHOLE = ("shown", "withheld", "success", "standing", "since", "more", "more_as_it_looks", "evidence")
 _DECISION = ("success", "expected", "evidence", "standing", "more", "more_as_it_looks")
 _LAST = 5
 """Recalls that are named of each lesson."""
@@ -72,7 +70,7 @@ def report(
         first=_first(episodes),
         success_with=series[-1].with_memory if series else None,
         success_without=series[-1].without if series else None,
-        **{name: whole[name] for name in _WHOLE},
+        **{name: whole[name] for name in Effect.model_fields},
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -307,20 +305,15 @@ def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
 
 def judge_reports(episodes: Episodes, /) -> tuple[JudgeReport, ...]:
     """Every judge that was asked, against the truth where it is known."""
-    return tuple(
-        _judge_report(name, episodes, episodes.judge == number)
-        for number, name in enumerate(episodes.judges)
-        if np.any(episodes.judge == number)
-    )
-
-
-def _judge_report(name: str, episodes: Episodes, asked: Flags) -> JudgeReport:
-    both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
-    told = JudgeReport(judge=name, asked=int(asked.sum()), checked=int(both.sum()))
-    if not told.checked:
-        return told
-    right = (episodes.outcome[both] > 0.5) == (episodes.judged[both] > 0.5)
-    return told.model_copy(update={"agreement": float(right.mean())})
+    made = list[JudgeReport]()
+    for number, name in enumerate(episodes.judges):
+        asked = episodes.judge == number
+        both = asked & episodes.true & episodes.known & ~np.isnan(episodes.judged)
+        agreement = _mean((episodes.outcome > 0.5) == (episodes.judged > 0.5), both)
+        if asked.any():
+            checked = int(both.sum())
+            made.append(JudgeReport(judge=name, asked=int(asked.sum()), checked=checked, agreement=agreement))
+    return tuple(made)
 
 
 def _mean(values: Floats | Flags, rows: Flags) -> float | None:

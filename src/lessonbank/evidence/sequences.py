@@ -254,17 +254,8 @@ def _widest(intervals: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]
 def path(scores: Sequence[Scores], /, *, level: float = 0.95, at: Ints) -> tuple[Floats, Floats]:
     """(len(at),), (len(at),): the bounds of a single group as they stood after the first `at` scores, for each of `at`.
 
-    `scores`: the same rows, one for each way to fill in what is missing.
-
-    Raises:
-        UsageError: there is more than one group, `at` does not ascend from 0 to len(scores), or `level` is not between
-            0 and 1.
+    `at` ascends. `scores`: the same rows, one for each way to fill in what is missing.
     """
-    size = len(scores[0])
-    if any(one.groups != 1 for one in scores):
-        raise UsageError(f"a path is drawn for one group, and these scores are of {scores[0].groups}; take one group's")
-    if len(at) and (at[0] < 0 or at[-1] > size or (np.diff(at) < 0).any()):
-        raise UsageError(f"a path over {size} scores is asked for at places that ascend from 0 to {size}")
     return _widest([_interval(running(one, at), level, np.zeros(len(at))) for one in scores])
 
 

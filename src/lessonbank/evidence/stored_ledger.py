@@ -214,7 +214,7 @@ class StoredLedger:
             proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             lessons = await self._measured(kept, scope)
             topics = topic_names(lessons.values())
-            names = {unit: named(unit, topics) for unit in kept.columns.units.names if "/" in unit}
+            names = {unit: named(unit, topics) for unit in kept.columns.units if "/" in unit}
             episodes = await to_thread.run_sync(self._episodes, kept)
             made = partial(report, scope=scope, lessons=lessons, names=names, level=level, proposed=proposed)
             found = await to_thread.run_sync(made, episodes)
@@ -240,7 +240,7 @@ class StoredLedger:
 
     async def _measured(self, kept: _ScopeState, scope: str) -> dict[str, Lesson]:
         """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
-        wanted = [unit for unit in kept.columns.units.names if "/" not in unit]
+        wanted = [unit for unit in kept.columns.units if "/" not in unit]
         if _APART * len(wanted) < (await count_records(self._store, scope=scope)).lessons:
             some = {id: await self._lesson(id, scope) for id in wanted}
             return {id: lesson for id, lesson in some.items() if lesson}

@@ -24,7 +24,6 @@ Stopped = Literal[
     "effect shown", "too small to matter", "nothing left to run", "not proven", "max_runs", "max_cost", "max_seconds"
 ]
 OTHER: Final[dict[Arm, Arm]] = {"with": "without", "without": "with"}
-_LARGEST: Final = 700.0
 _BLIND: Final = "the budget in money could not be kept: no run says what it cost (usage.cost)"
 
 NEUTRAL: Final = (
@@ -224,8 +223,6 @@ class Trial(Record):
     low: float | None = None
     high: float | None = None
     """Between what the effect on these tasks lies, however often one looked and whenever one stopped."""
-    e_value: float = 1.0
-    """Against there being no effect: at least 1 / (1 - level) exactly when the interval excludes zero."""
     level: float = 0.95
     min_effect: float = 0.1
     standing: Standing = "no evidence yet"
@@ -295,7 +292,6 @@ class PairEvidence:
             "effect": math.fsum(changed) / len(changed),
             "low": low,
             "high": high,
-            "e_value": math.exp(min(self._test.log_e, _LARGEST)),
             "standing": "helps" if low > 0 else "harms" if high < 0 else "no evidence yet",
         }
 
