@@ -188,7 +188,8 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
-        self._audit(row, settlement)
+        if not self._told["again"][row]:  # of a run one recall is audited: the first
+            self.audits.settle(settlement)
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
@@ -212,11 +213,6 @@ class Columns:
         if settlement.agent:
             named["model"] = self._models[settlement.agent]
         return named
-
-    def _audit(self, row: int, settlement: Settlement) -> None:
-        """Of a run one recall is audited: the first."""
-        if not self._told["again"][row]:
-            self.audits.settle(settlement)
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""
@@ -348,14 +344,10 @@ def _outcome(settlement: Settlement) -> float:
     return reward if reward is not None and 0.0 <= reward <= 1.0 else _OUTCOMES[settlement.outcome]
 
 
-def _runs(settlement: Settlement) -> int:
-    """How many runs it speaks of: a purge may have taken the ids of some."""
-    return max(settlement.runs, len(settlement.trajectory_ids), 1)
-
-
 def _columns_of(settlement: Settlement, outcome: float) -> dict[str, float]:
     """What a settlement says, by column."""
-    usage, runs = settlement.usage, _runs(settlement)
+    usage = settlement.usage
+    runs = max(settlement.runs, len(settlement.trajectory_ids), 1)  # a purge may have taken the ids of some
     tokens = usage.input_tokens + usage.output_tokens
     told = {
         "outcome": outcome,

@@ -269,7 +269,10 @@ def headline(lift: Lift, /) -> str:
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
-    answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
+    answer = _SAYS[lift.standing]
+    if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
+        answer = answer.partition(",")[0]
+    answer = "No, it does nothing" if does_nothing(lift) else answer
     said = f"{answer}{since}{_by(lift.success)}{most}"
     return f"Does memory help? {said}: success {points(_as_shown(lift))}."
 
@@ -278,12 +281,6 @@ def does_nothing(unit: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down."""
     most = unit.success.most
     return unit.standing == "no evidence yet" and most is not None and most <= LITTLE
-
-
-def _answer(lift: Lift) -> str:
-    """Nothing follows from opinions alone, so they bring no decision."""
-    said = _SAYS[lift.standing]
-    return said.partition(",")[0] if lift.success.basis == "judge" else said
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -316,7 +313,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.settled:
         told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), told)
-    found = *_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    found = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
     return found or (NOTHING,)
 
 
@@ -354,6 +351,7 @@ def _decide(lift: Lift) -> Iterator[str]:
 
 
 def _tell(lift: Lift) -> Iterator[str]:
+    """Outcomes and labels that are missing."""
     if lift.missing_differs:
         yield (
             "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
@@ -365,9 +363,6 @@ def _tell(lift: Lift) -> Iterator[str]:
             f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
             "its run, or use `with bank.attempt(task)`."
         )
-
-
-def _label(lift: Lift) -> Iterator[str]:
     if lift.unlabelled:
         runs = counted(lift.unlabelled, "run")
         yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."

@@ -51,7 +51,7 @@ from lessonbank.guard.quote import quoted
 
 from .columns import Columns
 from .draws import FollowsEvidence, OrdersByEvidence
-from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Ints
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .groups import named, topic_names
 from .ledger import Acted, Met
 from .lift import LITTLE, Lift
@@ -473,7 +473,7 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
-    placed = _times_found(episodes)
+    placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
     logs = (np.where(found.differs, 0.0, np.clip(log, -700.0, 700.0)) for log in (found.log_help, found.log_harm))
     most = np.maximum(np.abs(found.low), np.abs(found.high))
     numbers = np.column_stack((*logs, mean, found.expected.spread))
@@ -483,11 +483,6 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
         for id, standing, recalls, times, large, row in known
         if recalls or times
     }
-
-
-def _times_found(episodes: Episodes) -> Ints:
-    """By unit: in how many recalls with an outcome it was found; only lessons are."""
-    return np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
 
 
 def why_of(found: Review, unit: int, /) -> str:

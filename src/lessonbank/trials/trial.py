@@ -211,14 +211,10 @@ class _Texts:
         """Return a receipt for each task. Recalls are read as they are kept."""
         if any(is_instance(one, Recall) and one.scope != self._scope for one in given):
             raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
+        kept = partial(get_recall, self._store, scope=self._scope)
+        texts = {one for one in given if is_instance(one, str) and not _is_id(one)}
         each = dict.fromkeys(one if is_instance(one, str) else one.id for one in given)
-        known = {one.id for one in given if is_instance(one, Recall)}
-
-        async def read(name: str) -> Recall:
-            is_kept = name in known or _is_id(name)
-            return await (get_recall(self._store, name, scope=self._scope) if is_kept else recaller(name))
-
-        return await gather([partial(read, name) for name in each])
+        return await gather([partial(recaller if name in texts else kept, name) for name in each])
 
     async def _match(self, id: str, /, *, score: float = 0.0) -> Match | None:
         """A lesson alone, read once; `None` for one that is gone, or in quarantine: that is shown to nobody.
