@@ -37,8 +37,10 @@ class Guesser:
         draws have a part in it, which is what lets it be subtracted from the outcome without harm to any guarantee.
         """
         known = ~np.isnan(outcome)
-        value = np.where(known, outcome, 0.0)
-        overall = (np.cumsum(value) - value + _FIRST) / (np.cumsum(known) - known + 1.0)
+        value, before = outcome, np.arange(len(outcome))
+        if not known.all():
+            value, before = np.where(known, outcome, 0.0), np.cumsum(known) - known
+        overall = (np.cumsum(value) - value + _FIRST) / (before + 1.0)
         if len(row := self._row):
             means = self._lessons.means_before(value[row], known[row], overall[row], strength=_LESSON_STRENGTH)
             pairs = np.bincount(row, minlength=len(outcome))

@@ -183,7 +183,7 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
     mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
     for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
         at = np.flatnonzero(own)
-        inner = np.array([innermost(parents, int(n)) for n in at], dtype=np.int64)
+        inner = np.array([[-1, *parents[n]][-1] if n < len(parents) else -1 for n in at.tolist()], dtype=np.int64)
         grouped = (inner >= 0) & seen[inner]
         x, v, use = found.estimate[at], error[at] ** 2, seen[at]
         between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use]) if at.any() else _MEMORY
@@ -192,11 +192,6 @@ def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> 
         mean[at] = (np.where(use, x, 0.0) * precise + centre / between) / (precise + 1.0 / between)
         spread[at] = np.sqrt(1.0 / (precise + 1.0 / between))
     return Pooled(mean, spread)
-
-
-def innermost(parents: Sequence[Sequence[int]], unit: int, /) -> int:
-    """The narrowest group of a unit; -1 where it has none."""
-    return parents[unit][-1] if unit < len(parents) and parents[unit] else -1
 
 
 def sober(found: Effects, /) -> Floats:

@@ -474,13 +474,13 @@ def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     mean = np.where(found.differs, 0.0, mean)
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
     placed = np.bincount(episodes.placed.unit[episodes.known[episodes.placed.row]], minlength=len(episodes.units))
-    logs = (np.where(found.differs, 0.0, np.clip(log, -700.0, 700.0)) for log in (found.log_help, found.log_harm))
     most = np.maximum(np.abs(found.low), np.abs(found.high))
-    numbers = np.column_stack((*logs, mean, found.expected.spread))
-    known = zip(episodes.units, found.standing, seen.tolist(), placed.tolist(), most.tolist(), numbers, strict=True)
+    columns = (one.tolist() for one in (seen, mean, found.expected.spread, placed, most))
     return {
-        id: UnitReview(recalls, standing, not found.acts, *map(float, row), found=times, most=large)
-        for id, standing, recalls, times, large, row in known
+        id: UnitReview(recalls, standing, not found.acts, expected, spread, times, large)
+        for id, standing, recalls, expected, spread, times, large in zip(
+            episodes.units, found.standing, *columns, strict=True
+        )
         if recalls or times
     }
 
