@@ -105,7 +105,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
     lesson = await bank.lessons.get(ID)
     assert (lesson.retired, lesson.state) == (False, "probation")
     lift = await bank.lift()
-    assert (lift.writers, lift.settled, lift.uncounted) == (6, 40, 100)
+    assert lift.settled == 40
     assert any("6 keys" in note and "harms without the outcomes of each of them" in note for note in lift.notes)
     assert any("100 outcomes do not count" in note for note in lift.notes)
 
@@ -114,7 +114,7 @@ async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncRe
 async def test_a_writer_with_a_key_is_not_believed_because_it_came_first(bank: AsyncReasoningBank) -> None:
     await played(bank, "key:eve", effect=-1, n=60)
     assert (await reviewed(bank)).changes == []
-    assert (await bank.lift()).uncounted == 40
+    assert any(note.startswith("40 outcomes do not count") for note in (await bank.lift()).notes)
 
 
 @pytest.mark.anyio

@@ -220,7 +220,7 @@ def test_one_run_without_a_proof_leaves_no_effect_to_tell() -> None:
 
 def test_a_pair_without_an_outcome_does_not_count_and_is_spoken_of() -> None:
     told = played(row(1, None), row(1, 0), row(None, None))
-    assert (told.pairs, told.unknown, told.effect) == (1, 2, 1.0)
+    assert (told.pairs, told.effect) == (1, 1.0)
     assert told.notes == ("no outcome is known of 1 run with it and 2 runs without: their pairs are left out",)
     assert "changes: no pair of runs has two known outcomes." in str(played(row(1, None)))
 

@@ -159,14 +159,8 @@ class Lift(Effect):
     """Runs of attempts that ended without an outcome, at most a thousand."""
     settled: int = 0
     """Those whose outcome is known."""
-    waiting: int = 0
-    """Of these, how many do not count yet, because the outcome of an earlier recall is still waited for."""
     controls: int = 0
     """Those withheld whole, of the settled."""
-    writers: int = 0
-    """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
-    uncounted: int = 0
-    """Outcomes that did not count, because their writer told more than its share."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""

@@ -50,7 +50,7 @@ def report(
         proposed: the lessons that a person is asked to retire or to approve.
     """
     found = review(episodes, level=level)
-    known, told, control = episodes.known, ~np.isnan(episodes.outcome), episodes.control
+    told, control = ~np.isnan(episodes.outcome), episodes.control
     units = _Units(episodes, found)
     whole = units.fields_of(0)
     series = _series(episodes, found, level)
@@ -60,10 +60,7 @@ def report(
         level=level,
         recalls=int(episodes.first.sum()),
         settled=int((told & episodes.first).sum()),
-        waiting=int((told & ~known & episodes.first).sum()),
         controls=int((told & control).sum()),
-        writers=len(np.unique(episodes.told_by[known])),
-        uncounted=episodes.uncounted,
         missing_with=missing[0],
         missing_without=missing[1],
         missing_differs=bool(found.differs[0]),

@@ -201,12 +201,8 @@ class Trial(Record):
     """Pairs that went better with it."""
     losses: int = 0
     ties: int = 0
-    unknown: int = 0
-    """Pairs left out because an outcome was not known."""
     refused: int = 0
     """Runs that contradict what they were handed; the rows say how."""
-    unproven: int = 0
-    """Runs that do not show the text they were handed. They count: the effect is then that of handing it over."""
     runs: int = 0
     """How often the agent ran. With `concurrency` a few runs may be made and not needed any more."""
     most_runs: int = 0
@@ -266,9 +262,7 @@ class PairEvidence:
         is_blind = self._design.max_cost is not None and about.runs > 0 and about.usage.cost is None
         update: dict[str, object] = {
             "pairs": len(kept),
-            "unknown": sum(not any(run.refused for run in pair) for pair in self._pairs) - len(kept),
             "refused": refused,
-            "unproven": sum(not run.proven for run in rows if not run.refused),
             "level": self._design.level,
             "min_effect": self._design.min_effect,
             "seed": self._design.seed,
