@@ -35,16 +35,6 @@ class UnitReview:
     most: float = 1.0
     """How large the effect is at most, up or down, however often one looks."""
 
-    @property
-    def helps(self) -> bool:
-        """Whether true outcomes show that the unit helps."""
-        return self.grade == "helps" and not self.by_judge
-
-    @property
-    def harms(self) -> bool:
-        """Whether true outcomes show that the unit harms."""
-        return self.grade == "harms" and not self.by_judge
-
 
 @dataclass(frozen=True, slots=True)
 class ReviewSnapshot:
@@ -59,10 +49,11 @@ class ReviewSnapshot:
     """What waits for a person: the last change when that was first seen, and the evidence."""
 
     helps: frozenset[str] = field(init=False, repr=False, compare=False)
-    """The units that are shown to help. Each recall asks for them."""
+    """The units that true outcomes show to help. Each recall asks for them."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "helps", frozenset(id for id, unit in self.units.items() if unit.helps))
+        shown = (id for id, unit in self.units.items() if unit.grade == "helps" and not unit.by_judge)
+        object.__setattr__(self, "helps", frozenset(shown))
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:

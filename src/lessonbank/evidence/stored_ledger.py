@@ -53,7 +53,7 @@ from .columns import Columns
 from .draws import FollowsEvidence, OrdersByEvidence
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .groups import named, topic_names
-from .ledger import Acted, Met
+from .ledger import Acted, Ledger, Met
 from .lift import LITTLE, Lift
 from .report import report
 from .review import ALPHA, Review, left_out, review
@@ -136,7 +136,7 @@ class _ScopeState:
             self.taken_back.discard(entry.entry.lesson_id)
 
 
-class StoredLedger:
+class StoredLedger(Ledger):
     """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
     def __init__(

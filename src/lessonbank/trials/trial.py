@@ -53,7 +53,7 @@ class _Parts(Protocol):
     def injector(self) -> Injector: ...
 
 
-class _Bank(Protocol):
+class Bank(Protocol):
     """A bank, as a trial sees it."""
 
     store: Store
@@ -69,7 +69,7 @@ class _Bank(Protocol):
 
 @takes_retrieve_options
 async def trial(
-    bank: _Bank,
+    bank: Bank,
     tasks: Tasks,
     agent: AnyAgent,
     /,
@@ -87,7 +87,7 @@ async def trial(
     seed: int = 0,
     concurrency: int = 1,
     resume: str | PathLike[str] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[Trial], None] | None = None,
     **options: Unpack[RetrieveKeywords],
 ) -> Trial:
     """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
@@ -180,7 +180,7 @@ class _Texts:
     prove what it was shown. A run that contradicts it would compare memory with itself: it ends the trial.
     """
 
-    def __init__(self, bank: _Bank, question: Question, /) -> None:
+    def __init__(self, bank: Bank, question: Question, /) -> None:
         self._store, self._injector, self._scope = bank.store, bank.parts.injector, bank.scope
         self._asked, self._known = question, dict[str, Match | None]()
 
