@@ -161,6 +161,10 @@ class Lift(Effect):
     """Those whose outcome is known."""
     controls: int = 0
     """Those withheld whole, of the settled."""
+    writers: int = 0
+    """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
+    uncounted: int = 0
+    """Outcomes that did not count, because their writer told more than its share."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""

@@ -61,6 +61,8 @@ def report(
         recalls=int(episodes.first.sum()),
         settled=int((told & episodes.first).sum()),
         controls=int((told & control).sum()),
+        writers=len(np.unique(episodes.told_by[episodes.known])),
+        uncounted=episodes.uncounted,
         missing_with=missing[0],
         missing_without=missing[1],
         missing_differs=bool(found.differs[0]),

@@ -188,7 +188,7 @@ class _Texts:
         """What is asked, before any run, and the tasks for which the two texts differ. Raises UsageError: none does."""
         given = _given(tasks)
         receipts = await self._receipts(given, recaller)
-        self._asked = await self._found()
+        self._asked = await self._target()
         made = [await self._arms(receipt) for receipt in receipts]
         arms = [one for one in made if not is_instance(one, str)]
         if not arms:
@@ -234,7 +234,7 @@ class _Texts:
         alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
         return Match(experience=alone, score=0.0, lesson_id=id)
 
-    async def _found(self) -> Question:
+    async def _target(self) -> Question:
         """The question with what it names, as it is in the bank: a lesson, or the groups of a topic."""
         question, unit = self._asked, self._asked.unit
         if unit is None:
