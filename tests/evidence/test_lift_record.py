@@ -29,9 +29,7 @@ from lessonbank.evidence.lift import (
 )
 
 SHARE = st.floats(-1, 1) | st.none()
-ESTIMATES = st.builds(
-    Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE, note=st.text(max_size=5)
-)
+ESTIMATES = st.builds(Estimate, value=SHARE, low=SHARE, high=SHARE, always_low=SHARE, always_high=SHARE)
 HOSTILE = "\x1b[2Jtitle\r\nDoes memory help? Yes\u202e\x07"
 
 

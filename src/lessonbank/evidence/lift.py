@@ -35,7 +35,6 @@ class Estimate(Record):
     basis: str = ""
     """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
     noise; `judge`: opinions alone, of which nothing follows."""
-    note: str = ""
 
     @property
     def most(self) -> float | None:
@@ -45,16 +44,14 @@ class Estimate(Record):
         return max(abs(self.always_low), abs(self.always_high))
 
 
-class UnitLift(Record):
-    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+class Effect(Record):
+    """What showing something changes, and what may be said of it."""
 
     shown: int = 0
     """Recalls with a known outcome in which it was shown."""
     withheld: int = 0
     """Those in which a draw left it out: its own, or one that left out nothing else."""
     success: Estimate = Estimate()
-    expected: float | None = None
-    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     evidence: float = 1.0
     """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
     standing: Standing = "no evidence yet"
@@ -64,6 +61,13 @@ class UnitLift(Record):
     """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
     more_as_it_looks: int | None = None
     """The same if the effect is what the estimate says; `None` where that is below two points."""
+
+
+class UnitLift(Effect):
+    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+
+    expected: float | None = None
+    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
@@ -120,10 +124,6 @@ class MeasuringCost(Record):
 
     given_up: float = 0.0
     """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
-    per_hundred: float = 0.0
-    """The same for 100 tasks."""
-    rate: float | None = None
-    """The share of showings that were withheld."""
     tasks_without: int = 0
     """Tasks that found lessons of which a draw left out all."""
     tasks_with_less: int = 0
@@ -146,7 +146,7 @@ class Point(Record):
     """How many lessons had been found by then."""
 
 
-class Lift(Record):
+class Lift(Effect):
     """What memory changed in one scope, overall, by group and by lesson. `print(lift)` says it in words."""
 
     scope: str
@@ -159,8 +159,6 @@ class Lift(Record):
     """Runs of attempts that ended without an outcome, at most a thousand."""
     settled: int = 0
     """Those whose outcome is known."""
-    waiting: int = 0
-    """Of these, how many do not count yet, because the outcome of an earlier recall is still waited for."""
     controls: int = 0
     """Those withheld whole, of the settled."""
     writers: int = 0
@@ -176,26 +174,15 @@ class Lift(Record):
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     first: Moment | None = None
     """When the first recall was made that counts for memory as a whole."""
-    shown: int = 0
-    """Recalls with a known outcome on which the effect rests: with memory, and withheld whole."""
-    withheld: int = 0
     success_with: float | None = None
     """The share of success with memory, and without. An outcome counts in the inverse proportion of its odds, so that
     their difference is the effect; where there is no effect yet, these are plain shares."""
     success_without: float | None = None
-    success: Estimate = Estimate()
-    standing: Standing = "no evidence yet"
-    more: int | None = None
-    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
-    more_as_it_looks: int | None = None
-    """The same if the effect is what the estimate says; `None` where that is below two points."""
     steps: Estimate = Estimate()
     tokens: Estimate = Estimate()
     cost: Estimate = Estimate()
     """US dollars a task."""
     seconds: Estimate = Estimate()
-    since: Moment | None = None
-    evidence: float = 1.0
     groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
@@ -280,21 +267,18 @@ def headline(lift: Lift, /) -> str:
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
-    answer = "No, it does nothing" if does_nothing(lift) else _answer(lift)
+    answer = _SAYS[lift.standing]
+    if lift.success.basis == "judge":  # nothing follows from opinions alone, so they bring no decision
+        answer = answer.partition(",")[0]
+    answer = "No, it does nothing" if does_nothing(lift) else answer
     said = f"{answer}{since}{_by(lift.success)}{most}"
     return f"Does memory help? {said}: success {points(_as_shown(lift))}."
 
 
-def does_nothing(unit: Lift | UnitLift, /) -> bool:
+def does_nothing(unit: Effect, /) -> bool:
     """Whether it is shown that an effect is at most `LITTLE`, up or down."""
     most = unit.success.most
     return unit.standing == "no evidence yet" and most is not None and most <= LITTLE
-
-
-def _answer(lift: Lift) -> str:
-    """Nothing follows from opinions alone, so they bring no decision."""
-    said = _SAYS[lift.standing]
-    return said.partition(",")[0] if lift.success.basis == "judge" else said
 
 
 def distinct_groups(lift: Lift, /) -> tuple[GroupLift, ...]:
@@ -327,7 +311,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.settled:
         told = "No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…)."
         return (*_finish(lift), told)
-    found = *_finish(lift), *_decide(lift), *_tell(lift), *_label(lift), *_forget(lift), *_wait(lift), *_removed(lift)
+    found = *_finish(lift), *_decide(lift), *_tell(lift), *_forget(lift), *_wait(lift), *_removed(lift)
     return found or (NOTHING,)
 
 
@@ -365,6 +349,7 @@ def _decide(lift: Lift) -> Iterator[str]:
 
 
 def _tell(lift: Lift) -> Iterator[str]:
+    """Outcomes and labels that are missing."""
     if lift.missing_differs:
         yield (
             "Find out why outcomes are missing, and tell those of failures and crashes too: `with bank.attempt(task)` "
@@ -376,9 +361,6 @@ def _tell(lift: Lift) -> Iterator[str]:
             f"Tell more outcomes: {lift.settled} of {lift.recalls} recalls {have} one. Hand each recall to learn with "
             "its run, or use `with bank.attempt(task)`."
         )
-
-
-def _label(lift: Lift) -> Iterator[str]:
     if lift.unlabelled:
         runs = counted(lift.unlabelled, "run")
         yield f"Label {runs} that an audit drew: bank.runs.unlabelled(), then bank.runs.correct(…)."

@@ -152,9 +152,8 @@ def _overall(lift: Lift) -> str:
         ),
         *(_running(*told) for told in changes(lift)),
     ]
-    note = f"\n<p>{escape(canonical_line(effect.note))}</p>" if effect.note else ""
     drawn = table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{drawn}{note}"
+    return f"<h2>Overall</h2>\n{drawn}"
 
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
@@ -214,10 +213,8 @@ def _measuring(cost: MeasuringCost) -> str:
             "successes expected to be given up" if lost else "failures expected to be avoided",
             f"{abs(cost.given_up):,.1f}",
         ),
-        ("the same for 100 tasks", f"{abs(cost.per_hundred):,.2f}"),
         ("tasks that were shown no lesson", f"{cost.tasks_without:,}"),
         ("tasks that were shown a part of their lessons", f"{cost.tasks_with_less:,}"),
-        ("share of showings left out", _share(cost.rate)),
     ]
     drawn = table("The price of leaving lessons out to compare with", ("what", "how much"), rows, text=())
     return f"<h2>The cost of measuring</h2>\n{drawn}\n<p>{_COUNTS}</p>"
