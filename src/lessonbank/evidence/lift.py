@@ -11,6 +11,7 @@ from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .groups import AGAIN
+from .measuring_cost import MeasuringCost, cost_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
@@ -115,21 +116,6 @@ class JudgeReport(Record):
     agreement: float | None = None
 
 
-class MeasuringCost(Record):
-    """What withholding cost."""
-
-    given_up: float = 0.0
-    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
-    per_hundred: float = 0.0
-    """The same for 100 tasks."""
-    rate: float | None = None
-    """The share of showings that were withheld."""
-    tasks_without: int = 0
-    """Tasks that found lessons of which a draw left out all."""
-    tasks_with_less: int = 0
-    """Tasks that found lessons of which a draw left out some."""
-
-
 class Point(Record):
     """One moment of a series, for plots."""
 
@@ -162,7 +148,7 @@ class Lift(Record):
     waiting: int = 0
     """Of these, how many do not count yet, because the outcome of an earlier recall is still waited for."""
     controls: int = 0
-    """Those withheld whole, of the settled."""
+    """Of the settled, those that went without memory."""
     writers: int = 0
     """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
     uncounted: int = 0
@@ -276,7 +262,7 @@ def headline(lift: Lift, /) -> str:
             f"memory and {_percent(lift.missing_without)} without."
         )
     if lift.success.value is None:
-        settled = counted(lift.settled, "settled recall")
+        settled = counted(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
@@ -489,10 +475,9 @@ def _sides(lift: Lift) -> list[str]:
     known = lift.success.value is not None and bool(lift.shown or lift.withheld)
     shown, withheld = (lift.shown, lift.withheld) if known else (lift.settled - lift.controls, lift.controls)
     weighted = " and weighted by its odds" if known else ""
-    return [
-        f"  with memory {lift.success_with:.1%} of {counted(shown, 'task')}, without {lift.success_without:.1%} of "
-        f"{withheld:,}, chosen at random{weighted}"
-    ]
+    ended = "" if lift.settled >= lift.recalls else " with a known outcome"
+    with_it = f"{lift.success_with:.1%} of {counted(shown, 'task')}{ended}"
+    return [f"  with memory {with_it}, without {lift.success_without:.1%} of {withheld:,}, chosen at random{weighted}"]
 
 
 def _cost(lift: Lift) -> list[str]:
@@ -503,18 +488,7 @@ def _cost(lift: Lift) -> list[str]:
 
 def measuring_cost(lift: Lift, /) -> str:
     """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
-    cost = lift.measuring
-    if not lift.recalls:
-        return ""
-    tasks = f"{cost.tasks_without:,} of {counted(lift.recalls, 'task')} without memory"
-    less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
-    if lift.success.value is None:
-        return f"Measuring has cost so far: {tasks}{less}; how many successes is not known yet."
-    count = round(abs(cost.given_up))
-    if not count:
-        return f"Measuring has cost so far: {tasks}{less}; hardly any success."
-    changed = counted(count, "success", "successes") if cost.given_up > 0 else f"{counted(count, 'failure')} avoided"
-    return f"Measuring has cost so far: {tasks}{less}; about {changed}."
+    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=lift.success.value is not None)
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:

@@ -16,7 +16,8 @@ from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect
 from .groups import AGAIN
-from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
+from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, UnitLift
+from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, likely_from, review
 from .sequences import path
@@ -54,7 +55,7 @@ def report(
         proposed: the lessons that a person is asked to retire or to approve.
     """
     found = review(episodes, level=level)
-    known, told, control = episodes.known, ~np.isnan(episodes.outcome), episodes.control
+    known, told, control = episodes.known, ~np.isnan(episodes.outcome), _without(episodes)
     units = _Units(episodes, found)
     whole = units.fields_of(0)
     share_with, share_without = _shares(episodes, found)
@@ -260,8 +261,11 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
     given_up = float(expected[draws.unit[counted]].sum())
+    low, high = np.minimum(found.low, expected), np.maximum(found.high, expected)
     return MeasuringCost(
         given_up=given_up,
+        given_up_low=float(low[draws.unit[counted]].sum()),
+        given_up_high=float(high[draws.unit[counted]].sum()),
         per_hundred=100 * given_up / len(episodes),
         rate=float((~placed.shown).mean()) if len(placed) else None,
         **_left_out(episodes),
@@ -270,10 +274,16 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
 
 def _left_out(episodes: Episodes) -> dict[str, int]:
     """How many tasks a draw left without any lesson, and how many without some."""
-    placed, size = episodes.placed, len(episodes)
-    gone = np.bincount(placed.row[~placed.shown], minlength=size)
-    all_gone = gone == np.bincount(placed.row, minlength=size)
-    return {"tasks_without": int(((gone > 0) & all_gone).sum()), "tasks_with_less": int(((gone > 0) & ~all_gone).sum())}
+    without = _without(episodes)
+    gone = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
+    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((gone > 0) & ~without).sum())}
+
+
+def _without(episodes: Episodes) -> Flags:
+    """Which tasks draws left without any lesson, as memory as a whole counts it: also where each was left out alone."""
+    draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
+    without[draws.row[(draws.unit == 0) & ~draws.shown]] = True
+    return without
 
 
 def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
@@ -297,7 +307,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         np.array([low, high]),
         at=counts,
     )
-    outcome, control = episodes.outcome[known], episodes.control[known]
+    outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
     placed = episodes.placed
@@ -325,7 +335,7 @@ def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
 
 def _shares(episodes: Episodes, found: Review) -> tuple[float | None, float | None]:
     """Both sides of the effect of memory; the plain shares where there is no effect yet."""
-    whole, known, control = found.scores.of(0), episodes.known, episodes.control
+    whole, known, control = found.scores.of(0), episodes.known, _without(episodes)
     if not math.isfinite(found.effects.estimate[0]):
         return _mean(episodes.outcome, known & ~control), _mean(episodes.outcome, known & control)
     ends = np.array([found.low[:1], found.high[:1]])

@@ -13,7 +13,6 @@ from lessonbank.evidence.lift import (
     JudgeReport,
     LessonLift,
     Lift,
-    MeasuringCost,
     Point,
     advice,
     changes,
@@ -21,6 +20,7 @@ from lessonbank.evidence.lift import (
     measuring_cost,
     promise,
 )
+from lessonbank.evidence.measuring_cost import MeasuringCost
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, minus, table
@@ -214,13 +214,21 @@ def _measuring(cost: MeasuringCost) -> str:
             "successes expected to be given up" if lost else "failures expected to be avoided",
             f"{abs(cost.given_up):,.1f}",
         ),
+        *_span(cost, lost=lost),
         ("the same for 100 tasks", f"{abs(cost.per_hundred):,.2f}"),
-        ("tasks that were shown no lesson", f"{cost.tasks_without:,}"),
+        ("tasks that were shown no lesson, with a known outcome or without", f"{cost.tasks_without:,}"),
         ("tasks that were shown a part of their lessons", f"{cost.tasks_with_less:,}"),
         ("share of showings left out", _share(cost.rate)),
     ]
     drawn = table("The price of leaving lessons out to compare with", ("what", "how much"), rows, text=())
     return f"<h2>The cost of measuring</h2>\n{drawn}\n<p>{_COUNTS}</p>"
+
+
+def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
+    if cost.given_up_low is None or cost.given_up_high is None:
+        return []
+    low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
+    return [(f"{NAMES[1]} of that", minus(f"{low:,.1f} to {high:,.1f}"))]
 
 
 def _notes(lift: Lift) -> str:
