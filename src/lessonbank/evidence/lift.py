@@ -198,7 +198,7 @@ MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
     "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong "
-    "for about one in a hundred lessons without effect. What bank.trial(…) says is counted apart."
+    "for about one in a hundred lessons without effect. What a trial says is counted apart."
 )
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""

@@ -193,7 +193,7 @@ async def _decided(visit: Visit, do: str, ids: Sequence[str], reason: str) -> Se
     if do == "approve":
         return await lessons.approve(*ids, by=by, reason=reason)
     if do == "retire":
-        return await lessons.retire(*ids, by=by, reason=reason or f"rejected by {by}")
+        return await lessons.retire(*ids, by=by, reason=reason or f"taken out by {by}")
     if do == "quarantine":
         return await lessons.quarantine(*ids, by=by, reason=reason or f"quarantined by {by}")
     return await lessons.restore(*ids, by=by, reason=reason or f"restored by {by}")
