@@ -75,7 +75,7 @@ async def edit(visit: Visit) -> Response:
     remember(visit, f"{done}: “{lesson.title}”", (), back, again=again, lesson=lesson.id)
     if approves:
         return back_to(visit, {**fields, "back": fields.get("onward", fields.get("back", []))})
-    still = ". It is still in quarantine: approve or reject it" if waits else ""
+    still = ". It is still in quarantine: approve it or take it out" if waits else ""
     return back_to(visit, {**fields, "told": [f"{done}: “{lesson.title}”{still}"]})
 
 
