@@ -18,7 +18,8 @@ NOTHING = Estimate(value=0.0, always_low=-0.02, always_high=0.02)
 
 
 def lift(**told: Any) -> Lift:
-    return Lift(**{"scope": "t", "recalls": 100, "settled": 90, "controls": 10, "success": SURE, **told})
+    usual: dict[str, Any] = {"scope": "t", "recalls": 100, "settled": 90, "controls": 10, "success": SURE}
+    return Lift(**(usual | told))
 
 
 LIFTS = (

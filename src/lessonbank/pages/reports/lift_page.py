@@ -229,7 +229,7 @@ def _span(cost: MeasuringCost, *, lost: bool) -> list[tuple[str, str]]:
     if cost.given_up_low is None or cost.given_up_high is None:
         return []
     low, high = (cost.given_up_low, cost.given_up_high) if lost else (-cost.given_up_high, -cost.given_up_low)
-    return [(f"{NAMES[1]} of that", minus(f"{low:,.1f} to {high:,.1f}"))]
+    return [(f"its {NAMES[1]}", minus(f"{low:,.1f} to {high:,.1f}"))]
 
 
 def _notes(notes: Sequence[str]) -> str:
