@@ -262,6 +262,10 @@ def test_the_exit_code_decides_and_without_one_the_last_line_of_the_runner(
         shell("CI=1 timeout 60 uv run pytest", "1 passed"),
         shell("./gradlew clean test"),
         shell("make check"),
+        shell("docker run --rm -v $PWD:/app node:22 npm test", "Tests: 3 passed"),
+        shell("pnpm --filter editor exec vitest run"),
+        shell("Rscript -e 'devtools::check(error_on = \"note\")'", "0 errors"),
+        shell("npx nx run-many -t lint,test -p ui-kit"),
         shell("sbt 'core/compile; core/test'", "[info] All tests passed."),
         shell("pytest -q | tail -3", "4 passed in 1s"),
         shell(["bash", "-lc", "pytest -q"], "ok", name="shell"),
@@ -296,6 +300,7 @@ def test_tests_are_known_by_their_command_however_it_is_called(outcome: Outcome,
         shell("python -m unittest", "Ran 0 tests in 0.0s\n\nOK"),
         shell("pytest -q", "1 failed, 2 passed"),  # the exit code and the words disagree
         shell("pip install pytest", "ok"),
+        shell("pytest -q", "Exit code 2\n...^C\n!!!!!!!! KeyboardInterrupt !!!!!!!!", True),
         shell("go test ./...", "ok  \tapp/store\t(cached)\n?   \tapp/cmd\t[no test files]"),
         shell('pytest -q; echo "exit=$?"', "see the log"),
         shell("git commit -am x", "[main 1a2b] x"),
@@ -359,6 +364,18 @@ def test_the_code_that_a_line_prints_is_that_of_its_check(outcome: Outcome) -> N
 def test_a_program_that_lays_text_out_is_an_edit_and_takes_no_check_back(outcome: Outcome) -> None:
     assert outcome(shell("npx prettier --write . && npx tsc -b", "ok")) == "success"
     assert outcome(EDIT, PASS, shell("black .", "1 file reformatted")) == "success"
+
+
+def test_a_line_of_checks_that_fails_is_a_failed_check(outcome: Outcome) -> None:
+    line = "cmake --build build && ctest --test-dir build"
+    assert outcome(EDIT, shell(line, "Exit code 8\n75% tests passed", True)) == "failure"
+    assert outcome(EDIT, shell(line, "Exit code 8", True), EDIT, shell(line, "100% tests passed")) == "success"
+    assert outcome(EDIT, shell("cp a b && ctest", "Exit code 8", True)) is None
+
+
+def test_a_word_that_makes_a_check_look_at_no_less_is_no_smaller_check(outcome: Outcome) -> None:
+    failed = shell("go test -race ./sched", "Exit code 1\nFAIL\tapp/sched\t0.1s", True)
+    assert outcome(EDIT, failed, EDIT, shell("go test -race -count=20 ./sched", "ok  \tapp/sched\t3.9s")) == "success"
 
 
 def test_an_edit_and_its_test_may_stand_in_one_command(outcome: Outcome) -> None:

@@ -12,7 +12,8 @@ _RUNNERS: Final = (
     r"ddev\s+(?:exec|composer|php)|lando|(?:[\w.-]+/){0,6}sail|heroku\s+run|xargs(?:\s+-\S+){0,4}|"
     r"devcontainer\s+exec(?:\s+--\S+\s+\S+){0,4}|"
     r"(?:uv|poetry|pdm|hatch|rye|pipenv|pixi|devbox)\s+run|bundle\s+exec|"
-    r"(?:mise|asdf|npm|pnpm|yarn)\s+exec(?:\s+--)?|(?:pnpm|yarn)\s+dlx|coverage\s+run(?:\s+--?\S+)*\s+-m|cross-env|"
+    r"(?:mise|asdf|npm|pnpm|yarn)\s+(?:--?[\w-]+(?:[= ][\w@./-]+)?\s+){0,2}exec(?:\s+--)?|"
+    r"(?:docker|podman)\s+run(?:\s+\S+){1,10}?|(?:pnpm|yarn)\s+dlx|coverage\s+run(?:\s+--?\S+)*\s+-m|cross-env|"
     r"timeout(?:\s+-\w\s+\S+|\s+--\S+)*\s+\S+|stdbuf(?:\s+-\S+)+|xvfb-run(?:\s+-\w)?|direnv\s+exec\s+\S+|"
     r"(?:conda|mamba|micromamba)\s+run(?:\s+-\w\s+\S+)?|nix\s+develop(?:\s+\S+)?\s+(?:-c|--command)|"
     r"(?:docker(?:-|\s+)compose|podman(?:-|\s+)compose)\s+(?:run|exec)(?:\s+-\S+){0,4}\s+[\w.-]+|"
@@ -31,7 +32,7 @@ _OF_NODE: Final = r"(?:(?:pnpm|yarn|bun)\s+(?:run\s+)?)?"
 """A program of the project's packages is called with or without the manager."""
 _MAKE: Final = r"(?:make|gmake|just|rake|task|mage|poe|inv|invoke)\s+(?:[\w.=/-]+\s+){0,4}?"
 _WORKSPACE: Final = (
-    _OF_NODE + r"(?:turbo|nx|lerna|moon|rush)\s+(?:run(?:-many)?\s+)?(?:-t\s+|--target[= ])?(?:[\w@/-]+:)?"
+    _OF_NODE + r"(?:turbo|nx|lerna|moon|rush)\s+(?:run(?:-many)?\s+)?(?:-t\s+|--targets?[= ])?(?:[\w@/-]+[:,]){0,3}"
 )
 _TEST: Final = re.compile(
     BEFORE
@@ -52,7 +53,7 @@ _LINT: Final = re.compile(
     BEFORE
     + r"(?:flake8|pylint|mypy|pyright|basedpyright|shellcheck|rubocop|standardrb|hadolint|tflint|yamllint|bandit|"
     r"ansible-lint|actionlint|markdownlint(?:-cli2)?|lint-imports|luacheck|hlint|swiftlint|ktlint|staticcheck|cppcheck|"
-    r"kubeconform|kubeval|kube-linter|checkov|semgrep|vale|codespell|typos|renovate-config-validator|xmllint\s.*--noout|"
+    r"nginx\s+-t|kubeconform|kubeval|kube-linter|checkov|semgrep|vale|codespell|typos|renovate-config-validator|xmllint\s.*--noout|"
     r"pdk\s+validate|taplo\s+(?:lint|check)|(?:[\w.-]+/){0,6}pint\s.*--test|"
     rf"{_OF_NODE}(?:eslint|oxlint|stylelint|svelte-check|biome\s+(?:check|lint|ci)|astro\s+check|ng\s+lint)|"
     r"(?:phpstan|psalm)\s+analy[sz]e|(?:terraform|tofu)\s+validate|(?:helm|buf|sqlfluff|deno|solhint)\s+lint|"
@@ -66,7 +67,7 @@ _LINT: Final = re.compile(
 )
 _BUILD: Final = re.compile(
     BEFORE + r"(?:ninja|sphinx-build|build(?=\s*$)|webpack|rollup|latexmk|nix-build|msbuild|javac|rustc|kotlinc|"
-    r"hugo(?=\s+-|\s*$)|electron-builder|(?:storybook|wasm-pack|kustomize|packer|tauri|eas|ionic)\s+build|cdk\s+synth|"
+    r"pio\s+run(?!\s.*upload)|hugo(?=\s+-|\s*$)|electron-builder|(?:storybook|wasm-pack|kustomize|packer|tauri|eas|ionic)\s+build|cdk\s+synth|"
     rf"{_OF_NODE}(?:tsc|vue-tsc|(?:vite|next|nuxt|astro|gatsby|ng|docusaurus|parcel|expo)\s+build)|"
     r"(?:mkdocs|zensical|docker|podman|docker\s+buildx|docker(?:-|\s+)compose|dotnet|swift|bazel|stack|cabal|dune|zig|nix|"
     r"flutter|gleam|jekyll|uv|poetry|pdm|hatch|west|colcon|forge|sam)\s+build|(?:mix|sbt|meson|mill|arduino-cli)\s+compile|"

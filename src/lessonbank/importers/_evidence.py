@@ -17,7 +17,18 @@ from ._checks import BEFORE, Check, check_of, runs_hooks
 from ._opinions import Opinion, objects_to_nothing, opinion_in
 from ._rejections import INTERRUPTED, is_rejection
 from ._reverts import reverted, reverts_in
-from ._shell import as_printed, bare, calls_of, command_of, goes_elsewhere, handed_on, is_shell, own_code, parts_of
+from ._shell import (
+    ENTERS,
+    as_printed,
+    bare,
+    calls_of,
+    command_of,
+    goes_elsewhere,
+    handed_on,
+    is_shell,
+    own_code,
+    parts_of,
+)
 
 WENT_ON: Final = "the session went on after that"
 """The reason of the verdict on what was learned of a task before its session went on."""
@@ -39,7 +50,8 @@ class _Checked:
 
     def is_part_of(self, other: _Checked) -> bool:
         """Whether it looks at less of the same thing."""
-        return self.check == other.check and self.words > other.words
+        more = self.words - other.words
+        return self.check == other.check and self.words > other.words and not all(map(_SAME_SCOPE.match, more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,8 @@ _FILE: Final = ("file_path", "path", "filePath", "absolute_path", "notebook_path
 _RUNS_NOTHING: Final = re.compile(
     r"\s(?:--version|--help|-h|--collect-only|--co|--dry-run|--no-run|--list\w*|--setup-plan|--watch)(?=[\s=]|$)|&\s*$|^\s*make\s(?:.*\s)?-n\b"
 )
+_SAME_SCOPE: Final = re.compile(r"^(?:-(?:v+|q+|x|s|count=\d+|j\d*|n\d*|-verbose|-release|-no-cache|-parallel)|\d+)$")
+"""A word of a check that makes it look at no less."""
 _REWRITES: Final = re.compile(r"\s(?:--fix|--write|--in-place)(?=[\s=]|$)")
 _PYTEST_RAN_NONE: Final = {4, 5}
 """It was called in a wrong way, or found no test."""
@@ -75,12 +89,13 @@ _CHANGES: Final = re.compile(
     r"(?:npm|pnpm|yarn|bun)\s+(?:add|remove|uninstall|up|update|upgrade|(?:install|i)\s+[^-\s&|;])|"
     r"cargo\s+(?:add|remove|rm|update|fix)\b|(?:uv|poetry|pdm|rye)\s+(?:add|remove|lock|update)\b|"
     r"go\s+(?:get|generate|mod\s+(?:tidy|init|edit))\b|bundle\s+(?:add|update)\b|composer\s+(?:require|update|remove)\b|"
-    r"dotnet\s+(?:add|remove)\b)"
+    r"dotnet\s+(?:add|remove)\b|alembic\s+(?:revision|merge)\b|rails\s+(?:g|generate)\b|artisan\s+make:)"
 )
 """A branch of one's own that is merged by going forward brings nothing new: it is how checked work is delivered."""
 _FORMATS: Final = re.compile(
     BEFORE + r"(?!.*\s--?check\b)(?:prettier\s.*(?:--write|-w)\b|(?:gofmt|goimports|gofumpt)\s.*-w\b|black|isort|"
-    r"(?:ruff|cargo|dart|mix|terraform|deno|swift|biome)\s+(?:format|fmt))(?=\s|$)"
+    r"(?:ruff|cargo|dart|mix|terraform|deno|swift|biome)\s+(?:format|fmt)|"
+    r"(?:gradlew?|mvnw?)\s.*\b(?:spotlessApply|spotless:apply|ktlintFormat))(?=\s|$)"
 )
 _REVERTS: Final = re.compile(
     BEFORE + r"git\s+(?:revert\s(?!.*--(?:abort|quit))|reset\s.*--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
@@ -111,7 +126,8 @@ _SUMMARY_PASSED: Final = re.compile(
 _GO_PACKAGES: Final = re.compile(r"^(?:ok|\?|FAIL)[ \t]+\S+[ \t]+(\(cached\)|\[no test files\]|\S+)", re.MULTILINE)
 """What became of each package."""
 _NOTHING: Final = re.compile(
-    r"no tests ran|collected 0 items|Ran 0 tests|0 passing|running in (?:the )?background|to background"
+    r"no tests ran|! KeyboardInterrupt !|collected 0 items|Ran 0 tests|0 passing|"
+    r"running in (?:the )?background|to background"
 )
 
 
@@ -296,7 +312,13 @@ def _signs_of_call(call: ToolCall, result: Observation | None, code: int | None)
     for place, command in enumerate(commands):
         if goes_elsewhere(commands[:place]):
             return
-        yield from _signs_of_command(command, result, own_code(commands, joints, place, code), bool(code))
+        own = own_code(commands, joints, place, code, prepares=_means_the_same)
+        yield from _signs_of_command(command, result, own, bool(code))
+
+
+def _means_the_same(command: str) -> bool:
+    """Whether a line fails as the check at its end does where this command before it fails."""
+    return bool(ENTERS.match(command) or check_of(command))
 
 
 def _file_of(call: ToolCall) -> str:
@@ -321,7 +343,8 @@ def _signs_of_command(command: str, result: Observation | None, code: int | None
         told = (0 if code else 1) if is_inverted and code is not None else code
         passed = None if check == "the tests" and _is_old_news(printed) else _passed(printed, told)
         if passed is not None:
-            yield _Checked(check, frozenset(command.split()), passed, code is not None or (line_failed and not passed))
+            words = frozenset[str]() if check == "CI" else frozenset(command.split())
+            yield _Checked(check, words, passed, code is not None or (line_failed and not passed))
 
 
 def _signs_of_change(command: str, result: Observation | None) -> Iterator[Sign]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from lessonbank.contracts.records import Json, Observation, Step, ToolCall, Trajectory
@@ -23,6 +23,9 @@ _HANDED_ON: Final = re.compile(
 """A command line that another machine, container or environment runs, and whose exit code is that of the call."""
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)^\s*\2\s*$", re.DOTALL | re.MULTILINE)
 _QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_R_CHECK: Final = re.compile(
+    r"\bRscript\s+-e\s+'[^']*\b(?:devtools|testthat|rcmdcheck|tinytest)::\w{0,20}(?:check|test)\w{0,20}\([^']*'"
+)
 _SBT: Final = re.compile(r"\bsbt\s+(?:-\S+\s+){0,5}(['\"])[\w/:;\s.*-]{1,120}\1")
 _PLAIN: Final = str.maketrans("'\";", "   ")
 _STATED: Final = re.compile(r"\s*(?:Error: )?Exit code (\d{1,5})\b")
@@ -95,6 +98,7 @@ def handed_on(command: str, /) -> str:
 
 def bare(command: str, /) -> str:
     """A command without what it only quotes: a message about tests is no test. What sbt is to do is always quoted."""
+    command = _R_CHECK.sub("R CMD check", command)
     return _QUOTED.sub("''", _SBT.sub(lambda told: told[0].translate(_PLAIN), _HEREDOC.sub("<<''", command)))
 
 
@@ -112,8 +116,18 @@ def goes_elsewhere(commands: Iterable[str], /) -> bool:
     return any(map(_ELSEWHERE.match, commands))
 
 
-def own_code(commands: Sequence[str], joints: Sequence[str], place: int, code: int | None) -> int | None:
-    """The exit code of one command in a line of several; `None` where that of the line does not tell it."""
+def own_code(
+    commands: Sequence[str],
+    joints: Sequence[str],
+    place: int,
+    code: int | None,
+    *,
+    prepares: Callable[[str], object] = ENTERS.match,
+) -> int | None:
+    """The exit code of one command in a line of several; `None` where that of the line does not tell it.
+
+    `prepares`: a command that comes before with `&&`, and whose own failure would mean the same.
+    """
     if joints[place : place + 1] == ["||"] and _FAILS_TOO.match(commands[place + 1]):
         commands, joints = commands[: place + 1], joints[:place]
     if code is None or "||" in joints:
@@ -126,7 +140,7 @@ def own_code(commands: Sequence[str], joints: Sequence[str], place: int, code: i
     if code == 0:
         return 0 if set(after) <= {"&&"} else None
     before = [command for command, joint in zip(commands[:place], joints, strict=False) if joint == "&&"]
-    return code if not after and all(map(ENTERS.match, before)) else None
+    return code if not after and all(map(prepares, before)) else None
 
 
 def as_printed(command: str, printed: str, /) -> tuple[str, int] | None:
