@@ -37,7 +37,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
 
 def runnable(page: Path) -> Any:
     """Pages about experiments need a distribution of their own, and long ones wait for the full run."""
-    return page if page.name in ("README.md", "start.md") else pytest.param(page, marks=pytest.mark.full)
+    return page if page.name == "README.md" else pytest.param(page, marks=pytest.mark.full)
 
 
 @contextlib.contextmanager
