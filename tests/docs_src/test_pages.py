@@ -1,4 +1,4 @@
-"""The documentation says what is there: links lead somewhere, tables name what exists, shown source is current."""
+"""The documentation says what is there: links lead somewhere, tables name what exists."""
 
 from __future__ import annotations
 
@@ -45,12 +45,6 @@ def test_the_menu_names_every_page_and_every_decision() -> None:
     settings = tomllib.loads((pages.ROOT / "zensical.toml").read_text(encoding="utf-8"))
     named = sorted(re.findall(r"[\w/.-]+\.md", str(settings["project"]["nav"])))
     assert named == sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
-
-
-@every_page
-def test_shown_source_is_the_source(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert pages.with_sources(text) == text, "run: python tests/docs_src/pages.py"
 
 
 @pytest.mark.parametrize("name", ["File", "Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts", "Server"])

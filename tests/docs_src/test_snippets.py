@@ -71,14 +71,12 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
             value.__exit__(None, None, None)
 
 
-def test_only_what_needs_a_key_or_is_shown_source_is_not_run() -> None:
+def test_only_what_needs_a_key_or_another_project_is_not_run() -> None:
     left = [b.before for p in PAGES for b in pages.blocks(p) if b.info.startswith("py") and not b.runs]
     assert set(left) <= {
         "<!-- no-run: needs a provider's key -->",
         "<!-- no-run: needs a clone of another project -->",
         "<!-- no-run: needs fastmcp -->",
-        "<!-- source: lessonbank.bank.learner.Learner.learn -->",
-        "<!-- source: lessonbank.bank.learner.Learner._learn_new -->",
     }
 
 
