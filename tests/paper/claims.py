@@ -35,7 +35,9 @@ def table() -> str:
     rest = len(CLAIMS) - sum(c.ours == "same" for c in CLAIMS) - parted
     lines = [f"{counted}{parted} where only the default diverges, {rest} where both do.", ""]
     for title, claims in PARTS:
-        lines += [f"### {title}", "", *(_line(claim) for claim in claims), ""]
+        plain = ", ".join(f"`{claim.id}` ({claim.section})" for claim in claims if claim.ours == "same")
+        lines += [f"### {title}", "", f"* As published: {plain}."]
+        lines += [*(_line(claim) for claim in claims if claim.ours == "diverges"), ""]
     return "\n".join(lines).rstrip()
 
 
@@ -43,8 +45,6 @@ def _line(claim: Claim) -> str:
     """The published sentence, and in bold the profile that does otherwise, with its reason."""
     note = claim.paper.removeprefix(AS_PUBLISHED).removeprefix(": ")
     told = f"* `{claim.id}` ({claim.section}): {claim.sentence}"
-    if claim.ours == "same":
-        return f"{told} Here: {note}." if note else told
     if claim.default == claim.paper:
         return f"{told} **Both profiles**: {claim.default}. *Why*: {claim.why}."
     return f"{told}{f' `paper`: {note}.' if note else ''} **`default`**: {claim.default}. *Why*: {claim.why}."
