@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import tomllib
@@ -45,13 +44,6 @@ def test_the_menu_names_every_page_and_every_decision() -> None:
     settings = tomllib.loads((pages.ROOT / "zensical.toml").read_text(encoding="utf-8"))
     named = sorted(re.findall(r"[\w/.-]+\.md", str(settings["project"]["nav"])))
     assert named == sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
-
-
-@pytest.mark.parametrize("name", ["File", "Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts", "Server"])
-def test_the_reference_names_every_setting(name: str) -> None:
-    rows = pages.section(REFERENCE, "Settings").splitlines()
-    told = next(row for row in rows if row.startswith(f"| `{name}` |"))
-    assert {field.name for field in dataclasses.fields(getattr(lessonbank, name))} <= set(re.findall(r"`(\w+)`", told))
 
 
 def test_the_reference_names_every_argument_of_connect() -> None:

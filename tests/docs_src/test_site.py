@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import json
 import re
 import subprocess
 import sys
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -105,3 +108,15 @@ def test_the_api_page_takes_every_public_name_and_every_view_from_its_docstring(
 def test_the_api_page_finds_a_docstring_at_every_method(owner: type) -> None:
     members = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")}
     assert [name for name, member in members.items() if not getattr(member, "__doc__", None)] == []
+
+
+@pytest.mark.parametrize("name", ["File", "Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts", "Server"])
+def test_the_api_page_finds_a_docstring_at_every_setting(name: str) -> None:
+    (owner,) = ast.parse(inspect.getsource(getattr(lessonbank, name))).body
+    assert isinstance(owner, ast.ClassDef)
+    silent = [
+        ast.unparse(field.target)
+        for field, below in pairwise([*owner.body, owner])
+        if isinstance(field, ast.AnnAssign) and not isinstance(below, ast.Expr)
+    ]
+    assert silent == []
