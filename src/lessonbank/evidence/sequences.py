@@ -200,7 +200,7 @@ def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
 
 
 def scores_each_way(episodes: Episodes, found: Sequence[Outcomes], /) -> tuple[Scores, ...]:
-    """The same for each of several ways to fill in what is missing; all of the same rows."""
+    """The scores for each of several ways to fill in what is missing; all of the same rows."""
     draws, rows = episodes.draws, found[0].rows
     every = bool(rows.all())  # nothing is copied then
     kept = slice(None) if every else np.flatnonzero(rows[draws.row])
