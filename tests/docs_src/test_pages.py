@@ -75,3 +75,24 @@ def test_every_adapter_has_its_page() -> None:
 def test_every_format_is_named() -> None:
     told = pages.first_cells((pages.ROOT / "docs/guides/recorded-runs.md").read_text(encoding="utf-8"))
     assert {name for name, _ in importers.FORMATS} <= set(told)
+
+
+_FIGURE = re.compile(r"\d ?%|\b\d[\d,.]* of \d|[+−]\d+ points|after \d+ pairs")
+_SOURCE = re.compile(r"`(?:python|\.venv|lessonbank|just) [^`]+`|(?:January|November|December) 20\d\d")
+"""A command, or the month of a report."""
+
+
+def test_every_figure_of_the_readme_has_its_command_or_a_dated_report() -> None:
+    text = re.sub(r"^```.*?^```$", "", (pages.ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    told = [part for part in re.split(r"\n\n|\n(?=[*|])", text) if _FIGURE.search(part)]
+    assert len(told) >= 5
+    assert [part for part in told if not _SOURCE.search(part)] == []
+
+
+def test_every_program_that_the_readme_names_is_there() -> None:
+    text = (pages.ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"examples/\w+\.py", text)
+    named += [f"bench/src/{name.replace('.', '/')}" for name in re.findall(r"python -m (lessonbank_bench[\w.]*)", text)]
+    assert len(named) >= 5
+    gone = [name for name in named if not any((pages.ROOT / f"{name}{end}").exists() for end in ("", ".py"))]
+    assert gone == []
