@@ -88,9 +88,9 @@ search:
 api:
     {{bin}}/python tests/architecture/describe_api.py > tests/architecture/public_api.txt
 
-# rewrite what documents take from code: the loop's source, the paper map
+# rewrite what documents take from code: the paper map
 documents:
-    {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
+    {{bin}}/python tests/paper/claims.py
 
 # make the pictures and the terminal recording of the README again, in docs/images
 plots:

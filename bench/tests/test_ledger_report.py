@@ -88,9 +88,9 @@ def test_rows_are_read_again_and_written_into_a_page(part: Part, tmp_path: Path)
     assert table.from_data(json.loads(kept.read_text(encoding="utf-8"))) == [row]
     page.write_text(f"# Before\n\n{table.MARK}\n\n| old |\n", encoding="utf-8")
     told = table.on_page(page.read_text(encoding="utf-8"), [row])
-    assert told.startswith(f"# Before\n\n{table.MARK}\n\n| claim |")
+    assert told.startswith(f"# Before\n\n{table.MARK}\n\n* a: ")
     assert "| old |" not in told
-    assert "| a | 1 | 100.0 % | ≥ 5 % |  |" in told
+    assert "* a: 100.0 %, aim ≥ 5 %" in told
 
 
 def test_a_summary_has_a_line_for_the_rows_of_one_kind_and_counts_what_misses(part: Part) -> None:
@@ -98,7 +98,7 @@ def test_a_summary_has_a_line_for_the_rows_of_one_kind_and_counts_what_misses(pa
     first = table.Row(claim="a world: one thing", value=1.0, least=0.5, on="here")
     rows = [first, replace(first, claim="elsewhere: one thing", value=0.25), replace(first, least=None, claim="c: d")]
     page = table.on_page(table.MARK, rows)
-    assert "| one thing | 2 | 0.250 to 1.00 % | ≥ 0.5 % | **1** |" in page
+    assert "* one thing (2 rows): 0.250 to 1.00 %, aim ≥ 0.5 % (**1 misses**)" in page
     assert "c: d" not in page
 
 

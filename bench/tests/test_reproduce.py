@@ -46,7 +46,9 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], published: int)
 
 
 def with_tables(text: str) -> str:
-    return _TABLE.sub(lambda found: found[1] + "\n" + table(**FIGURES[found[2]]) + "\n" + found[3], text)
+    return _TABLE.sub(
+        lambda found: found[1] + "\n" + table(**FIGURES[found[2]]).replace(" / ", "/") + "\n" + found[3], text
+    )
 
 
 def given() -> Iterator[list[str]]:

@@ -81,6 +81,20 @@ def participles(root: Path) -> list[str]:
     return problems
 
 
+def pronouns(root: Path) -> list[str]:
+    """Docstrings that begin with a pronoun: what they are about stands in the line above, or nowhere."""
+    problems: list[str] = []
+    for path in sorted((root / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(_read(path))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                if _PRONOUN.match(first):
+                    problems.append(
+                        f"{_name(root, path)}:{node.lineno}: {first!r} begins with a pronoun: name the thing"
+                    )
+    return problems
+
+
 def encodings(root: Path) -> list[str]:
     """Text files opened without saying in which encoding. A rule ruff calls preview, so it runs alone."""
     return _ruff(root, "check", "--preview", "--select=PLW1514")
@@ -382,6 +396,7 @@ _CALL = re.compile(r"(?:[`>(]|: |['\"])lessonbank ([a-z]+)\b(?: ([a-z]+)\b)?([^`
 _SPAN = r"`(?:lessonbank )?({groups}) ([a-z]+)\b([^`\n]*)`"
 """A command of a group, in a code span, also without the program's name."""
 _NO_NAMES = ("told", "said", "kept", "found", "one", "gone")
+_PRONOUN = re.compile(r"(?:It|They|Those|That|What (?:it|they|that))\b|The same(?:,| as\b| for\b| from\b| with\b)")
 _PORT_RECORDS = ("Found", "_One")
 """What a retriever returns, a public record; and a form whose name is part of what models are asked."""
 _TELLS_OLD_NAMES = ("CHANGELOG.md", "docs/guides/upgrading.md", "docs/decisions/0053-forty-commands.md")

@@ -83,6 +83,11 @@ def test_a_function_named_by_a_participle_is_caught(copy: Path) -> None:
     check(gates.participles, copy, "lessonbank/errors.py", "_told")
 
 
+def test_a_docstring_that_begins_with_a_pronoun_is_caught(copy: Path) -> None:
+    plant(copy, "errors.py", '\n\ndef name() -> None:\n    """What it is called."""\n')
+    check(gates.pronouns, copy, "lessonbank/errors.py", "What it is called.")
+
+
 def test_a_file_nobody_formatted_is_caught(copy: Path) -> None:
     plant(copy, "errors.py", "\nCODES = [ 'a',\n  'b' ]\n")
     check(gates.formatting, copy, "lessonbank/errors.py")

@@ -25,3 +25,8 @@ def test_every_text_file_is_opened_with_its_encoding() -> None:
 def test_no_function_and_no_record_is_named_by_a_participle() -> None:
     problems = gates.participles(gates.ROOT)
     assert not problems, "\n".join(problems)
+
+
+def test_no_docstring_begins_with_a_pronoun() -> None:
+    problems = gates.pronouns(gates.ROOT)
+    assert not problems, "\n".join(problems)

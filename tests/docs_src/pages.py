@@ -1,14 +1,8 @@
-"""Reads the documentation as the tests need it: code blocks, links, tables, and source that pages show.
-
-`python tests/docs_src/pages.py` writes the source shown in pages anew.
-"""
+"""Reads the documentation as the tests need it: code blocks, links and tables."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +11,7 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"^<!-- setup\n(?P<setup>.*?)^-->$|^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=fence)$", re.M | re.S
 )
-_SOURCE = re.compile(r"(<!-- source: (?P<name>[\w.]+) -->\n```python\n).*?(^```$)", re.M | re.S)
-NOT_RUN = re.compile(r"<!-- (?:no-run: .{8,}|source: [\w.]+) -->")
+NOT_RUN = re.compile(r"<!-- no-run: .{8,} -->")
 """The comment before a block that is not run; it says why."""
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.M)
@@ -88,19 +81,3 @@ def first_cells(markdown: str, /) -> list[str]:
     """The code names in the first column of the tables in `markdown`, in order."""
     rows = [line.split("|")[1] for line in markdown.splitlines() if line.startswith("|")]
     return [cell for row in rows for cell in re.findall(r"`([^`]+)`", row)]
-
-
-def with_sources(text: str, /) -> str:
-    """`text` with every shown source as it is now."""
-    return _SOURCE.sub(lambda found: f"{found[1]}{_source_of(found['name'])}{found[3]}", text)
-
-
-def _source_of(dotted: str) -> str:
-    module, owner, attribute = dotted.rsplit(".", 2)
-    value = getattr(getattr(importlib.import_module(module), owner), attribute)
-    return textwrap.dedent(inspect.getsource(value)).rstrip() + "\n"
-
-
-if __name__ == "__main__":
-    for each in pages():
-        each.write_text(with_sources(each.read_text(encoding="utf-8")), encoding="utf-8")

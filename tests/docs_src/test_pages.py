@@ -1,13 +1,11 @@
-"""The documentation says what is there: links lead somewhere, tables name what exists, shown source is current."""
+"""The documentation says what is there: links lead somewhere, tables name what exists."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pages
 import pytest
@@ -48,56 +46,13 @@ def test_the_menu_names_every_page_and_every_decision() -> None:
     assert named == sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
 
 
-@every_page
-def test_shown_source_is_the_source(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert pages.with_sources(text) == text, "run: python tests/docs_src/pages.py"
-
-
-def test_the_reference_names_every_public_name() -> None:
-    assert sorted(pages.first_cells(pages.section(REFERENCE, "Names"))) == sorted(lessonbank.__all__)
-
-
-def test_the_reference_names_every_method_of_both_banks() -> None:
-    told = pages.first_cells(pages.section(REFERENCE, "The bank"))
-    assert sorted(told) == sorted(_members(lessonbank.ReasoningBank) - {"aio"})
-    assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {
-        "scope",
-        "settings",
-        "writer",
-    }
-
-
-@pytest.mark.parametrize("view", ["lessons", "runs", "recalls", "history", "admin"])
-def test_the_reference_names_every_method_of_a_view(view: str) -> None:
-    told = pages.first_cells(pages.section(REFERENCE, f"bank.{view}"))
-    with lessonbank.connect(":memory:", scope="docs", embedder="lexical") as bank:
-        members = _members(type(getattr(bank, view)))
-    assert sorted(told) == sorted(members - {"aio"})
-
-
-@pytest.mark.parametrize("name", ["File", "Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts", "Server"])
-def test_the_reference_names_every_setting(name: str) -> None:
-    rows = pages.section(REFERENCE, "Settings").splitlines()
-    told = next(row for row in rows if row.startswith(f"| `{name}` |"))
-    assert {field.name for field in dataclasses.fields(getattr(lessonbank, name))} <= set(re.findall(r"`(\w+)`", told))
-
-
-@pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Run", "Learned", "Lesson", "Verdict", "Experience"])
-def test_the_reference_names_every_field_of_a_record(heading: str) -> None:
-    record: Any = getattr(lessonbank, heading)
-    told = pages.first_cells(pages.section(REFERENCE, heading))
-    properties = {name for name in vars(record) if isinstance(vars(record)[name], property)}
-    assert sorted(told) == sorted({*record.model_fields, *properties})
-
-
 def test_the_reference_names_every_argument_of_connect() -> None:
-    told = pages.first_cells(pages.section(REFERENCE, "connect"))
+    told = re.findall(r"^\* `(\w+)`", pages.section(REFERENCE, "connect"), re.M)
     assert told == list(inspect.signature(lessonbank.connect).parameters)
 
 
 def test_the_reference_names_every_error_code() -> None:
-    told = pages.first_cells(pages.section(REFERENCE, "Errors"))
+    told = re.findall(r"^\* `(\w+)`", pages.section(REFERENCE, "Errors"), re.M)
     defined = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
     assert sorted(told) == sorted(e.code for e in defined if e is not errors.LessonbankError)
 
@@ -122,5 +77,22 @@ def test_every_format_is_named() -> None:
     assert {name for name, _ in importers.FORMATS} <= set(told)
 
 
-def _members(owner: type, /) -> set[str]:
-    return {name for name in dir(owner) if not name.startswith("_")}
+_FIGURE = re.compile(r"\d ?%|\b\d[\d,.]* of \d|[+−]\d+ points|after \d+ pairs")
+_SOURCE = re.compile(r"`(?:python|\.venv|lessonbank|just) [^`]+`|(?:January|November|December) 20\d\d")
+"""A command, or the month of a report."""
+
+
+def test_every_figure_of_the_readme_has_its_command_or_a_dated_report() -> None:
+    text = re.sub(r"^```.*?^```$", "", (pages.ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+    told = [part for part in re.split(r"\n\n|\n(?=[*|])", text) if _FIGURE.search(part)]
+    assert len(told) >= 5
+    assert [part for part in told if not _SOURCE.search(part)] == []
+
+
+def test_every_program_that_the_readme_names_is_there() -> None:
+    text = (pages.ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"examples/\w+\.py", text)
+    named += [f"bench/src/{name.replace('.', '/')}" for name in re.findall(r"python -m (lessonbank_bench[\w.]*)", text)]
+    assert len(named) >= 5
+    gone = [name for name in named if not any((pages.ROOT / f"{name}{end}").exists() for end in ("", ".py"))]
+    assert gone == []

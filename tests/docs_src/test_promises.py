@@ -12,7 +12,7 @@ NAMED = re.findall(r"`((?:tests|src)/[\w/]+\.py)::(\w+)`", PAGE.read_text(encodi
 
 
 def test_the_page_names_a_test_for_every_promise() -> None:
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("* ")]
     promises = [row for row in rows if "`tests/" in row or "`src/" in row]
     assert len(promises) == len(NAMED) >= 30
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import json
 import re
 import subprocess
 import sys
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,8 +19,10 @@ import pages
 import pytest
 
 import lessonbank
+from lessonbank.bank import views
 
 SITE = pages.ROOT / "site"
+VIEWS = ("Lessons", "Runs", "Recalls", "History", "Admin")
 SHOWN_UNDER_ANOTHER_NAME = {"connect", "ReasoningBank", "LessonbankError", "__version__"}
 """The first two are derived from those that are awaited; the third is among the errors."""
 
@@ -92,7 +97,26 @@ def test_the_search_finds_every_page_and_every_name_of_the_api(site: list[Path])
     assert {"lessonbank.AsyncReasoningBank.retrieve", "lessonbank.bank.views.AsyncLessons.list"} <= api
 
 
-def test_the_api_page_takes_every_public_name_from_its_docstring() -> None:
+def test_the_api_page_takes_every_public_name_and_every_view_from_its_docstring() -> None:
     text = (pages.ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^::: lessonbank\.(\w+)$", text, re.M))
     assert set(lessonbank.__all__) - SHOWN_UNDER_ANOTHER_NAME == told - {"protocols", "errors"}
+    assert set(re.findall(r"^::: lessonbank\.bank\.views\.(\w+)$", text, re.M)) == {f"Async{view}" for view in VIEWS}
+
+
+@pytest.mark.parametrize("owner", [lessonbank.AsyncReasoningBank, *(getattr(views, f"Async{view}") for view in VIEWS)])
+def test_the_api_page_finds_a_docstring_at_every_method(owner: type) -> None:
+    members = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")}
+    assert [name for name, member in members.items() if not getattr(member, "__doc__", None)] == []
+
+
+@pytest.mark.parametrize("name", ["File", "Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts", "Server"])
+def test_the_api_page_finds_a_docstring_at_every_setting(name: str) -> None:
+    (owner,) = ast.parse(inspect.getsource(getattr(lessonbank, name))).body
+    assert isinstance(owner, ast.ClassDef)
+    silent = [
+        ast.unparse(field.target)
+        for field, below in pairwise([*owner.body, owner])
+        if isinstance(field, ast.AnnAssign) and not isinstance(below, ast.Expr)
+    ]
+    assert silent == []

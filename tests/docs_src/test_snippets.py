@@ -37,7 +37,7 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
 
 def runnable(page: Path) -> Any:
     """Pages about experiments need a distribution of their own, and long ones wait for the full run."""
-    return page if page.name in ("README.md", "start.md") else pytest.param(page, marks=pytest.mark.full)
+    return page if page.name == "README.md" else pytest.param(page, marks=pytest.mark.full)
 
 
 @contextlib.contextmanager
@@ -71,14 +71,11 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
             value.__exit__(None, None, None)
 
 
-def test_only_what_needs_a_key_or_is_shown_source_is_not_run() -> None:
+def test_only_what_needs_a_key_or_another_project_is_not_run() -> None:
     left = [b.before for p in PAGES for b in pages.blocks(p) if b.info.startswith("py") and not b.runs]
     assert set(left) <= {
         "<!-- no-run: needs a provider's key -->",
         "<!-- no-run: needs a clone of another project -->",
-        "<!-- no-run: needs fastmcp -->",
-        "<!-- source: lessonbank.bank.learner.Learner.learn -->",
-        "<!-- source: lessonbank.bank.learner.Learner._learn_new -->",
     }
 
 
@@ -139,16 +136,24 @@ def test_the_bench_takes_the_options_that_the_readme_gives_it(capsys: pytest.Cap
     assert {option for text in named for option in re.findall(r"--[\w-]+", text)} <= known
 
 
-def test_the_guide_names_every_command_and_every_option() -> None:
+def test_the_guide_has_every_command_and_names_only_options_that_it_has() -> None:
     guide = pages.ROOT / "docs" / "guides" / "command-line.md"
     named = re.findall(r"^##+ lessonbank (\w+(?: \w+)?)$", guide.read_text(encoding="utf-8"), re.M)
     assert sorted(named) == sorted(COMMANDS)
-    shared = {*pages.first_cells(pages.section(guide, "Shared options")), "--help", "-h"}
+    known = {
+        command: {o for p in _options(COMMANDS[command]) for o in (*p.opts, *p.secondary_opts)} for command in named
+    }
+    for option in re.findall(r"`(--[\w-]+)", pages.section(guide, "Shared options")):
+        assert any(option in options for options in known.values()), option
     for command in named:
-        listed = set(pages.first_cells(pages.section(guide, f"lessonbank {command}")))
-        options = {o for p in COMMANDS[command].params if p.param_type_name == "option" for o in _forms(p)}
-        assert options - shared <= listed <= options, command
+        text = re.sub(r"`[a-z]+ (?:[a-z]+ )?--[\w-]+`", "", pages.section(guide, f"lessonbank {command}"))  # another's
+        assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) <= known[command], command
 
 
-def _forms(parameter: Any) -> list[str]:
-    return [*parameter.opts, *parameter.secondary_opts]
+def test_the_help_of_a_command_says_what_each_option_does() -> None:
+    silent = [(name, p.opts) for name, command in COMMANDS.items() for p in _options(command) if not p.help]
+    assert silent == []
+
+
+def _options(command: Any) -> list[Any]:
+    return [parameter for parameter in command.params if parameter.param_type_name == "option"]

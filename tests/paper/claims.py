@@ -1,6 +1,6 @@
 """The fidelity manifest: each claim of the published method, what each profile does about it, why, and its tests.
 
-`python tests/paper/claims.py` writes the table of docs/paper-map.md anew; `--check` only says whether it is current.
+`python tests/paper/claims.py` writes the lists of docs/paper-map.md; `--check` only says whether it is current.
 """
 
 from __future__ import annotations
@@ -29,30 +29,25 @@ CLAIMS: tuple[Claim, ...] = tuple(claim for _, claims in PARTS for claim in clai
 
 
 def table() -> str:
-    """The claims as Markdown, a table for each part of the method."""
+    """The claims as Markdown, a list for each part of the method."""
     counted = f"{len(CLAIMS)} claims: {sum(c.ours == 'same' for c in CLAIMS)} the same in both profiles, "
     parted = sum(c.ours == "diverges" and c.paper.startswith(AS_PUBLISHED) for c in CLAIMS)
     rest = len(CLAIMS) - sum(c.ours == "same" for c in CLAIMS) - parted
     lines = [f"{counted}{parted} where only the default diverges, {rest} where both do.", ""]
     for title, claims in PARTS:
-        plain = [claim for claim in claims if claim.paper == claim.default == AS_PUBLISHED]
-        lines += [f"### {title}", ""]
-        lines += [f"* `{claim.id}` ({claim.section}), as published: {claim.sentence}" for claim in plain]
-        lines += [
-            *([""] if plain else []),
-            "| claim | published | `paper` | `default`, and why |",
-            "|---|---|---|---|",
-        ]
-        lines += [_row(claim) for claim in claims if claim not in plain]
-        lines.append("")
+        plain = ", ".join(f"`{claim.id}` ({claim.section})" for claim in claims if claim.ours == "same")
+        lines += [f"### {title}", "", f"* As published: {plain}."]
+        lines += [*(_line(claim) for claim in claims if claim.ours == "diverges"), ""]
     return "\n".join(lines).rstrip()
 
 
-def _row(claim: Claim) -> str:
-    default = "the same" if claim.default == claim.paper else claim.default
-    why = f"{default}: {claim.why}" if claim.why else default
-    cells = (f"`{claim.id}` ({claim.section})", claim.sentence, claim.paper, why)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _line(claim: Claim) -> str:
+    """The published sentence, and in bold the profile that does otherwise, with its reason."""
+    note = claim.paper.removeprefix(AS_PUBLISHED).removeprefix(": ")
+    told = f"* `{claim.id}` ({claim.section}): {claim.sentence}"
+    if claim.default == claim.paper:
+        return f"{told} **Both profiles**: {claim.default}. *Why*: {claim.why}."
+    return f"{told}{f' `paper`: {note}.' if note else ''} **`default`**: {claim.default}. *Why*: {claim.why}."
 
 
 def rewritten(page: str, /) -> str:

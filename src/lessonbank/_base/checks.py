@@ -305,7 +305,7 @@ def a_place(value: object, name: str, takes: str = "takes the path of a file", /
 
 
 def a_path(value: object, name: str = "path", /) -> Path:
-    """The same as a path; `~` is the home folder."""
+    """An argument as a path; `~` is the home folder."""
     path = a_place(value, name)
     try:
         return Path(path).expanduser()

@@ -190,7 +190,7 @@ async def _hand_in_notes(bank: Any, entry: Spooled) -> None:
 
 
 def _outbox(bank: Any) -> Any:
-    """That of a bank where runs may wait for it; its `spool` is there then."""
+    """The outbox of a bank where runs may wait for it; its `spool` is there then."""
     outbox = getattr(bank, "_outbox", None)
     return outbox if outbox is not None and outbox.spool is not None else None
 

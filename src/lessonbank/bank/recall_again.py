@@ -94,7 +94,7 @@ async def recall_again(
 async def _cure_of(
     handle: Handle, failure: Failure, first: Recall | None, asked: RetrieveOptions, /, *, metadata: dict[str, Json]
 ) -> tuple[Recall, Found] | None:
-    """That of the very same failure; else of another sub-command with the same words, or the program used instead."""
+    """The cure of this failure; else of another sub-command with the same words, or the program used instead."""
     below = replace(handle, scope=cures_of(handle.scope))
     shown = await _shown_since(below, first)
     one = replace(asked, limit=1, own=not asked.trusted, metadata=metadata)

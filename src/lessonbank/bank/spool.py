@@ -51,7 +51,7 @@ class Spooled(Record):
 
     @property
     def ids(self) -> frozenset[str]:
-        """Those of its runs and of its recall."""
+        """The ids of its runs and of its recall."""
         recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
         return frozenset([*(run.id for run in self.runs), *filter(None, [recall])])
 

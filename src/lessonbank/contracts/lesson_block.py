@@ -124,7 +124,7 @@ class BlockLesson(NamedTuple):
 
     @property
     def content(self) -> str:
-        """What it says, and the warning behind it where it has one."""
+        """The lesson's words, and the warning behind them where it has one."""
         return "\n".join(self._below[self._has_when :])
 
     @property

@@ -81,6 +81,7 @@ class Server:
     """A bank behind a URL: `https://…` or `postgresql://…`."""
 
     url: str = field(repr=False)
+    """The address: `https://…` or `postgresql://…`."""
     api_key: str | None = field(default=None, repr=False)
     """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
     timeout: float = 120.0
@@ -100,6 +101,7 @@ class Model:
     base_url: str | None = field(default=None, repr=False)
     """An OpenAI-compatible server. It is not shown, because a URL can hold a key."""
     api_key: str | None = field(default=None, repr=False)
+    """The provider's key. `None`: its environment variable."""
     timeout: float = 120.0
     """Seconds for one call, above 0."""
     concurrency: int = 8
@@ -345,8 +347,11 @@ class Parts:
     """
 
     judge: Judge | None = None
+    """A judge in place of the model's."""
     extractor: Extractor | None = None
+    """An extractor in place of the model's, or of the rules."""
     retriever: Retriever | None = None
+    """A retriever over the bank's store."""
     consolidator: Consolidator | Callable[[Store], Consolidator] | None = None
     """A consolidator; or a class or function whose one argument is called `store`, which makes it over the bank's."""
     hooks: Sequence[Hook] = ()

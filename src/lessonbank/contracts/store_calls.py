@@ -160,7 +160,7 @@ async def every_recall(store: Records, /, *, scope: str) -> AsyncIterator[Recall
 
 
 async def every_saved_recall(store: Records, /, *, scope: str, settlements: bool = False) -> AsyncIterator[SavedRecall]:
-    """The same, with the latest settlement of each where `settlements` are asked for."""
+    """Every recall that is saved, with the latest settlement of each where `settlements` are asked for."""
     wanted = RecallFilter(settlements=settlements, oldest_first=True, limit=_PAGE)
     given = set[str]()
     """What was given of the latest moment: it comes again where a page begins with a moment."""

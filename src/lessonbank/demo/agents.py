@@ -23,12 +23,12 @@ class Agent(Protocol):
 
     @property
     def instructions(self) -> str:
-        """What it is told once and for all; part of the record of its runs."""
+        """The agent's instructions, once and for all; part of the record of its runs."""
         ...
 
     @property
     def thought(self) -> str:
-        """What it said about its last press, if it says anything."""
+        """The agent's words about its last press, if it says anything."""
         ...
 
     @property

@@ -65,7 +65,7 @@ class Outcomes:
     basis: Basis
 
     def filled(self, missing: Flags, value: float, /) -> Outcomes:
-        """The same with `value` for what is missing."""
+        """The outcomes with `value` for what is missing."""
         columns = {"change": value - self.guess, "weight": 1.0, "lowest": -self.guess, "highest": 1 - self.guess}
         return replace(self, **{name: np.where(missing, new, getattr(self, name)) for name, new in columns.items()})
 
@@ -156,7 +156,7 @@ def scores(episodes: Episodes, found: Outcomes, /) -> Scores:
 
 
 def scores_each_way(episodes: Episodes, found: Sequence[Outcomes], /) -> tuple[Scores, ...]:
-    """The same for each of several ways to fill in what is missing; all of the same rows."""
+    """The scores for each of several ways to fill in what is missing; all of the same rows."""
     draws, rows = episodes.draws, found[0].rows
     every = bool(rows.all())  # nothing is copied then
     kept = slice(None) if every else np.flatnonzero(rows[draws.row])

@@ -29,9 +29,9 @@ def document(run: Run, /) -> dict[str, Json]:
         "schema_version": VERSION,
         "session_id": str(metadata.get("run_id") or made.id),
         "trajectory_id": made.id,
-        "agent": _filled(agent),
-        "steps": _numbered(made),
-        "final_metrics": _filled(
+        "agent": _without_empty(agent),
+        "steps": _number_steps(made),
+        "final_metrics": _without_empty(
             {
                 "total_prompt_tokens": made.usage.input_tokens,
                 "total_completion_tokens": made.usage.output_tokens,
@@ -55,14 +55,14 @@ def _ours(run: Run) -> dict[str, Json]:
         "told_by": verdict.source if known else None,
         "reason": verdict.reason if known else None,
     }
-    return _filled(told)
+    return _without_empty(told)
 
 
-def _filled(fields: Mapping[str, Json]) -> dict[str, Json]:
+def _without_empty(fields: Mapping[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
-def _numbered(run: Trajectory) -> list[Json]:
+def _number_steps(run: Trajectory) -> list[Json]:
     """Steps with ids from 1. A result stands in the step that has its call, as ATIF asks."""
     told: list[dict[str, Json]] = []
     if run.instructions:
@@ -89,7 +89,7 @@ def _atif_steps(step: Step, number: int, results: dict[str, list[Json]], /) -> l
     acts = bool(calls or step.action.text or step.thought)
     told: list[dict[str, Json]] = []
     if acts:
-        told.append({"source": "agent", **_acted(step, calls, ids), "observation": {"results": own}})
+        told.append({"source": "agent", **_action_fields(step, calls, ids), "observation": {"results": own}})
     unnamed = iter(ids)
     for seen in step.observations:
         id = seen.call_id or (next(unnamed, "") if seen.source == "tool" else "")
@@ -104,7 +104,7 @@ def _atif_steps(step: Step, number: int, results: dict[str, list[Json]], /) -> l
     return told
 
 
-def _acted(step: Step, calls: Sequence[ToolCall], ids: Sequence[str]) -> dict[str, Json]:
+def _action_fields(step: Step, calls: Sequence[ToolCall], ids: Sequence[str]) -> dict[str, Json]:
     made: list[Json] = [
         {
             "tool_call_id": id,
@@ -113,7 +113,7 @@ def _acted(step: Step, calls: Sequence[ToolCall], ids: Sequence[str]) -> dict[st
         }
         for id, call in zip(ids, calls, strict=True)
     ]
-    return {"message": step.action.text, **_filled({"reasoning_content": step.thought, "tool_calls": made})}
+    return {"message": step.action.text, **_without_empty({"reasoning_content": step.thought, "tool_calls": made})}
 
 
 def _result(seen: Observation) -> dict[str, Json]:

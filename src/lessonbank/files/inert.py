@@ -46,14 +46,14 @@ WHEN: Final = "When:"
 
 
 def _once(text: str) -> str:
-    if not _paired(text):
+    if not _is_paired(text):
         text = text.replace("`", "'")
     text = _COMMAND.sub("! ", _COMMENT.sub(lambda found: f"{found[0]} ", canonical_line(text)))
     text = _OPEN_TAG.sub("< ", text)
     return "`".join(part if at % 2 else _INCLUDED.sub("@ ", part) for at, part in enumerate(text.split("`")))
 
 
-def _paired(text: str) -> bool:
+def _is_paired(text: str) -> bool:
     """Whether every reader takes the same of it for code, and none of what comes after it."""
     return text.count("`") % 2 == 0 and "``" not in text and "\\`" not in text
 

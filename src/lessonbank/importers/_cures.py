@@ -139,7 +139,7 @@ class Failure:
 
     @property
     def replaced_key(self) -> str:
-        """What it is looked up by that another program does here what this one was asked for."""
+        """The key of the fact that another program does here what this one was asked for."""
         return key_of(_name(self.program), "")
 
     def lesson(self, run: str, /) -> Lesson:

@@ -247,7 +247,7 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /,
 def attempts(
     source: Source, line: int, format: str, build: Callable[[], Iterable[Run]], /, *, ends: Iterable[str] = ()
 ) -> Iterator[Entry]:
-    """The same for the runs of a session: those before the first that cannot be read, and the reason.
+    """The attempts of a session: those before the first that cannot be read, and the reason.
 
     Their lists of messages are emptied on the way: a session in both forms takes twice its room.
     """
@@ -434,7 +434,7 @@ def first_of(row: Data, /, *names: str) -> Json:
 
 
 def name_in(row: Data, /, *names: str) -> str:
-    """The same, as a text."""
+    """The name, as a text."""
     return words(first_of(row, *names))
 
 
@@ -486,7 +486,7 @@ def without(message: Json, /, *keys: str) -> Json:
 
 
 def environment_after_agent(messages: list[Json], /) -> list[Json]:
-    """The same, with what stands in the user's role after the agent's first turn said by the environment.
+    """The messages, with what stands in the user's role after the agent's first turn said by the environment.
 
     Text-mode agents get their observations in the user's role; nobody spoke.
     """

@@ -75,7 +75,7 @@ def reverts_in(run: Trajectory, /) -> Reverts:
 
 
 def reverted(reverts: Reverts, former: Iterable[Trajectory], /) -> Iterator[Trajectory]:
-    """Those of the former runs, newest first, of which something was taken back."""
+    """The former runs, newest first, of which something was taken back."""
     last, subjects = reverts.last, set(reverts.subjects)
     for run in former:
         made = commits_in(run)

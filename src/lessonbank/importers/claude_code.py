@@ -170,7 +170,7 @@ def _text(content: Json) -> str:
 
 
 def _spoken(messages: list[Data]) -> list[Json]:
-    """The same with what the program says in the user's name as its own, and a command as the user typed it."""
+    """The messages with what the program says in the user's name as its own, and a command as the user typed it."""
     return [_as_spoken(message, messages, place) for place, message in enumerate(messages)]
 
 

@@ -53,7 +53,7 @@ class _Chat:
                 self.messages[words(told["id"])] = told
 
     def turns(self) -> Iterator[Json]:
-        """The same as messages of a conversation."""
+        """The session as messages of a conversation."""
         for message in self.messages.values():
             text = _text(message.get("content"))
             if message["type"] == "user" and text and not text.startswith("<session_context>"):

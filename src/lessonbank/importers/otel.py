@@ -152,7 +152,7 @@ def _read_request(attributes: Data) -> tuple[list[Json], list[Json]]:
 
 
 def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
-    """The same from span events: one a message in older conventions, one with everything in newer ones."""
+    """The messages from span events: one a message in older conventions, one with everything in newer ones."""
     sent: list[Json] = []
     back: list[Json] = []
     for event in events:

@@ -155,7 +155,7 @@ async def settle(
 
 
 async def _with_verdicts(store: Store, ids: Sequence[str], report: RunReport, /, *, scope: str) -> list[Run]:
-    """Those of these runs that are kept and whose end is known, by what the caller says now, or else as it was."""
+    """The kept ones of these runs whose end is known, by what the caller says now, or else as it was."""
     kept = {one.trajectory.id: one for one in await store.runs(RunFilter(ids=tuple(ids)), scope=scope)}
     ended = [(kept[id], report.truths.get(id)) for id in ids if id in kept]
     return [

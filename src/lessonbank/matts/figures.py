@@ -38,7 +38,7 @@ def of_group(outcomes: Sequence[Outcome], choice: int | None, /) -> Figures:
     known = [outcome for outcome in outcomes if outcome != "unknown"]
     n, wins = len(known), known.count("success")
     each = tuple(pass_at(k, n=n, successes=wins) for k in range(1, n + 1))
-    return Figures(each[0] if each else None, _chosen(outcomes, choice), each, 0 < wins < n)
+    return Figures(each[0] if each else None, _score_choice(outcomes, choice), each, 0 < wins < n)
 
 
 def of_rounds(outcomes: Sequence[Outcome], choice: int | None, /) -> Figures:
@@ -48,11 +48,11 @@ def of_rounds(outcomes: Sequence[Outcome], choice: int | None, /) -> Figures:
     """
     known = [outcome for outcome in outcomes if outcome != "unknown"]
     reached = tuple(float("success" in known[:k]) for k in range(1, len(known) + 1))
-    first = _chosen(outcomes, 0 if outcomes else None)
-    return Figures(first, _chosen(outcomes, choice), reached, len(set(known)) == 2)
+    first = _score_choice(outcomes, 0 if outcomes else None)
+    return Figures(first, _score_choice(outcomes, choice), reached, len(set(known)) == 2)
 
 
-def _chosen(outcomes: Sequence[Outcome], choice: int | None) -> float | None:
+def _score_choice(outcomes: Sequence[Outcome], choice: int | None) -> float | None:
     """Where no run came to its end there is none to choose, and that is no success."""
     told = outcomes[choice] if choice is not None else "failure" if set(outcomes) - {"unknown"} else "unknown"
     return None if told == "unknown" else float(told == "success")

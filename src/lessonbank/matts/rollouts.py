@@ -119,7 +119,7 @@ class Rollouts:
         if self._broken or self._spent():
             return
         try:
-            await self._ended(number, await self._act(number, agent, self.memory, {}))
+            await self._end(number, await self._act(number, agent, self.memory, {}))
         except BaseException:  # a run that waits for its turn gets it before it hears that all is over
             self._broken = True
             raise
@@ -144,7 +144,7 @@ class Rollouts:
             run = await self._rewrite(rewriter, previous, first=first)
         else:
             run = await self._act_again(number, agent, previous, first=first)
-        return await self._ended(number, run) if run else None
+        return await self._end(number, run) if run else None
 
     async def _act_again(
         self, number: int, agent: Callable[..., Awaitable[Any]], previous: Trajectory, *, first: bool
@@ -160,7 +160,7 @@ class Rollouts:
         began = anyio.current_time()
         with anyio.move_on_at(self.meter.deadline):
             try:
-                return _timed(await rewriter(previous, first=first), anyio.current_time() - began)
+                return _run_in_time(await rewriter(previous, first=first), anyio.current_time() - began)
             except Exception as problem:  # noqa: BLE001 - whatever a model or a redactor raises: the run before stands
                 if spent := usage_of(problem):
                     self.meter.add(spent)
@@ -187,7 +187,7 @@ class Rollouts:
         if scope.cancelled_caught:
             self.stopped = "seconds"
             error = f"the run was cut off: its {self.design.seconds:g} seconds were over"
-        return _timed(self._read(result, error), anyio.current_time() - began)
+        return _run_in_time(self._read(result, error), anyio.current_time() - began)
 
     def _read(self, result: object, error: str) -> Trajectory:
         if not error:
@@ -198,14 +198,14 @@ class Rollouts:
                 self.notes.append(error)
         return Trajectory(task=self.task, error=error)
 
-    async def _ended(self, number: int, run: Trajectory) -> Trajectory:
+    async def _end(self, number: int, run: Trajectory) -> Trajectory:
         """Keep it first, and to the end whoever cancels; then ask how it ended, while its world is as it left it."""
         if run.id in self._ids:
             run = run.model_copy(update={"id": new_id()})
         self._ids.add(run.id)
         self.meter.add(run.usage, broken=bool(run.error))
         await self._keep(number, Rollout(run, None, None))
-        outcome, reward = await self._verified(run)
+        outcome, reward = await self._verify(run)
         self._done[number] = Rollout(run, outcome, reward)
         if outcome is not None or reward is not None:
             await self._keep(number, self._done[number])
@@ -226,7 +226,7 @@ class Rollouts:
                 self._ended_runs[number] = rollout
                 await self.keep([self._ended_runs[one] for one in sorted(self._ended_runs)])
 
-    async def _verified(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
+    async def _verify(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
         if self.verifier is None or run.error:
             return None, None
         try:
@@ -241,7 +241,7 @@ class Rollouts:
         return stated(told)
 
 
-def _timed(run: Trajectory, seconds: float) -> Trajectory:
+def _run_in_time(run: Trajectory, seconds: float) -> Trajectory:
     if SECONDS in run.metadata:
         return run
     return run.model_copy(update={"metadata": {**run.metadata, SECONDS: round(seconds, 3)}})

@@ -127,7 +127,7 @@ class ScaledTask:
         Raises:
             UsageError: the recall was asked for what cannot be, or the verifier says what is no outcome.
         """
-        recall = await self._recalled(task)
+        recall = await self._recall(task)
         text = recall.text if recall else ""
         keep = partial(self._keep, recall)
         rollouts = Rollouts(agent, task, text, self.design, keep, verifier=verifier, progress=progress)
@@ -136,8 +136,8 @@ class ScaledTask:
         else:
             await rollouts.side_by_side()
         seconds = rollouts.meter.seconds
-        learned, attempts, judging = await self._taken_in(rollouts.done, recall)
-        choice = await self._chosen(attempts)
+        learned, attempts, judging = await self._take_in(rollouts.done, recall)
+        choice = await self._choose(attempts)
         self._look_back(rollouts, attempts, learned)
         overhead = (judging, choice.usage if choice else Usage(), learned.usage if learned else Usage())
         return Scaled(
@@ -169,7 +169,7 @@ class ScaledTask:
 
         return examined
 
-    async def _recalled(self, task: str) -> Recall | None:
+    async def _recall(self, task: str) -> Recall | None:
         if not self.design.memory:
             return None
         try:
@@ -190,29 +190,29 @@ class ScaledTask:
         except Exception as problem:  # noqa: BLE001 - whatever a store or a redactor raises: the run goes on
             await self._note("a run is not on disk yet", problem)
 
-    async def _taken_in(
+    async def _take_in(
         self, rollouts: Sequence[Rollout], recall: Recall | None
     ) -> tuple[Learned | None, list[Run], Usage]:
         """What the bank learned, the runs with their verdicts, and what it cost to judge those it did not."""
-        learned, verdicts = await self._learned(rollouts, recall) if self.design.learns and rollouts else (None, {})
-        judged = await gather(partial(self._judged, one, verdicts.get(one.run.id)) for one in rollouts)
+        learned, verdicts = await self._learn(rollouts, recall) if self.design.learns and rollouts else (None, {})
+        judged = await gather(partial(self._judge, one, verdicts.get(one.run.id)) for one in rollouts)
         attempts = [Run(trajectory=one.run, verdict=verdict) for one, verdict in zip(rollouts, judged, strict=True)]
         return learned, attempts, sum((a.verdict.usage for a in attempts if a.trajectory.id not in verdicts), Usage())
 
-    async def _learned(self, rollouts: Sequence[Rollout], recall: Recall | None) -> tuple[Learned, dict[str, Verdict]]:
+    async def _learn(self, rollouts: Sequence[Rollout], recall: Recall | None) -> tuple[Learned, dict[str, Verdict]]:
         """Together, or in vanilla mode one by one: in their order, so that what comes of it does not depend on luck."""
         groups = [[one] for one in rollouts] if self.design.mode == "vanilla" else [list(rollouts)]
-        told = [await self._learned_group(group, recall) for group in groups]
+        told = [await self._learn_group(group, recall) for group in groups]
         refs = [ref for learned in told if learned.experience for ref in learned.experience.attempts]
         return (told[0] if len(told) == 1 else _together(told)), {ref.trajectory_id: ref.verdict for ref in refs}
 
-    async def _learned_group(self, group: Sequence[Rollout], recall: Recall | None) -> Learned:
+    async def _learn_group(self, group: Sequence[Rollout], recall: Recall | None) -> Learned:
         try:
             return await self.memory.learn(group, recall)
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the runs are paid for
             return Learned(notes=notes_of(await self._note("nothing was learned from these runs", problem)))
 
-    async def _judged(self, rollout: Rollout, verdict: Verdict | None) -> Verdict:
+    async def _judge(self, rollout: Rollout, verdict: Verdict | None) -> Verdict:
         if verdict:
             return verdict
         try:
@@ -220,7 +220,7 @@ class ScaledTask:
         except Exception as problem:  # noqa: BLE001 - whatever a judge or a redactor raises: the run is there
             return Verdict(outcome="unknown", confidence=0.0, reason=await self._note("a run was not judged", problem))
 
-    async def _chosen(self, attempts: Sequence[Run]) -> Choice | None:
+    async def _choose(self, attempts: Sequence[Run]) -> Choice | None:
         runs = [attempt.trajectory for attempt in attempts]
         places = candidates(runs)
         if self.design.mode == "sequential":

@@ -127,14 +127,14 @@ async def scale(
     check_calls(agent, verify=verify, progress=progress)
     if design.asks_model and bank.parts.scaler.model is None:
         raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
-    bank, notes = _labelled(bank, labels)
+    bank, notes = _label_contrast(bank, labels)
     notes += [OFF] if bank.options.off else []
     scaling = ScaledTask(BankMemory(bank, bank.parts.intake, asked), bank.parts.scaler, design, bank.scope, notes)
     with redacting_with(bank.parts.intake.redactor):
         return await scaling.run(task, agent, verifier=verify, progress=progress)
 
 
-def _labelled(bank: Bank, labels: bool | None) -> tuple[Bank, list[str]]:
+def _label_contrast(bank: Bank, labels: bool | None) -> tuple[Bank, list[str]]:
     """`bank`, with an extractor whose contrast shows how runs ended, or hides it; or why that cannot be."""
     if labels is None:
         return bank, []

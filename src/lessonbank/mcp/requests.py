@@ -38,7 +38,7 @@ class Bounded:
             return
         kind, _, written = Request(scope).headers.get("authorization", "").partition(" ")
         key = written.strip() if kind.lower() == "bearer" else ""
-        receive = partial(_shaped, Body(scope, receive, most=_MOST))
+        receive = partial(_read_body, Body(scope, receive, most=_MOST))
         if not key or await self._keys.verify_token(key) is None:
             await self._app(scope, receive, send)
             return
@@ -77,7 +77,7 @@ class _Answer:
             await self._send({"type": "http.response.body", "body": b""})
 
 
-async def _shaped(body: Body) -> Message:
+async def _read_body(body: Body) -> Message:
     """The whole body, if it is one. Raises HTTPException."""
     pieces = list[bytes]()
     while (message := await body())["type"] == "http.request":

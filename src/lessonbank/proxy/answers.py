@@ -38,7 +38,7 @@ def read_answer(dialect: Dialect, status: int, headers: Mapping[str, str], raw: 
     if status >= 400:
         return Answer(error=f"the model's server answered {status}")
     try:
-        plain = _decoded(raw, headers.get("content-encoding", "identity").strip().lower())
+        plain = _decode(raw, headers.get("content-encoding", "identity").strip().lower())
         if "event-stream" in headers.get("content-type", ""):
             return _STREAMED[dialect](list(_events(plain)))
         return _WHOLE[dialect](_data(json.loads(plain)))
@@ -46,7 +46,7 @@ def read_answer(dialect: Dialect, status: int, headers: Mapping[str, str], raw: 
         return Answer(error="the answer of the model's server could not be read")
 
 
-def _decoded(raw: bytes, encoding: str) -> bytes:
+def _decode(raw: bytes, encoding: str) -> bytes:
     if encoding == "identity":
         return raw
     if encoding not in READABLE:

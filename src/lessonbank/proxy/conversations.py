@@ -196,7 +196,7 @@ class Conversations:
     def due(self, now: float, /) -> list[Ended]:
         """The runs that are over because nothing came any more, and those for which there is no room."""
         found = [self.end(each, why=_why(each)) for each in self._all.values() if self._is_over(each, now)]
-        found += list(self._crowded_out())
+        found += list(self._crowd_out())
         return [ended for ended in found if ended]
 
     def close(self) -> list[Ended]:
@@ -209,7 +209,7 @@ class Conversations:
             return False
         return now - conversation.last >= (PATIENCE if conversation.state == "waits" else self._idle)
 
-    def _crowded_out(self) -> Iterator[Ended | None]:
+    def _crowd_out(self) -> Iterator[Ended | None]:
         held = sum(each.size for each in self._all.values())
         while self._all and (len(self._all) > MOST or held > MOST_CHARACTERS):
             _, oldest = self._all.popitem(last=False)

@@ -85,7 +85,7 @@ class Forwarder:
             await send_error(send, refusal.status, str(refusal))
             return
         try:
-            dialect = _followed(scope["method"], path, headers)
+            dialect = _follow(scope["method"], path, headers)
             with anyio.fail_after(_SLOWEST):
                 begun, rest = await _body(receive, headers, most=self._most if dialect else 0)
         except TimeoutError:
@@ -94,14 +94,12 @@ class Forwarder:
         except _ClientGone:
             return
         try:
-            exchange = await self._followed(dialect, begun, headers, whose) if dialect and rest is None else None
+            exchange = await self._follow(dialect, begun, headers, whose) if dialect and rest is None else None
             await self._forward(scope, target, begun, rest, exchange, receive, send)
         except _ClientGone:
             return
 
-    async def _followed(
-        self, dialect: Dialect, body: bytes, headers: Mapping[str, str], whose: Whose
-    ) -> Exchange | None:
+    async def _follow(self, dialect: Dialect, body: bytes, headers: Mapping[str, str], whose: Whose) -> Exchange | None:
         try:
             return await self._remembering.open(dialect, body, headers, whose=whose)
         except Exception as problem:  # noqa: BLE001 - whatever memory meets in a request, the request goes on
@@ -224,7 +222,7 @@ async def _chunk(receive: Receive) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-def _followed(method: str, path: str, headers: Mapping[str, str]) -> Dialect | None:
+def _follow(method: str, path: str, headers: Mapping[str, str]) -> Dialect | None:
     """The API of a request that memory takes part in. One with an origin comes from a web page: anybody's words."""
     plain = headers.get("content-encoding", "identity") == "identity" and "origin" not in headers
     is_json = "json" in headers.get("content-type", "json")

@@ -52,7 +52,7 @@ class MemoryProcess:
         Raises:
             LessonbankError: it cannot be opened; the sentence says why.
         """
-        process = await self._opened()
+        process = await self._open()
         self._keeping = asyncio.create_task(self._keep(process))
 
     async def close(self) -> None:
@@ -134,13 +134,13 @@ class MemoryProcess:
         to.write(packed(frame, **raw))
         return True
 
-    async def _opened(self) -> asyncio.subprocess.Process:
+    async def _open(self) -> asyncio.subprocess.Process:
         """The process, once its bank is open."""
         # -P: a file in the working directory must not pose as a module.
         command = (sys.executable, "-P", "-m", "lessonbank.proxy.memory")
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
-        if problem := await self._greeted(process):
+        if problem := await self._greet(process):
             with suppress(ProcessLookupError):
                 process.kill()
             await process.communicate()
@@ -148,7 +148,7 @@ class MemoryProcess:
         self._process, self._is_late = process, False
         return process
 
-    async def _greeted(self, process: asyncio.subprocess.Process) -> LessonbankError | None:
+    async def _greet(self, process: asyncio.subprocess.Process) -> LessonbankError | None:
         """Why a new process is of no use; `None` for one that is."""
         try:
             _input(process).write(packed(self._settings))
@@ -181,7 +181,7 @@ class MemoryProcess:
         while True:
             await asyncio.sleep(pause)
             with suppress(LessonbankError, OSError):
-                return await self._opened()
+                return await self._open()
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _answers(self, process: asyncio.subprocess.Process) -> None:

@@ -138,7 +138,7 @@ class Remembering:
     ) -> str | None:
         """How a run ended, told from outside; the run's id, or `None` if there is no such run."""
         found = self._conversations.find_named(whose, conversation=conversation, response=response)
-        return self._settled(found, outcome, reward) if found else None
+        return self._settle(found, outcome, reward) if found else None
 
     async def watch(self) -> None:
         """End runs in which nothing happens any more, for as long as this is not cancelled."""
@@ -189,9 +189,9 @@ class Remembering:
         except UsageError as error:
             log.warning("an outcome was not taken in: %s", quoted(error))
             return
-        self._settled(conversation, outcome, reward)
+        self._settle(conversation, outcome, reward)
 
-    def _settled(self, conversation: Conversation, outcome: Outcome | None, reward: float | None) -> str | None:
+    def _settle(self, conversation: Conversation, outcome: Outcome | None, reward: float | None) -> str | None:
         if ended := self._conversations.end(conversation, told=True):
             self.memory.end(ended, outcome=outcome, reward=reward)
         elif conversation.last_run:

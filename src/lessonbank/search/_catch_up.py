@@ -61,7 +61,7 @@ class VectorSearch:
             ModelError: the embedder failed at the task, or is left alone after it failed.
             SpaceMismatch: the space holds vectors of another dimension.
         """
-        vector = await self._asked(task, scope)
+        vector = await self._embed_query(task, scope)
         search = partial(
             self.store.nearest, vector, scope=scope, space=self.space, limit=limit, lessons=self.of_lessons
         )
@@ -71,7 +71,7 @@ class VectorSearch:
         has_placed, notes = await self._embed_missing(scope)
         return (await search() if has_placed else found).matches, notes
 
-    async def _asked(self, task: str, scope: str) -> Vectors:
+    async def _embed_query(self, task: str, scope: str) -> Vectors:
         self._queries.check(scope)
         try:
             with _in_time():
@@ -95,7 +95,7 @@ class VectorSearch:
         refusals = Refusals.read(kept, self.space)
         due, waiting = await self._due(scope, refusals, most=CATCH_UP)
         if not due:
-            return False, self._refused(waiting)
+            return False, self._count_refused(waiting)
         # Where nothing can be written, the embedder would be asked for the same with every retrieval.
         if problem := await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))):
             return False, (f"{self._some} a vector yet, and none can be written: {quoted(problem)}",)
@@ -114,7 +114,7 @@ class VectorSearch:
             await try_write(self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space)))
         behind = (f"{self._some} a vector in {self.space!r} yet: call `reindex`",)
         left = len(due) == CATCH_UP or len(told.vectors) + len(told.refused) < len(due)
-        return bool(told.vectors), (*(behind if left else ()), *self._refused(waiting + len(told.refused)))
+        return bool(told.vectors), (*(behind if left else ()), *self._count_refused(waiting + len(told.refused)))
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` without a vector that the embedder does not refuse; how many were done.
@@ -129,18 +129,18 @@ class VectorSearch:
             refusals = Refusals.read(kept, self.space)
             due, _ = await self._due(scope, refusals, most=most)
             if not due:
-                if not await self._dropped(scope):
+                if not await self._drop_if_changed(scope):
                     return 0
                 continue
             await embed_each(self.embedder, due, told := Embedded())
-            await self._placed(told.vectors, scope)
+            await self._place(told.vectors, scope)
             if told.refused:
                 refusals = refusals.after(told.refused, tried=[id for id, _ in due], now=time())
                 await self.store.put_setting(REFUSED.of(scope), refusals.written(kept, self.space))
             if told.vectors:
                 return len(told.vectors)
 
-    async def _placed(self, vectors: Mapping[str, Vectors], scope: str) -> None:
+    async def _place(self, vectors: Mapping[str, Vectors], scope: str) -> None:
         if not vectors:
             return
         try:
@@ -151,7 +151,7 @@ class VectorSearch:
             await drop_index(self.store, scope=scope, space=self.space)
             await self.store.index(vectors, scope=scope, space=self.space)
 
-    async def _dropped(self, scope: str) -> bool:
+    async def _drop_if_changed(self, scope: str) -> bool:
         """Whether the vectors of the space were of another dimension than the embedder's, and are dropped now."""
         if not (await count_records(self.store, scope=scope)).experiences:
             return False
@@ -174,7 +174,7 @@ class VectorSearch:
     def _some(self) -> str:
         return "not every lesson has" if self.of_lessons else "not every experience has"
 
-    def _refused(self, count: int) -> tuple[str, ...]:
+    def _count_refused(self, count: int) -> tuple[str, ...]:
         if not count:
             return ()
         what = "lessons" if self.of_lessons else "experiences"

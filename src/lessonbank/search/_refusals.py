@@ -38,7 +38,7 @@ class Refusals:
         return cls({id: Refusal(*told) for id, told in _spaces(kept).get(space, {}).items()})
 
     def written(self, kept: str | None, space: str, /) -> str:
-        """That setting, with these in the place of the space's."""
+        """The setting, with these in the place of the space's."""
         return json.dumps({**_spaces(kept), space: self.by_id})
 
     def waits(self, id: str, text: str, /, *, now: float) -> bool:

@@ -29,7 +29,7 @@ class DenseRetriever(VectorSearch):
 
     @property
     def name(self) -> str:
-        """What it searches by, and the floor."""
+        """The way of searching, and the floor."""
         return "experience/dense" if self.floor is None else f"experience/dense+floor({self.floor:g})"
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:

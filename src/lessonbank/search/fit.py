@@ -95,12 +95,12 @@ class Fitter:
         """
         offered, begun, told = recall.shown, perf_counter(), _Cost()
         try:
-            said = await self._asked(recall.task, offered[:MOST_LESSONS], how, told, intake, since)
+            said = await self._ask_model(recall.task, offered[:MOST_LESSONS], how, told, intake, since)
         except Exception as error:  # noqa: BLE001 - somebody else's model may raise anything: the lessons are there
-            return _unfitted(recall, how, told.receipt(self.model.name, how, begun), str(error))
-        return _fitted(recall, said, told.receipt(self.model.name, how, begun), injector)
+            return _without_fit(recall, how, told.receipt(self.model.name, how, begun), str(error))
+        return _with_fit(recall, said, told.receipt(self.model.name, how, begun), injector)
 
-    async def _asked(
+    async def _ask_model(
         self, task: str, lessons: Sequence[Lesson], how: Fit, told: _Cost, intake: IntakeFilter, since: float
     ) -> _Reading:
         prompt, mark = load(f"general/fit_{how}"), nonce()
@@ -179,13 +179,13 @@ async def _lines(told: object, lessons: Sequence[Lesson], task: str, intake: Int
         left -= len(line.split())
         if left < 0:
             break
-        said.setdefault(lesson.id, []).append(await _checked(line, lesson, task, intake))
+        said.setdefault(lesson.id, []).append(await _check_line(line, lesson, task, intake))
     if told and not said:
         raise _UnusableError("no line of the model's reply names its lesson")
     return _Reading([next(lesson for lesson in lessons if lesson.id == id) for id in said], said)
 
 
-async def _checked(line: str, lesson: Lesson, task: str, intake: IntakeFilter) -> str:
+async def _check_line(line: str, lesson: Lesson, task: str, intake: IntakeFilter) -> str:
     """`line`, redacted, if the gate takes it and it says what its lesson says."""
     source = f"{lesson.text}\n{task}"
     if not _is_of(line, source) or (is_hazard(line) and not is_hazard(lesson.text)):
@@ -207,12 +207,12 @@ def _is_of(line: str, source: str) -> bool:
     return len(said & set(words(source))) >= _OWN * len(said)
 
 
-def _unfitted(recall: Recall, how: Fit, receipt: FitReceipt, why: str) -> Recall:
+def _without_fit(recall: Recall, how: Fit, receipt: FitReceipt, why: str) -> Recall:
     note = f"not fitted: {quoted(why, limit=200)}; the lessons are shown as they were found (fit={how!r})"
     return recall.model_copy(update={"fit": receipt, "notes": (*recall.notes, *notes_of(note))})
 
 
-def _fitted(recall: Recall, said: _Reading, receipt: FitReceipt, injector: Injector) -> Recall:
+def _with_fit(recall: Recall, said: _Reading, receipt: FitReceipt, injector: Injector) -> Recall:
     kept = tuple(lesson.id for lesson in said.lessons)
     text = injector.text(said.lessons, id=recall.id, lines=said.lines) if kept else ""
     left = {"shown": False, "unfit": True, "why": "offered, and the model that read the task did not keep it"}

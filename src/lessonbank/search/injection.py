@@ -53,7 +53,7 @@ class Injector:
         """The receipt for `found`: which lessons are shown, which are withheld as `assigned`, and the text.
 
         The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
-        ranked = _ranked(found)
+        ranked = _rank(found)
         gone = {draw.group: draw.probability for draw in assigned.groups if draw.withheld}
         held = frozenset(lesson.id for _, lesson in ranked) if assigned.control else assigned.withheld
         if gone and not assigned.control:
@@ -116,7 +116,7 @@ class Injector:
         longest = citation(len(lessons))
         sizes = {id: width(with_nonce(f"{longest} {body}", nonce=nonce)) + 1 for id, body in bodies.items()}
         distinct = _distinct(lessons)
-        placed = _placed(distinct, sizes, room)
+        placed = _place(distinct, sizes, room)
         shown = [lesson.id for lesson in lessons if lesson.id in placed and lesson.id not in held]
         lines = with_numbers([bodies[id] for id in shown])
         repeated = bodies.keys() - {lesson.id for lesson in distinct}
@@ -140,7 +140,7 @@ class Injector:
         return before, after
 
 
-def _ranked(found: Found) -> Sequence[tuple[Match, Lesson]]:
+def _rank(found: Found) -> Sequence[tuple[Match, Lesson]]:
     """Every lesson that was found, with the first match that gave it: several tasks may have taught the same one."""
     first: dict[str, tuple[Match, Lesson]] = {}
     for match in found.matches:
@@ -157,7 +157,7 @@ def _distinct(lessons: Sequence[Lesson]) -> Sequence[Lesson]:
     return list({fact_of(lesson): lesson for lesson in reversed(lessons)}.values())[::-1]
 
 
-def _placed(lessons: Sequence[Lesson], sizes: Mapping[str, int], room: int) -> frozenset[str]:
+def _place(lessons: Sequence[Lesson], sizes: Mapping[str, int], room: int) -> frozenset[str]:
     """The lessons that have a place in `room` bytes: the best guardrail that fits, then best first."""
     if sum([sizes[lesson.id] for lesson in lessons]) <= room:
         return frozenset([lesson.id for lesson in lessons])

@@ -15,11 +15,11 @@ def without_denied(found: Found, /) -> Found:
     Where nobody has decided, or both are approved, both are shown.
     """
     lessons = {lesson.id: lesson for match in found.matches for lesson in lessons_of(match)}
-    denied = {id for lesson in lessons.values() if lesson.against for id in _denied(lesson, lessons)}
+    denied = {id for lesson in lessons.values() if lesson.against for id in _is_denied(lesson, lessons)}
     return _without(found, denied) if denied else found
 
 
-def _denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
+def _is_denied(newer: Lesson, lessons: Mapping[str, Lesson]) -> Iterator[str]:
     if newer.against is None or newer.against.stand != "contradicts":
         return
     for older in (lessons[id] for id in newer.against.lesson_ids if id in lessons):

@@ -60,7 +60,7 @@ class ScriptedModel:
 
     @property
     def name(self) -> str:
-        """What it was given."""
+        """The name that the fake was given."""
         return self._name
 
     async def generate(

@@ -118,7 +118,7 @@ def trajectory(task: str = "Cancel the pending order", *, answer: str = "done") 
 
 
 def attempt(run: Trajectory, outcome: Outcome, /) -> RunRef:
-    """That run with a verdict, as an experience keeps it."""
+    """The run with a verdict, as an experience keeps it."""
     judged = Run(trajectory=run, verdict=Verdict(outcome=outcome))
     return RunRef(trajectory_id=run.id, verdict=judged.verdict, n_steps=len(run.steps))
 

@@ -108,7 +108,7 @@ def read_objects(found: Iterable[JsonObject], read: Callable[[JsonObject, Fields
         if one.fields is not None or one.length > min(left, _REPAIR_EACH):
             return one.fields
         left -= one.length
-        return _repaired(one.raw)
+        return _repair(one.raw)
 
     def each(objects: Iterable[JsonObject], depth: int) -> Iterator[T]:
         for one in objects if depth else ():
@@ -197,21 +197,21 @@ class _Scan:
         return True
 
 
-def _repaired(raw: str) -> Fields | None:
+def _repair(raw: str) -> Fields | None:
     if raw.count("{") + raw.count("[") > _REPAIR_NESTING:
         return None
     try:
         value: object = json_repair.loads(raw, skip_json_loads=True)
     except Exception:  # noqa: BLE001 - guesswork on rubbish must never stop `learn`
         return None
-    return cast("Fields", _lowered(value)) if isinstance(value, dict) else None
+    return cast("Fields", _lower(value)) if isinstance(value, dict) else None
 
 
-def _lowered(value: object) -> object:
+def _lower(value: object) -> object:
     if isinstance(value, list):
-        return [_lowered(part) for part in cast("list[object]", value)]
+        return [_lower(part) for part in cast("list[object]", value)]
     if isinstance(value, dict):
-        return _fields((name, _lowered(part)) for name, part in cast("dict[object, object]", value).items())
+        return _fields((name, _lower(part)) for name, part in cast("dict[object, object]", value).items())
     return value
 
 

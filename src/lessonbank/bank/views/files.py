@@ -66,7 +66,7 @@ class Held:
 
     @property
     def name(self) -> str:
-        """What it is called in the bank: no place of this machine."""
+        """The file's name in the bank: no place of this machine."""
         return f"{self.path.parent.name}/{SKILL}" if self.path.name == SKILL else self.path.name
 
     @property

@@ -47,7 +47,7 @@ class Successions:
 
     @property
     def unchanged(self) -> Sequence[Experience]:
-        """What that was decided upon."""
+        """The records that the decision rests on."""
         heirs = [heir for one in self.passed for heir in self.heirs[one.of.id]]
         every = [*(heir.experience for heir in heirs), *(one.heir.experience for one in self.restored), *self.owners]
         return list({one.id: one for one in every}.values())

@@ -60,7 +60,7 @@ class Note(str):
 
     @cached_property
     def code(self) -> str:
-        """What it is about, such as `taught_again`; `other` for what a part of somebody else's says."""
+        """The note's subject, such as `taught_again`; `other` for what a part of somebody else's says."""
         found = _OPENING.match(self[:_READ])
         return (found and found.lastgroup) or _OTHER[0]
 

@@ -308,7 +308,7 @@ def reach_of(fields: Mapping[str, Any], /) -> AppliesTo | None:
 
 
 def choice_of(fields: Mapping[str, Any], /) -> Choice | None:
-    """What it proves of a choice; `None` where it is about none."""
+    """What a lesson proves of a choice; `None` where it is about none."""
     told = fields.get("choice")
     if not isinstance(told, dict):
         return None

@@ -43,9 +43,9 @@ class FastembedEmbedder:
                 f"{model!r} is a folder: name its model as well, as in "
                 f"FastembedEmbedder({DEFAULT!r}, path=Path({model!r}))"
             )
-        self._model: Any = _loaded(model, path, threads or min(4, os.cpu_count() or 1))
+        self._model: Any = _load(model, path, threads or min(4, os.cpu_count() or 1))
         self._tokenizer: Any = getattr(self._model.model, "tokenizer", None)
-        dimensions = self._encoded(["a"], "document").shape[1]
+        dimensions = self._encode(["a"], "document").shape[1]
         self._space = f"fastembed:{model}-{dimensions}-own"
 
     @classmethod
@@ -73,15 +73,15 @@ class FastembedEmbedder:
 
     async def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
         """Float32 unit rows, shape (len(texts), dimensions). What is beyond the window is not read: use `Chunked`."""
-        return await off_loop(lambda: self._encoded(list(texts), role))
+        return await off_loop(lambda: self._encode(list(texts), role))
 
-    def _encoded(self, texts: list[str], role: Literal["query", "document"]) -> Vectors:
+    def _encode(self, texts: list[str], role: Literal["query", "document"]) -> Vectors:
         sound = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         encode = self._model.query_embed if role == "query" else self._model.passage_embed
         return unit_rows(encode(sound) if sound else (), count=len(texts), name="the fastembed model")
 
 
-def _loaded(model: str, path: Path | None, threads: int, /) -> Any:
+def _load(model: str, path: Path | None, threads: int, /) -> Any:
     place = {"specific_model_path": str(path)} if path is not None else {}
     try:
         return _library.TextEmbedding(model_name=model, threads=threads, **place)

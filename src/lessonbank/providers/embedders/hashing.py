@@ -91,7 +91,7 @@ def _pieces(word: str, /) -> list[str]:
 
 def _features(words: Sequence[str], /) -> Iterator[tuple[int, float]]:
     for word, count in Counter(words).items():
-        weight = _weight(word) * _damped(count)
+        weight = _weight(word) * _damp(count)
         yield _hash("w", word), weight
         grams = _gram_hashes(word)
         share = weight * _GRAMS_WEIGHT / math.sqrt(len(grams) or 1)
@@ -100,7 +100,7 @@ def _features(words: Sequence[str], /) -> Iterator[tuple[int, float]]:
     for (first, second), count in Counter(pairwise(words)).items():
         yield (
             _hash("b", f"{first} {second}"),
-            _BIGRAM_WEIGHT * math.sqrt(_weight(first) * _weight(second)) * _damped(count),
+            _BIGRAM_WEIGHT * math.sqrt(_weight(first) * _weight(second)) * _damp(count),
         )
 
 
@@ -108,24 +108,24 @@ def _weight(word: str, /) -> float:
     return _COMMON_WEIGHT if word in _COMMON else 1.0
 
 
-def _damped(count: int, /) -> float:
+def _damp(count: int, /) -> float:
     return 1.0 + math.log(count)
 
 
 def _gram_hashes(word: str, /) -> tuple[int, ...]:
     if len(word) > _LONGEST_WORD // 2 and word.isascii():
         return ()  # a piece of a blob, not of a script written without blanks
-    return _remembered_grams(word) if len(word) <= 16 else _hashed_grams(word)
+    return _remembered_grams(word) if len(word) <= 16 else _hash_grams(word)
 
 
-def _hashed_grams(word: str, /) -> tuple[int, ...]:
+def _hash_grams(word: str, /) -> tuple[int, ...]:
     bounded = f"<{word}>"
     return tuple(
         _hash("c", bounded[at : at + size]) for size in _GRAM_SIZES for at in range(max(0, len(bounded) - size + 1))
     )
 
 
-_remembered_grams = lru_cache(maxsize=8192)(_hashed_grams)
+_remembered_grams = lru_cache(maxsize=8192)(_hash_grams)
 
 
 def _hash(kind: str, text: str, /) -> int:

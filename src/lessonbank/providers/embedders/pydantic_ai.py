@@ -64,7 +64,7 @@ class PydanticAIEmbedder:
         source = model
         if isinstance(model, str):
             source = source_of(model, base_url, what="embedder", compatible="openai")
-        self._connection = Connection[EmbeddingModel]("embedder", source, _made, base_url=base_url, api_key=api_key)
+        self._connection = Connection[EmbeddingModel]("embedder", source, _make, base_url=base_url, api_key=api_key)
         built = self._connection.first
         self._asked = dimensions
         self._window = window
@@ -123,5 +123,5 @@ class PydanticAIEmbedder:
         self._dimensions = dimensions
 
 
-def _made(source: str | EmbeddingModel, provider: Callable[[str], Provider[Any]]) -> EmbeddingModel:
+def _make(source: str | EmbeddingModel, provider: Callable[[str], Provider[Any]]) -> EmbeddingModel:
     return infer_embedding_model(source, provider_factory=provider) if isinstance(source, str) else source

@@ -38,8 +38,8 @@ class SentenceTransformersEmbedder:
     def __init__(self, model: Any, /, *, name: str | None = None, threads: int | None = None) -> None:
         if threads is not None:
             _torch.set_num_threads(threads)
-        self._model: Any = _loaded(model) if isinstance(model, str | Path) else model
-        dimensions = self._encoded(["a"], "document").shape[1]
+        self._model: Any = _load(model) if isinstance(model, str | Path) else model
+        dimensions = self._encode(["a"], "document").shape[1]
         self._space = f"sentence-transformers:{name or _name(model)}-{dimensions}-{_pooling(self._model)}"
         self._window = _window(self._model)
 
@@ -64,16 +64,16 @@ class SentenceTransformersEmbedder:
 
     async def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
         """Float32 unit rows, shape (len(texts), dimensions). What is beyond the window is not read: use `Chunked`."""
-        return await off_loop(lambda: self._encoded(list(texts), role))
+        return await off_loop(lambda: self._encode(list(texts), role))
 
-    def _encoded(self, texts: list[str], role: Literal["query", "document"]) -> Vectors:
+    def _encode(self, texts: list[str], role: Literal["query", "document"]) -> Vectors:
         sound = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         encode = self._model.encode_query if role == "query" else self._model.encode_document
         rows: Any = encode(sound, show_progress_bar=False, convert_to_numpy=True) if sound else ()
         return unit_rows(rows, count=len(texts), name="the sentence-transformers model")
 
 
-def _loaded(model: str | Path, /) -> Any:
+def _load(model: str | Path, /) -> Any:
     try:
         return _library.SentenceTransformer(str(model))
     except Exception as error:  # the hub client, the tokenizer and torch each raise their own

@@ -62,7 +62,7 @@ class Checked:
             ModelError: it raised, or gave something else than one finite row that is not zero for each text.
         """
         try:
-            raw = await self._asked(texts, role)
+            raw = await self._embed_raw(texts, role)
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's embedder may raise anything
@@ -70,7 +70,7 @@ class Checked:
             raise ModelError(f"the embedder {self.space} raised {said}") from error
         return unit_rows(raw, count=len(texts), name=self.space)
 
-    async def _asked(self, texts: Sequence[str], role: Role) -> Any:
+    async def _embed_raw(self, texts: Sequence[str], role: Role) -> Any:
         embed: Callable[..., Any] = self._embedder.embed
         if iscoroutinefunction(embed):
             return await embed(texts, role=role)
@@ -124,7 +124,7 @@ def split(text: str, /, *, window: int, count: Callable[[str], int] = len) -> li
     a long text is first cut into blocks that `count` need not be asked about as a whole.
     """
     blocks = [text] if len(text) <= 4 * window else list(_blocks(text, 4 * window))
-    parts = [part for block in blocks for part in _halved(block, window, count)]
+    parts = [part for block in blocks for part in _halve(block, window, count)]
     return [part for part in parts if not part.isspace()] or [text[:1]]
 
 
@@ -136,7 +136,7 @@ def _blocks(text: str, size: int) -> Iterator[str]:
         start = end
 
 
-def _halved(text: str, window: int, count: Callable[[str], int]) -> list[str]:
+def _halve(text: str, window: int, count: Callable[[str], int]) -> list[str]:
     parts: list[str] = []
     todo = [text]
     while todo:

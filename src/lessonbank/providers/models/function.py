@@ -101,7 +101,7 @@ class FunctionModel:
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's function may raise anything
-            raise _translated(error, self._name) from error
+            raise _translate(error, self._name) from error
         return _completion(reply, self._name)
 
     async def _call(self, subject: object, keywords: dict[str, Any]) -> object:
@@ -198,7 +198,7 @@ async def _in_daemon_thread(call: Callable[[], object], /) -> object:
     return result
 
 
-def _translated(error: Exception, name: str) -> ModelError:
+def _translate(error: Exception, name: str) -> ModelError:
     said = f"{name} raised {type(error).__name__}: {quoted(error)}".rstrip(": ")
     status = getattr(error, "status_code", None)
     if isinstance(error, ConnectionError):

@@ -85,7 +85,7 @@ class PydanticAIModel:
         max_tokens: int | None = None,
     ) -> None:
         source = _source(model, base_url) if isinstance(model, str) else model
-        make = partial(_made, batches=BatchModelRequests() if batch else None)
+        make = partial(_make, batches=BatchModelRequests() if batch else None)
         self._connection = Connection[Model](
             "model", source, make, base_url=base_url, api_key=api_key, unknown=_KNOWN_PROVIDERS
         )
@@ -152,7 +152,7 @@ class PydanticAIModel:
         try:
             return await model_request(model, history, model_settings=settings, model_request_parameters=parameters)
         except ModelAPIError as error:
-            if not self._learned_from(error, asked_schema=parameters.output_object is not None):
+            if not self._learn_from(error, asked_schema=parameters.output_object is not None):
                 raise translated(error, self._name, hint=_HINT) from error
         except UserError as error:
             raise UsageError(f"{self._name}: {first_sentence(error)}") from error
@@ -178,7 +178,7 @@ class PydanticAIModel:
         shape = OutputObjectDefinition(json_schema=schema.model_json_schema(), name=schema.__name__)
         return ModelRequestParameters(output_mode="native", output_object=shape)
 
-    def _learned_from(self, error: ModelAPIError, *, asked_schema: bool) -> bool:
+    def _learn_from(self, error: ModelAPIError, *, asked_schema: bool) -> bool:
         """Whether the refusal names something the request can do without; it is left out from now on."""
         if getattr(error, "status_code", None) not in (400, 422):
             return False
@@ -193,7 +193,7 @@ class PydanticAIModel:
         return False
 
 
-def _made(
+def _make(
     source: str | Model, provider: Callable[[str], Provider[Any]], *, batches: BatchModelRequests | None
 ) -> Model:
     model = infer_model(source, provider_factory=provider) if isinstance(source, str) else source
@@ -242,7 +242,7 @@ def _history(messages: Sequence[Message], /, *, cached: bool) -> list[ModelMessa
         if message.role != "assistant":
             part = SystemPromptPart if message.role == "system" else UserPromptPart
             marked = cached and message.role == "user" and 0 < message.stable < len(message.content)
-            parts.append(_marked(message) if marked else part(content=message.content))
+            parts.append(_mark(message) if marked else part(content=message.content))
             continue
         if parts:
             history.append(ModelRequest(parts=parts))
@@ -253,7 +253,7 @@ def _history(messages: Sequence[Message], /, *, cached: bool) -> list[ModelMessa
     return history
 
 
-def _marked(message: Message, /) -> UserPromptPart:
+def _mark(message: Message, /) -> UserPromptPart:
     return UserPromptPart(
         content=[message.content[: message.stable], CachePoint(), message.content[message.stable :].lstrip("\n")]
     )

@@ -246,7 +246,7 @@ class Database:
             self.write(note_looked_over, self._identity, at_once=True)
 
     def _hold_back(self, jobs: Sequence[_Job]) -> list[_Job]:
-        """Those that are done now. The first changes wait until the file was looked over; nothing else waits for it."""
+        """The jobs that are done now. The first changes wait until the file was looked over; nothing else does."""
         with self._state:
             changes = [job for job in jobs if not job.at_once]
             if self._may_change or not changes:
@@ -379,7 +379,7 @@ class Database:
             self._commit(live)
 
     def _on_sound_sums(self, jobs: Sequence[_Job]) -> list[_Job]:
-        """Those that are done. Changes are refused where a damaged vector was found."""
+        """The jobs that are done. Changes are refused where a damaged vector was found."""
         changes = [job for job in jobs if not job.at_once]
         try:
             if changes:

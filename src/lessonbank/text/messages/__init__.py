@@ -51,20 +51,20 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
             there), or no task can be found.
     """
     if is_instance(source, Trajectory):
-        return _retitled(source, task)
+        return _retitle(source, task)
     if is_instance(source, str):
-        return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
+        return Trajectory(task=_check_task(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
     if is_instance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
     if is_instance(held := _attribute(source, "messages"), list):
         return _from_object(source, cast("list[object]", held), task)
     if not is_instance(source, (bytes, bytearray)) and is_instance(source, Iterable):
-        return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
+        return _build(_list_turns(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
 
 
 def run_of_messages(messages: Iterable[object], /, *, task: str, system: str = "", tools: object = None) -> Trajectory:
-    """The same for messages that are read once, and that the run does not keep: the caller may give them up one by one.
+    """The run of messages that are read once, and that the run does not keep: the caller may give them up one by one.
 
     Raises:
         FormatError: a message cannot be read, or `task` is blank.
@@ -72,7 +72,7 @@ def run_of_messages(messages: Iterable[object], /, *, task: str, system: str = "
     before = [Turn("instructions", text)] if (text := _text(system)) else []
     story = assemble(chain(before, chain.from_iterable(turns for _, turns in _read(messages))))
     return Trajectory(
-        task=_checked(task, "it is blank"),
+        task=_check_task(task, "it is blank"),
         instructions=story.instructions,
         steps=story.steps,
         answer=story.answer,
@@ -89,7 +89,7 @@ def task_of(messages: Iterable[object], /, *, task: str | None = None) -> str:
     if task is None:
         turns = chain.from_iterable(turns for _, turns in _read(messages))
         task = first_request(turn.text for turn in turns if turn.role == "user" and not turn.call_id)
-    return _checked(task, "no user message says it")
+    return _check_task(task, "no user message says it")
 
 
 def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
@@ -115,10 +115,10 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     except FormatError as error:
         raise FormatError(f"'system' {error}") from None
     except Exception as error:
-        raise FormatError(f"'system' could not be read: {_raised(error)}") from error
+        raise FormatError(f"'system' could not be read: {_words_of(error)}") from error
     if task is None and is_instance(named, str) and str.__str__(named).strip():
         task = named
-    run = _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
+    run = _build(_list_turns(cast("Iterable[object]", messages)), system=system, task=task)
     tools = _tools(source)
     return run.model_copy(update={"tools": tools}) if tools else run
 
@@ -135,11 +135,11 @@ def _from_object(source: object, messages: list[object], task: str | None) -> Tr
     """The run of an object with messages; `description` is the task, and `tool_failures` flag results, in CrewAI."""
     failures = _attribute(source, "tool_failures")
     flags = cast("list[object]", failures) if is_instance(failures, list) else []
-    told: list[object] = [_flagged(one, flags) if flags else one for one in messages]
+    told: list[object] = [_flag(one, flags) if flags else one for one in messages]
     return _from_mapping({"messages": told, "task": _attribute(source, "description")}, task)
 
 
-def _flagged(message: object, failures: list[object]) -> object:
+def _flag(message: object, failures: list[object]) -> object:
     if not is_instance(message, Mapping):
         return message
     row = cast("Mapping[str, object]", message)
@@ -163,15 +163,15 @@ def _field(source: Mapping[str, object], key: str) -> object:
     try:
         return source.get(key)
     except Exception as error:
-        raise FormatError(f"{_kind(source)} could not be read at {key!r}: {_raised(error)}") from error
+        raise FormatError(f"{_kind(source)} could not be read at {key!r}: {_words_of(error)}") from error
 
 
-def _listed(messages: Iterable[object]) -> list[object]:
+def _list_turns(messages: Iterable[object]) -> list[object]:
     found: list[object] = []
     try:
         found.extend(messages)  # what came before an error stays, so that its length says where it was
     except Exception as error:
-        raise FormatError(f"messages[{len(found)}] could not be read: {_raised(error)}") from error
+        raise FormatError(f"messages[{len(found)}] could not be read: {_words_of(error)}") from error
     return found
 
 
@@ -184,7 +184,7 @@ def _build(messages: list[object], *, system: str, task: str | None) -> Trajecto
         turns.extend(told)
     story = assemble(turns)
     trajectory = Trajectory(
-        task=_checked(story.request if task is None else task, "no user message says it"),
+        task=_check_task(story.request if task is None else task, "no user message says it"),
         instructions=story.instructions,
         steps=story.steps,
         answer=story.answer,
@@ -204,7 +204,9 @@ def _read(messages: Iterable[object]) -> Iterator[tuple[Json, Sequence[Turn]]]:
         except FormatError as error:
             raise FormatError(f"messages[{index}] {error}") from None
         except Exception as error:
-            raise FormatError(f"messages[{index}] is {_kind(message)} that cannot be read: {_raised(error)}") from error
+            raise FormatError(
+                f"messages[{index}] is {_kind(message)} that cannot be read: {_words_of(error)}"
+            ) from error
         yield data, turns
 
 
@@ -214,17 +216,17 @@ def _usage(messages: list[Json]) -> Usage:
     return Usage(requests=len(told), input_tokens=sum(i for i, _ in told), output_tokens=sum(o for _, o in told))
 
 
-def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
+def _retitle(trajectory: Trajectory, task: str | None) -> Trajectory:
     fields = (trajectory.id, str), (trajectory.task, str), (trajectory.steps, tuple), (trajectory.metadata, dict)
     if wrong := [value for value, kind in fields if not is_instance(value, kind)]:
         raise FormatError(
             f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
         )
-    asked = trajectory.task if task is None else _checked(task, "it is blank")
+    asked = trajectory.task if task is None else _check_task(task, "it is blank")
     return trajectory if asked == trajectory.task else trajectory.model_copy(update={"task": asked})
 
 
-def _checked(task: object, why: str) -> str:
+def _check_task(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
     if task is not None and not is_instance(task, str):
         raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
@@ -238,7 +240,7 @@ def _text(value: str) -> str:
     return cast("str", plain(value))
 
 
-def _raised(error: Exception) -> str:
+def _words_of(error: Exception) -> str:
     try:
         said = str(error)
     except Exception:  # noqa: BLE001 - then its type has to do

@@ -65,14 +65,14 @@ def _fields(value: object) -> object:
     """What an SDK object holds, as a mapping, or its text when it holds nothing."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        return _dumped(value, dump)
+        return _dump(value, dump)
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
     held = {key: item for key, item in getattr(value, "__dict__", {}).items() if not key.startswith("_")}
     return {**_tags(value), **held} if held else str(value)
 
 
-def _dumped(value: object, dump: Any) -> object:
+def _dump(value: object, dump: Any) -> object:
     """Only what was set: defaults an API never sent would come back as fields it never saw."""
     try:
         data = dump(exclude_unset=True, warnings=False)

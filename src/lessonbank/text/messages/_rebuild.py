@@ -35,7 +35,7 @@ def _step(step: Step, number: int) -> list[dict[str, Json]]:
     answered = {seen.call_id for seen in step.observations}
     waiting = [call for call in reversed(calls) if call.id not in answered]
     names = {call.id: call.name for call in calls}
-    messages.extend(_observed(seen, waiting, names) for seen in step.observations)
+    messages.extend(_observe(seen, waiting, names) for seen in step.observations)
     return messages
 
 
@@ -55,20 +55,20 @@ def _call(call: ToolCall) -> Json:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _observed(seen: Observation, waiting: list[ToolCall], names: dict[str | None, str]) -> dict[str, Json]:
+def _observe(seen: Observation, waiting: list[ToolCall], names: dict[str | None, str]) -> dict[str, Json]:
     """An observation that does not say which call it answers, answers the next one that waits."""
     if seen.source == "user":
-        return _named({"role": "user", "content": seen.text}, seen.name)
+        return _with_name({"role": "user", "content": seen.text}, seen.name)
     if seen.source == "environment" and seen.name:
         return {"role": seen.name, "content": seen.text}
     call_id = seen.call_id or (waiting.pop().id if waiting else None)
     if call_id is not None:
         message: dict[str, Json] = {"role": "tool", "tool_call_id": call_id, "content": seen.text}
-        return _named(message, None if names.get(call_id) == seen.name else seen.name)
+        return _with_name(message, None if names.get(call_id) == seen.name else seen.name)
     if seen.source == "tool":
-        return _named({"role": "function" if seen.name else "tool", "content": seen.text}, seen.name)
+        return _with_name({"role": "function" if seen.name else "tool", "content": seen.text}, seen.name)
     return {"role": "user", "content": seen.text}
 
 
-def _named(message: dict[str, Json], name: str | None) -> dict[str, Json]:
+def _with_name(message: dict[str, Json], name: str | None) -> dict[str, Json]:
     return {**message, "name": name} if name else message

@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+")
 _DRAWN_OUT = re.compile(r"(.)\1{2,}")
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Small letters without accents, in one spelling."""
     spelled = unicodedata.normalize("NFKD", text.casefold())
     return "".join(letter for letter in spelled if not unicodedata.category(letter).startswith("M"))
@@ -24,7 +24,7 @@ def _folded(text: str) -> str:
 # Words that greet, thank or agree, and what goes with them. No verb of asking and no noun is among them. A turn made
 # of nothing else asks for nothing. Languages without blanks have whole phrases.
 _EMPTY_WORDS = frozenset(
-    _folded(
+    _fold(
         """
         hi hello hey hiya howdy greetings morning afternoon evening day good there everyone everybody all team folks
         sir madam bot assistant again dear
@@ -75,7 +75,7 @@ def only_greets(text: str, /) -> bool:
     """
     if len(text) > _LONGEST or _ASKS.search(text):
         return False
-    words = _WORD.findall(_folded(text))
+    words = _WORD.findall(_fold(text))
     return len(words) <= _MOST_WORDS and all(_is_empty(word) for word in words)
 
 

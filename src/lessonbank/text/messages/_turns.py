@@ -102,10 +102,10 @@ def kind_of(part: Data, /) -> str:
     if part.get("thought") is True:  # Gemini marks a part that is text
         return "thought"
     kind = part.get("part_kind", part.get("type", part.get("kind")))
-    return kind.replace("-", "_") if isinstance(kind, str) else _implied_kind(part)
+    return kind.replace("-", "_") if isinstance(kind, str) else _infer_kind(part)
 
 
-def _implied_kind(part: Data) -> str:
+def _infer_kind(part: Data) -> str:
     return next((kind for key, kind in _IMPLIED.items() if key in part), "")
 
 
@@ -185,12 +185,12 @@ def result_of(value: Data, /) -> Turn:
         text=_result_text(raw),
         name=first_string(inner, "name", "tool_name", "toolName"),
         call_id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS),
-        is_error=_failed(value) or _failed(inner) or "error_code" in _data_of(raw) or _says_error(inner),
-        is_success=_succeeded(value) or _succeeded(inner),
+        is_error=_has_failed(value) or _has_failed(inner) or "error_code" in _data_of(raw) or _says_error(inner),
+        is_success=_has_succeeded(value) or _has_succeeded(inner),
     )
 
 
-def _succeeded(value: Data) -> bool:
+def _has_succeeded(value: Data) -> bool:
     """Whether a result has a flag of its own that is down. A message of a role `tool` may have it for all results."""
     flag = "is_error" if is_result(kind_of(value)) else "isError"
     return value.get("is_success") is True or value.get(flag) is False
@@ -203,7 +203,7 @@ def _result_text(raw: Json) -> str:
     return text_of(raw)
 
 
-def _failed(value: Data) -> bool:
+def _has_failed(value: Data) -> bool:
     if (
         value.get("is_error") is True
         or value.get("isError") is True

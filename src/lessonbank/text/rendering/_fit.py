@@ -75,7 +75,7 @@ def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str
     unread = any(not one.marked or any(line.hidden for line in one.lines) for s in scenes for one in s.blocks)
     if demand(scenes) + _FOOT * unread <= room:
         whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
-        return list(_tell(scenes, whole, gaps=gaps))
+        return list(_render_scenes(scenes, whole, gaps=gaps))
     deeds = sum(line.rank == Rank.MUST for scene in scenes for one in scene.blocks for line in one.lines)
     most = max(int(room * _DEEDS / max(deeds, 1)) - _FRAME - _BRIEF_CUT, _LEAST)
     most = min(most, _MOST)
@@ -83,7 +83,7 @@ def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str
     limit, best = room - _FOOT - _GAP, list[str]()
     # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
     for _ in range(_TRIES):
-        told = list(_tell(scenes, _choose(scenes, limit), gaps=gaps))
+        told = list(_render_scenes(scenes, _choose(scenes, limit), gaps=gaps))
         spare = room - sum(width(text) + 2 for text in told)
         best = told if spare >= 0 else best
         if 0 <= spare < room // 20 or (spare < 0 and best):
@@ -136,7 +136,7 @@ def _fill(choice: _Choice, spots: Sequence[_Spot], room: int, /) -> int:
     return room - left
 
 
-def _tell(scenes: Sequence[Scene], kept: list[Mask], /, *, gaps: bool) -> Iterator[str]:
+def _render_scenes(scenes: Sequence[Scene], kept: list[Mask], /, *, gaps: bool) -> Iterator[str]:
     expected = 1
     cut: list[tuple[int, int]] = []
     for scene, own in zip(scenes, kept, strict=True):
@@ -145,7 +145,7 @@ def _tell(scenes: Sequence[Scene], kept: list[Mask], /, *, gaps: bool) -> Iterat
         if gaps:
             yield from _gap(expected, scene.number - 1)
         expected = scene.number + 1
-        lost = sum(map(_lost, scene.blocks, own))
+        lost = sum(map(_count_lost, scene.blocks, own))
         if brief := _is_brief(scene, own, lost):
             yield "\n".join((f"[step {scene.number}, in brief, {lost:,} characters cut]", *_briefly(scene, own)))
         else:
@@ -163,7 +163,7 @@ def _gap(start: int, stop: int, /) -> Iterator[str]:
         yield f"[step {start} left out]" if start == stop else f"[steps {start}–{stop} left out]"
 
 
-def _lost(one: Block, kept: list[bool], /) -> int:
+def _count_lost(one: Block, kept: list[bool], /) -> int:
     """Characters of a text that are not told and may matter."""
     return sum(
         len(line.text) + line.hidden

@@ -126,21 +126,18 @@ def summary(rows: Sequence[Row], /) -> list[str]:
     for row in rows:
         if row.bound != "told":
             kinds.setdefault((row.claim.rpartition(": ")[2], row.bound), []).append(row)
-    lines = ["| claim | rows | is | to reach | misses |", "|---|---:|---:|---|---:|"]
-    return [*lines, *(_kind(claim, bound, group) for (claim, bound), group in kinds.items())]
+    return [_kind(claim, bound, group) for (claim, bound), group in kinds.items()]
 
 
 def _kind(claim: str, bound: str, rows: Sequence[Row]) -> str:
     values = sorted(row.value for row in rows)
     ends = dict.fromkeys(_short(value) for value in (values[0], values[-1]))
     missed = sum(not row.holds for row in rows)
-    name = claim if len(rows) > 1 else rows[0].claim
-    return (
-        f"| {name} | {len(rows)} | {' to '.join(ends)}{rows[0].unit} | {bound} | {f'**{missed}**' if missed else ''} |"
-    )
+    name = f"{claim} ({len(rows)} rows)" if len(rows) > 1 else rows[0].claim
+    return f"* {name}: {' to '.join(ends)}{rows[0].unit}, aim {bound}{f' (**{missed} misses**)' if missed else ''}"
 
 
 def on_page(page: str, rows: Sequence[Row], /) -> str:
-    """A page with its table replaced: all that follows the mark."""
+    """A page with its list replaced: all that follows the mark."""
     text, mark, _ = page.partition(MARK)
     return f"{text}{mark}\n\n" + "\n".join(summary(rows)) + "\n"
