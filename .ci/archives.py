@@ -28,8 +28,6 @@ WHEEL_NEEDS = (
     "lessonbank/guard/gate/ordinary_words.txt",
     "lessonbank/guard/gate/platitudes.txt",
     "lessonbank/guard/redact/rules.toml",
-    "lessonbank/demo/cassettes/desk.jsonl",
-    "lessonbank/demo/cassettes/desk.settings.json",
     "lessonbank/text/prompts/general/judge.md",
     "lessonbank/text/prompts/paper/judge_web.md",
 )

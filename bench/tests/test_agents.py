@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from lessonbank.contracts.ports import Message
 from lessonbank.demo import attempt
-from lessonbank.demo.agents import Agent, chosen
+from lessonbank.demo.agents import Agent
 from lessonbank.demo.desk import SUBMIT, stream, world
 from lessonbank.demo.reading import opinion, read
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench import LLMAgent, ScriptedAgent, View
+from lessonbank_bench.environments.llm_player import chosen
 
 GOAL = "On the Larkfield site Garden Shop Admin, split a batch for record C-310."
 CONTROLS = ("Open C-310", "Unlock", "Stamp", "Freeze", SUBMIT)

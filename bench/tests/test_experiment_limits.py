@@ -13,8 +13,8 @@ import pytest
 from lessonbank import Step, Trajectory
 from lessonbank.contracts.ports import Message
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
-from lessonbank.providers.models.recorded import Recorded
 from lessonbank.testing import ScriptedModel
+from lessonbank_bench.cassette import Recorded
 from lessonbank_bench.environments import ArmMemories, Finished, Job, environment
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.model_agent import Speaker

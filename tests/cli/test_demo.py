@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,6 @@ import typer
 from typer.testing import CliRunner
 
 from lessonbank.cli.demo import demo
-from lessonbank.errors import UsageError
 
 app = typer.Typer()
 app.command()(demo)
@@ -69,26 +66,3 @@ def test_the_same_seed_tells_the_same_story() -> None:
     assert (one["with"], one["without"], one["worlds"]) == (
         two["with"], two["without"], two["worlds"]
     )  # fmt: skip
-
-
-@pytest.mark.full
-def test_the_recorded_run_replays_against_the_present_prompts() -> None:
-    """A change of a prompt, of rendering or of retrieval makes this fail: then the run is to be recorded again."""
-    result = CliRunner().invoke(app, ["--replay", "--json"], catch_exceptions=False)
-    told = json.loads(result.stdout)
-    assert [sum(told[arm]["done"]) for arm in ("without", "with")] == [1, 2]
-    assert len(told["without"]["done"]) == 8
-    assert told["notes"] == []
-    assert {lesson["provenance"]["method"] for lesson in told["lessons"]} == {"llm"}
-    assert "written by hand" in told["meaning"]
-
-
-def test_a_replay_without_a_recorded_run_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys.modules["lessonbank.cli.demo"], "CASSETTES", tmp_path)
-    with pytest.raises(UsageError, match="holds no recorded run to replay: play one with --model"):
-        invoke("--replay")
-
-
-def test_an_unknown_model_is_one_clear_error() -> None:
-    with pytest.raises(UsageError):
-        invoke("--model", "no-such-provider:x", "--tasks", "1")

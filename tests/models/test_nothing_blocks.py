@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, BlockingError
@@ -16,9 +15,7 @@ from lessonbank.providers.embedders.pydantic_ai import PydanticAIEmbedder
 from lessonbank.providers.embedders.wrappers import standard as standard_embedder
 from lessonbank.providers.models.function import FunctionModel
 from lessonbank.providers.models.pydantic_ai import PydanticAIModel
-from lessonbank.providers.models.recorded import Recorded
 from lessonbank.providers.models.wrappers import standard
-from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, Shape
 from lessonbank.testing.model_server import ModelServer
 
@@ -63,14 +60,6 @@ async def test_a_providers_model_does_not_block(detector: BlockBuster, server: M
     model = standard(PydanticAIModel("gpt-4o", base_url=server.base_url))
     detector.activate()
     await model.generate(ASKED, schema=Shape)
-
-
-@ASYNC
-async def test_a_recording_does_not_block(detector: BlockBuster, tmp_path: Path) -> None:
-    detector.deactivate()
-    model = Recorded(ScriptedModel(["ok"]), cassette=tmp_path / "c.jsonl")
-    detector.activate()
-    await model.generate(ASKED)
 
 
 @pytest.mark.full

@@ -12,12 +12,13 @@ import pytest
 
 from lessonbank.contracts.records import Usage
 from lessonbank.demo import desk
-from lessonbank.demo.agents import Agent, LLMAgent
+from lessonbank.demo.agents import Agent
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.desk_browser import PAGE, DeskBrowserEnvironment, what_the_page_is_told
+from lessonbank_bench.environments.llm_player import LLMAgent
 
 SEED = 3
 INSTALLED = find_spec("browsergym") is not None

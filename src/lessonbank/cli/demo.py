@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,31 +13,23 @@ from rich.live import Live
 from rich.text import Text
 
 from lessonbank._base.plural import counted
-from lessonbank.errors import UsageError
 from lessonbank.guard import clean
 
 from . import _options as options
 from ._output import progress_console, show_json
 
 if TYPE_CHECKING:
-    from lessonbank.contracts.ports import LanguageModel
     from lessonbank.demo import Episode, KeptBank
     from lessonbank.demo.story import Story
 
 PACE = 0.05
 """Seconds a task is held on a terminal, so that the curves can be watched."""
-CASSETTES = Path(__file__).parents[1] / "demo" / "cassettes"
 SCRIPTED = """The agent is a script of fixed skill (version {version}), not a language model. It sees the goal, the last
 message, the controls and the memory text, nothing else; the bank sees its runs and the verdict, nothing else.
 This shows   that the loop works from end to end (retrieve, inject, act, learn), that retrieval brings the right
              lessons to the right task, and that lessons from failed runs carry over to other tasks.
 It shows not how well a language model judges, distils or acts. The world is synthetic and its failures tell much.
-             The same world with a model of yours: lessonbank demo --model provider:name --tasks 12"""
-MODEL = """The agent, the extractor and {judge} are the language model {name}, in a small synthetic world.
-One world and {tasks}: read it as a demonstration, not as a measurement."""
-RECORDED = """This is a recording. Its answers were written by hand, request by request, at a stand-in for a model
-server: it shows how the prompts read and what lessons a careful reader writes, and measures no model of any name.
-"""
+             The same world with a model of yours: lessonbank bench run --preset desk (lessonbank-bench)"""
 NEXT = (
     "The demo keeps no bank. To have one and read it in the browser: "
     "lessonbank learn RUNS --bank bank.db --scope NAME, then lessonbank review bank.db"
@@ -54,11 +44,6 @@ class Asked:
     tasks: int
     limit: int
     worlds: int
-    judged: bool
-    model: str | None
-    recorded: bool = False
-    preface: str = "silent"
-    """What stands before the lessons: a recording is replayed with the words it was made with."""
 
 
 def demo(
@@ -66,95 +51,50 @@ def demo(
     tasks: Annotated[int, typer.Option("--tasks", min=1, max=2000, help="How many tasks, one after the other.")] = 80,
     limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="Past experiences shown per task.")] = 3,
     worlds: Annotated[int, typer.Option("--worlds", min=0, max=200, help="More worlds for the interval.")] = 10,
-    model: Annotated[str | None, typer.Option("--model", help="Let provider:name act, judge and distil.")] = None,
-    base_url: options.BaseUrl = None,
-    ground_truth: Annotated[bool, typer.Option("--ground-truth", help="With --model: the verifier judges.")] = False,
-    replay: Annotated[bool, typer.Option("--replay", help="Play the recorded run of a language model.")] = False,
-    record: Annotated[
-        Path | None, typer.Option("--record", help="With --model: keep its answers in this file.")
-    ] = None,
     as_json: options.Json = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Plain text.")] = False,
 ) -> None:
     """Watch an agent learn: the same tasks without memory and with it, offline, in seconds.
 
     Both play the same stream in a closed world with hidden conventions; the second keeps a bank through the whole
-    public loop. No key and no network are needed, unless --model names a language model.
+    public loop. No key and no network are needed.
     """
-    asked = Asked(seed, tasks, limit, worlds, bool(model or replay) and not ground_truth, model)
-    player = None
-    if replay:
-        asked, player = _replayed(CASSETTES / "desk.jsonl")
-    elif model:
-        player = _language_model(model, base_url, record)
-        if record:
-            record.parent.mkdir(parents=True, exist_ok=True)
-            _settings(record).write_text(json.dumps(asdict(asked)), encoding="utf-8")
+    asked = Asked(seed, tasks, limit, worlds)
     console = Console(highlight=False, no_color=no_color or None)
-    story = _watch(asked, player, console, quiet=as_json)
-    across = [] if player else _across(asked)
+    story = _watch(asked, console, quiet=as_json)
+    across = _across(asked)
     if as_json:
-        show_json(_as_dict(asked, story, across, player))
+        show_json(_as_dict(asked, story, across))
     else:
-        _tell(asked, story, across, player, console)
+        _tell(asked, story, across, console)
 
 
-def _language_model(model: str, base_url: str | None, record: Path | None) -> LanguageModel:
-    from lessonbank import Model, wiring
-    from lessonbank.demo import PATIENCE
-
-    made = wiring.resolve_models(Model(model, base_url=base_url, timeout=PATIENCE)).extractor
-    if made is None:
-        raise UsageError("--model needs a name, as in --model openai:gpt-5-mini")
-    return wiring.recorded(made, cassette=record) if record else made
-
-
-def _replayed(cassette: Path) -> tuple[Asked, LanguageModel]:
-    from lessonbank import wiring
-
-    if not cassette.exists() or not _settings(cassette).exists():
-        raise UsageError(
-            "this release holds no recorded run to replay: play one with --model provider:name, or leave --replay out"
-        )
-    asked = replace(Asked(**json.loads(_settings(cassette).read_text(encoding="utf-8"))), recorded=True)
-    return asked, wiring.recorded(None, cassette=cassette)
-
-
-def _settings(cassette: Path) -> Path:
-    return cassette.with_suffix(".settings.json")
-
-
-def _pairs(asked: Asked, player: LanguageModel | None) -> Iterator[tuple[Episode, Episode]]:
+def _pairs(asked: Asked) -> Iterator[tuple[Episode, Episode]]:
     """The two streams side by side, so that the curves grow together."""
-    from lessonbank.demo import LLMAgent, NoMemory, play
+    from lessonbank.demo import NoMemory, play
 
-    def agent() -> LLMAgent | None:
-        return LLMAgent(player) if player else None
-
-    without = play(NoMemory(), asked.seed, tasks=asked.tasks, agent=agent())
-    bank = _bank(asked, asked.seed, player)
-    kept = play(bank, asked.seed, tasks=asked.tasks, agent=agent(), judged=asked.judged)
-    yield from zip(without, kept, strict=True)
+    without = play(NoMemory(), asked.seed, tasks=asked.tasks)
+    yield from zip(without, play(_bank(asked, asked.seed), asked.seed, tasks=asked.tasks), strict=True)
 
 
-def _bank(asked: Asked, seed: int, player: LanguageModel | None = None) -> KeptBank:
+def _bank(asked: Asked, seed: int) -> KeptBank:
     from lessonbank.demo import new_bank
 
-    return new_bank(f"desk/{seed}", limit=asked.limit, model=player, preface=asked.preface)
+    return new_bank(f"desk/{seed}", limit=asked.limit)
 
 
-def _watch(asked: Asked, player: LanguageModel | None, console: Console, *, quiet: bool) -> Story:
+def _watch(asked: Asked, console: Console, *, quiet: bool) -> Story:
     from lessonbank.demo.story import Story
 
     story = Story()
     screen = console if not quiet else progress_console
-    pairs = _pairs(asked, player)
+    pairs = _pairs(asked)
     if screen.is_terminal and not quiet:
         with Live(console=screen, refresh_per_second=20) as live:
             for pair in pairs:
                 _add(story, pair)
                 live.update(_curves(story, asked, screen))
-                time.sleep(0 if player else PACE)
+                time.sleep(PACE)
         return story
     for pair in pairs:
         _add(story, pair)
@@ -216,13 +156,7 @@ def _across(asked: Asked) -> list[tuple[float, float]]:
     return pairs
 
 
-def _tell(
-    asked: Asked,
-    story: Story,
-    across: list[tuple[float, float]],
-    player: LanguageModel | None,
-    console: Console,
-) -> None:
+def _tell(asked: Asked, story: Story, across: list[tuple[float, float]], console: Console) -> None:
     def say(text: str, style: str = "") -> None:
         console.print(Text(clean(text), style=style), soft_wrap=True)
 
@@ -246,7 +180,7 @@ def _tell(
     for note in story.notes[:3]:
         say(f"  note: {note}", "yellow")
     say("\nWhat this shows, and what not", "bold")
-    say(_meaning(asked, player))
+    say(_meaning())
     say(f"\n{NEXT}")
 
 
@@ -262,37 +196,22 @@ def _numbers(asked: Asked, story: Story, across: list[tuple[float, float]]) -> I
         mean = f"{sum(without) / len(across):.3f} without, {sum(kept) / len(across):.3f} with memory"
         yield f"{counted(len(across), 'further world')}: {mean}"
         yield f"gain {paired_bootstrap(kept, without)} (95 %, bootstrap over worlds, paired)"
-    right, verdicts = story.judged_right
-    if asked.judged and verdicts:
-        yield f"the judge agreed with the verifier on {right} of {counted(verdicts, 'run')}"
-    if story.usage.requests:
-        tokens = f"{story.usage.input_tokens:,} tokens in, {story.usage.output_tokens:,} out"
-        yield f"acting, judging and extracting took {counted(story.usage.requests, 'request')}, {tokens}"
 
 
-def _meaning(asked: Asked, player: LanguageModel | None) -> str:
+def _meaning() -> str:
     from lessonbank.demo import READER_VERSION
 
-    if player is None:
-        return SCRIPTED.format(version=READER_VERSION)
-    judge = "the judge" if asked.judged else "(the verifier's word stands for the judge)"
-    told = MODEL.format(judge=judge, name=player.name, tasks=counted(asked.tasks, "task"))
-    return RECORDED + told if asked.recorded else told
+    return SCRIPTED.format(version=READER_VERSION)
 
 
-def _as_dict(
-    asked: Asked,
-    story: Story,
-    across: list[tuple[float, float]],
-    player: LanguageModel | None,
-) -> dict[str, Any]:
+def _as_dict(asked: Asked, story: Story, across: list[tuple[float, float]]) -> dict[str, Any]:
     from lessonbank.demo import paired_bootstrap
     from lessonbank.demo.story import rate, won
 
     example = story.example()
     return {
         "asked": asdict(asked),
-        "agent": player.name if player else "scripted",
+        "agent": "scripted",
         "without": {"rate": rate(story.without), "done": won(story.without)},
         "with": {"rate": rate(story.remembering), "done": won(story.remembering)},
         "difference": asdict(story.difference),
@@ -302,7 +221,6 @@ def _as_dict(
         else None,
         "lessons": story.picked_lessons(),
         "injected": {"task": example.task.goal, "text": example.memory} if example else None,
-        "usage": story.usage,
         "notes": story.notes,
-        "meaning": _meaning(asked, player),
+        "meaning": _meaning(),
     }

@@ -2,7 +2,6 @@
 
 from .agents import READER_VERSION as READER_VERSION
 from .agents import Agent as Agent
-from .agents import LLMAgent as LLMAgent
 from .agents import ScriptedAgent as ScriptedAgent
 from .memory import PATIENCE as PATIENCE
 from .memory import KeptBank as KeptBank

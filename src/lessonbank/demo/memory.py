@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import lessonbank
-from lessonbank.contracts.ports import LanguageModel
 from lessonbank.contracts.records import Learned, Recall, Trajectory
-from lessonbank.contracts.settings import Evidence, Learning, Model, Retrieval
+from lessonbank.contracts.settings import Evidence
 
 PATIENCE = 600.0
 """Seconds allowed for one answer: a model in an experiment may be slow, or a person."""
@@ -60,15 +59,12 @@ class KeptBank:
         self.bank.close()
 
 
-def new_bank(scope: str, /, *, limit: int = 3, model: LanguageModel | None = None, preface: str = "silent") -> KeptBank:
+def new_bank(scope: str, /, *, limit: int = 3) -> KeptBank:
     """An empty bank that withholds nothing, so that it shows all it has."""
     bank = lessonbank.connect(
         ":memory:",
         scope=scope,
-        model=Model(model, timeout=PATIENCE) if model else None,
         embedder="lexical",
-        retrieval=Retrieval(preface=preface),
-        learning=Learning(additions=False),  # the recorded answers were given to the prompt without them
         evidence=Evidence(holdout=None),
     )
     return KeptBank(bank, limit=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lessonbank.contracts.records import Lesson, Usage
+from lessonbank.contracts.records import Lesson
 
 from .runner import Episode
 from .statistics import Interval, paired_bootstrap
@@ -29,22 +29,10 @@ class Story:
         return [lesson for e in self.remembering if e.learned for lesson in e.learned.lessons]
 
     @property
-    def usage(self) -> Usage:
-        """What acting, judging and extracting cost, over both streams."""
-        acted = sum((e.run.usage for e in (*self.without, *self.remembering)), Usage())
-        return sum((e.learned.usage for e in self.remembering if e.learned), acted)
-
-    @property
     def notes(self) -> list[str]:
         """What went otherwise than planned while learning, each said once."""
         notes = (note for e in self.remembering if e.learned for note in e.learned.notes)
         return list(dict.fromkeys(note for note in notes if note.level != "info"))
-
-    @property
-    def judged_right(self) -> tuple[int, int]:
-        """Verdicts that agree with the verifier, of all verdicts."""
-        told = [(v.outcome, e.success) for e in self.remembering if e.learned for v in e.learned.verdicts]
-        return sum(outcome == ("success" if success else "failure") for outcome, success in told), len(told)
 
     def picked_lessons(self, most: int = 3) -> list[Lesson]:
         """The first lesson of each kind and heading, those from failure first."""

@@ -19,7 +19,7 @@ from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.bank.parts import BankOptions, BankParts
 from lessonbank.bank.sync import ReasoningBank
-from lessonbank.contracts.ports import LanguageModel, Store
+from lessonbank.contracts.ports import Store
 from lessonbank.contracts.records import Extraction, Verdict
 from lessonbank.contracts.settings import (
     OFF,
@@ -324,16 +324,3 @@ def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: An
         budget=chosen(retrieval.budget, BUDGET),
         preface=chosen(retrieval.preface, None),
     )
-
-
-def recorded(model: LanguageModel | None, /, *, cassette: Path, failures: bool = False) -> LanguageModel:
-    """`model` with its answers kept in `cassette`, so that a run can be repeated; `None` replays what the file holds.
-
-    With `failures`, that the model failed is kept and repeated, too.
-
-    Raises:
-        ModelError: on a call, when nothing is recorded for it and there is no model to ask.
-    """
-    from lessonbank.providers.models.recorded import Recorded
-
-    return Recorded(model, cassette=cassette, failures=failures)

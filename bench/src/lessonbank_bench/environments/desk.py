@@ -7,9 +7,10 @@ from typing import cast
 
 from lessonbank.contracts.ports import LanguageModel
 from lessonbank.demo import attempt, desk
-from lessonbank.demo.agents import READER_VERSION, Agent, LLMAgent, ScriptedAgent
+from lessonbank.demo.agents import READER_VERSION, Agent, ScriptedAgent
 
 from .interface import ANEW, Finished, Job, Settings
+from .llm_player import LLMAgent
 from .memories import ArmMemories
 from .settings import refuse_others
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from lessonbank.contracts.ports import Completion, LanguageModel, Message
 from lessonbank.contracts.settings import Domain
 from lessonbank.errors import ModelError
-from lessonbank.wiring import recorded
 from lessonbank_bench.arms import ARMS, BankMemory, Memory, Setting
+from lessonbank_bench.cassette import Recorded
 
 
 class ArmMemories:
@@ -54,7 +54,7 @@ class ArmMemories:
         if self._model is None:
             return None
         model = _WhileLive(self._model, self)
-        return _Noting(model if answers is None else recorded(model, cassette=answers, failures=True), self)
+        return _Noting(model if answers is None else Recorded(model, cassette=answers, failures=True), self)
 
 
 class _WhileLive:

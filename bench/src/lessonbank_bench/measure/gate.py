@@ -38,8 +38,9 @@ from lessonbank.errors import ModelError
 from lessonbank.guard.gate import ONE_RUN, LessonGate
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.learning.harm_check import HarmCheck
-from lessonbank.wiring import recorded, resolve_models
+from lessonbank.wiring import resolve_models
 from lessonbank.wiring._models import bare_model
+from lessonbank_bench.cassette import Recorded
 from lessonbank_bench.measure.checkout import TESTS
 from lessonbank_bench.statistics import wilson
 
@@ -212,7 +213,7 @@ def _reader(options: argparse.Namespace) -> Reader | None:
         return perfect(cases(options.set))
     asked = Model(options.model, base_url=options.base_url, api_key=options.api_key, timeout=_PATIENCE)
     model = resolve_models(asked).extractor if options.model else None
-    return recorded(model, cassette=options.cassette) if options.cassette else model
+    return Recorded(model, cassette=options.cassette) if options.cassette else model
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from lessonbank.contracts.settings import UNSET
 from lessonbank.errors import ExtractionError, ModelError, UsageError
 from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.learning.judging import LLMJudge
-from lessonbank.providers.models.recorded import Recorded
 from lessonbank.text.prompts import Prompt, for_domain, load, load_file
+from lessonbank_bench.cassette import Recorded
 
 from .kept import Kept, Setting
 from .labelled import Labelled

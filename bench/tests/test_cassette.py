@@ -10,9 +10,9 @@ import pytest
 from lessonbank import guard
 from lessonbank.contracts.ports import LanguageModel, Message
 from lessonbank.errors import FormatError, ModelError, UsageError
-from lessonbank.providers.models.recorded import Recorded
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
+from lessonbank_bench.cassette import Recorded
 
 ASYNC = pytest.mark.anyio
 
