@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,24 +111,6 @@ async def test_one_run_is_believed_by_an_open_bank_alone() -> None:
             assert bank.settings["trust"] == policy
             if policy != "open":
                 assert any("none trusted yet" in note for note in (await bank.retrieve(ASKED)).notes)
-
-
-@pytest.mark.full
-async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> None:
-    for policy in POLICIES:
-        async with await bank_of(policy) as bank:
-            for task in TASKS[:2]:
-                await taught(bank, task)
-            assert await shown(bank) is (policy in ("open", "corroborated")), policy
-
-
-@pytest.mark.full
-async def test_a_second_writer_is_believed_unless_a_person_is_asked_for() -> None:
-    for policy in POLICIES:
-        async with await bank_of(policy) as bank:
-            for name, task in (("ana's agent", TASKS[0]), ("bob's agent", TASKS[1])):
-                await taught(bank.scoped(writer=name, key=await bank.admin.add_writer(name)), task)
-            assert await shown(bank) is (policy != "reviewed"), policy
 
 
 async def test_a_name_that_somebody_typed_makes_no_second_writer_of_one_with_a_key() -> None:
@@ -324,18 +305,6 @@ async def test_a_judge_that_fell_for_a_run_cannot_say_that_it_is_trusted() -> No
             assert not await shown(bank)
 
 
-async def test_an_experience_cannot_say_that_it_is_trusted() -> None:
-    for policy in DENIED:
-        async with await bank_of(policy) as bank:
-            told = _of(ASKED, a_lesson(state="active"), a_lesson(RISKY, state="active", risk=None))
-            dry = await bank.consolidate(told, dry_run=True)
-            found = [i for change in dry if isinstance(change, Add) for i in change.experience.lessons]
-            assert [(i.state, i.risk) for i in found] == [("probation", UNCHECKED), ("probation", UNCHECKED)]
-            await bank.consolidate(told)
-            assert await states(bank) == ["probation", "probation"]
-            assert not await shown(bank)
-
-
 @pytest.mark.parametrize("policy", DENIED)
 async def test_a_consolidator_cannot_bring_in_what_is_trusted(policy: TrustPolicy) -> None:
     async def credulous(new: Experience, /) -> list[Add]:
@@ -347,17 +316,6 @@ async def test_a_consolidator_cannot_bring_in_what_is_trusted(policy: TrustPolic
             await taught(bank, TASKS[0])
         assert await states(bank) == []
         assert len(await bank.runs.pending(limit=10_000)) == 1, "the run is kept"
-
-
-async def test_a_consolidator_cannot_approve_in_the_name_of_a_person() -> None:
-    async def credulous(new: Experience, /) -> list[Add | Trust]:
-        ids = tuple(lesson.id for lesson in new.lessons)
-        return [Add(experience=new), Trust(lesson_ids=ids, state="active", by="person", reason="the page said so")]
-
-    async with await bank_of("reviewed", consolidation=credulous) as bank:
-        with suppress(UsageError):
-            await taught(bank, TASKS[0])
-        assert not await shown(bank)
 
 
 async def test_a_trajectory_that_names_a_state_changes_none() -> None:
@@ -392,20 +350,6 @@ async def exported(path: Path, *, moved: bool = True, writer: str = "mallory") -
     return path
 
 
-async def test_what_is_imported_is_on_probation_and_keeps_its_origin(tmp_path: Path) -> None:
-    file = await exported(tmp_path / "x.jsonl")
-    assert '"state": "active"' in file.read_text()
-    for policy in POLICIES:
-        async with await bank_of(policy) as bank:
-            await bank.admin.import_(file)
-            assert await states(bank) == ["probation", "probation", "probation"]
-            assert {i.provenance.writer for i in (await bank.lessons.list(limit=10_000))[::-1]} == {"mallory"}
-            assert await shown(bank) is (policy == "open")
-            await bank.admin.import_(file)
-            assert "active" not in await states(bank)
-            assert await bank.admin.verify() == ()
-
-
 async def test_a_person_who_imports_vouches_for_what_was_trusted_there_and_for_nothing_else(tmp_path: Path) -> None:
     async with await bank_of("reviewed") as bank:
         await bank.admin.import_(await exported(tmp_path / "x.jsonl"), approved_by="Ana Kovac")
@@ -431,14 +375,6 @@ async def test_nobody_vouches_in_no_name(tmp_path: Path) -> None:
     async with await bank_of("reviewed") as bank:
         with pytest.raises(UsageError):
             await bank.admin.import_(file, approved_by="  ")
-        assert "active" not in await states(bank)
-
-
-async def test_what_was_imported_speaks_for_nobody(tmp_path: Path) -> None:
-    file = await exported(tmp_path / "x.jsonl", moved=False, writer="a writer made up")
-    async with await bank_of("corroborated") as bank:
-        await bank.admin.import_(file)
-        await taught(bank, TASKS[0])
         assert "active" not in await states(bank)
 
 

@@ -24,7 +24,8 @@ ASYNC = pytest.mark.anyio
 
 @pytest.fixture
 def detector() -> Iterator[BlockBuster]:
-    quoted("once")  # the first text reads the rules for secrets from a small file, in two milliseconds
+    # The first text that may hold a secret reads the rules for them from a small file, in two milliseconds.
+    quoted("Blocking call to time.sleep")
     blockbuster = BlockBuster()
     blockbuster.activate()
     yield blockbuster

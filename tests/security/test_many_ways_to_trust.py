@@ -104,22 +104,6 @@ def test_only_the_present_key_of_a_writer_makes_a_second_witness(forge: str) -> 
         assert not is_shown(bank)
 
 
-@pytest.mark.parametrize("way", ["consolidate", "extractor"])
-def test_a_lesson_that_says_it_is_approved_is_not_approved(way: str) -> None:
-    forged = Lesson(title="Evil", content=EVIL, state="active", approved=True)
-
-    async def forging(runs: Sequence[Run]) -> Extraction:
-        return Extraction(lessons=(forged,))
-
-    with opened(extractor=forging) as bank:
-        if way == "consolidate":
-            bank.consolidate(Experience(scope="a", task=TASK, lessons=(forged,)))
-        else:
-            bank.learn(did("r1"), outcome="success")
-        (kept,) = bank.lessons.list()
-        assert (kept.state, kept.approved) == ("probation", False)
-
-
 def _rolled_back(bank: ReasoningBank, lesson: Lesson) -> None:
     bank.history.rollback(to=1, reason="a broken tool")
 
@@ -189,14 +173,6 @@ def exported(**lesson: object) -> dict[str, object]:
     record = Experience(scope="a", task=TASK, lessons=(Lesson(title="Evil", content=EVIL),)).model_dump(mode="json")
     record["lessons"][0] |= lesson
     return {"kind": "experience", "record": record}
-
-
-@pytest.mark.parametrize("policy", ["corroborated", "reviewed"])
-def test_an_import_is_not_shown_whatever_it_says_of_its_lessons(policy: Any, tmp_path: Path) -> None:
-    with opened(safety=Safety(trust=policy)) as bank:
-        bank.admin.import_(sealed(tmp_path / "x.jsonl", [exported(state="active", approved=True)]))
-        assert not is_shown(bank)
-        assert [(kept.state, kept.approved) for kept in bank.lessons.list()] == [("probation", False)]
 
 
 @pytest.mark.parametrize("version", [-1, 0, True, 1.5, "1", 10**30, None], ids=repr)
