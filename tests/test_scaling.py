@@ -18,7 +18,6 @@ from lessonbank import Evidence, Experience, Extraction, Lesson, Run, Step, Traj
 from lessonbank.bank.loop import AsyncReasoningBank
 from lessonbank.contracts.events import Retrieved, Settled
 from lessonbank.contracts.records import Add
-from lessonbank.contracts.store_calls import settlement_of
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
 from lessonbank.matts import Progress, Scaled
 from lessonbank.testing import ScriptedModel
@@ -360,16 +359,6 @@ async def test_runs_without_a_verdict_stay_pending_and_out_of_the_figures() -> N
 # --- what the extractor is told --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("labels", "shown"), [(True, True), (False, False), (None, True)])
-async def test_the_contrast_is_told_how_runs_ended_or_not(labels: bool | None, shown: bool) -> None:
-    model = Model()
-    await (await bank_of(model=model.scripted)).scale(TASK, Agent("12 dollars", "b"), k=2, verify=right, labels=labels)
-    prompt = model.of("extract")[0]
-    assert ("<<<run 2 (failure)" in prompt) is shown
-    assert ("Run 2: failure" in prompt) is shown
-    assert ("is not told" in prompt) is not shown
-
-
 async def test_labels_of_one_call_do_not_stay_with_the_bank() -> None:
     model = Model()
     bank = await bank_of(model=model.scripted)
@@ -559,31 +548,6 @@ async def test_a_redactor_that_breaks_ends_the_rewriting_and_costs_no_run() -> N
 
 
 # --- controls ---------------------------------------------------------------------------------------------------------
-
-
-async def test_vanilla_draws_lessons_from_each_run_alone() -> None:
-    model = Model(lessons=5)
-    bank = await bank_of(model=model.scripted)
-    scaled = await bank.scale(TASK, Agent("a", "12 dollars", "b"), mode="vanilla", verify=right)
-    assert len(model.of("extract")) == 3
-    assert not [prompt for prompt in model.of("extract") if "<<<run 1 " in prompt]
-    assert scaled.learned
-    assert (len(scaled.learned.lessons), scaled.learned.experience) == (9, None)
-    assert (await bank.admin.counts()).experiences == 3
-    settled = await settlement_of(bank.store, scaled.recall_id or "", scope="t")
-    assert settled
-    assert (len(settled.trajectory_ids), settled.reward) == (3, pytest.approx(1 / 3))
-
-
-async def test_without_memory_nothing_is_recalled_shown_kept_or_learned() -> None:
-    model = Model()
-    bank = await with_lesson(await bank_of(model=model.scripted))
-    before, agent = await bank.admin.counts(), Agent("a", "b")
-    scaled = await bank.scale(TASK, agent, k=2, memory=False)
-    assert [memory for _, memory in agent.asked] == ["", ""]
-    assert (scaled.learned, scaled.recall_id, scaled.pass_at_1) == (None, None, 1.0)
-    assert await bank.admin.counts() == before
-    assert {role for role, _ in model.asked} == {"judge", "choose"}
 
 
 async def test_a_frozen_bank_is_shown_and_left_as_it_is() -> None:
