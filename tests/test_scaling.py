@@ -579,11 +579,6 @@ async def test_no_run_is_begun_once_the_tokens_are_spent(mode: Any) -> None:
     assert scaled.learned
 
 
-async def test_no_run_is_begun_once_the_money_is_spent() -> None:
-    scaled = await (await bank_of()).scale(TASK, spending(cost=0.25), k=9, cost=0.5, verify=right)
-    assert (len(scaled.attempts), scaled.stopped, scaled.usage.cost) == (2, "cost", 0.5)
-
-
 async def test_under_a_budget_one_run_shows_the_price_and_the_others_run_together() -> None:
     first, together, begun = anyio.Event(), anyio.Event(), list[int]()
 
