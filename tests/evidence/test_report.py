@@ -104,9 +104,9 @@ def test_an_effect_that_looks_larger_than_ten_points_is_forecast_to_be_shown_soo
 def test_tasks_that_measuring_left_without_lessons_are_counted() -> None:
     one = played(6, 200)
     shown = np.bincount(one.placed.row, one.placed.shown.astype(float), len(one))
-    cost = told(one).measuring
-    assert cost.tasks_without == int((shown == 0).sum())
-    assert cost.tasks_with_less == int((shown == 1).sum())
+    lift = told(one)
+    assert lift.measuring.tasks_without == lift.controls == int(one.control.sum())
+    assert lift.measuring.tasks_with_less == int(((shown < 2) & ~one.control).sum())
 
 
 def test_what_runs_never_counted_is_not_compared() -> None:

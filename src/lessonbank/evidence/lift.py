@@ -11,6 +11,7 @@ from lessonbank.contracts.records.record import Moment
 from lessonbank.guard.sanitise import one_line
 
 from .groups import AGAIN
+from .measuring_cost import MeasuringCost, cost_of
 
 _ROUNDING: Final = 0.0011
 """What the rounding of two shares to a tenth of a point makes of their difference, at most."""
@@ -119,17 +120,6 @@ class JudgeReport(Record):
     agreement: float | None = None
 
 
-class MeasuringCost(Record):
-    """What withholding cost."""
-
-    given_up: float = 0.0
-    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
-    tasks_without: int = 0
-    """Tasks that found lessons of which a draw left out all."""
-    tasks_with_less: int = 0
-    """Tasks that found lessons of which a draw left out some."""
-
-
 class Point(Record):
     """One moment of a series, for plots."""
 
@@ -160,7 +150,7 @@ class Lift(Effect):
     settled: int = 0
     """Those whose outcome is known."""
     controls: int = 0
-    """Those withheld whole, of the settled."""
+    """Of the settled, those that went without memory."""
     writers: int = 0
     """How many keys told these outcomes. Where several did, what the bank retires must harm without each of them."""
     uncounted: int = 0
@@ -199,7 +189,7 @@ MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
 PROMISE: Final = (
     "At most one in twenty scopes ever prints a false 'helps' or 'harms', however often you look; 'likely' is wrong "
-    "for about one in a hundred lessons without effect. What bank.trial(…) says is counted apart."
+    "for about one in a hundred lessons without effect. What a trial says is counted apart."
 )
 LITTLE: Final = 0.05
 """An effect that is shown to be no larger, up or down, is called nothing: five points."""
@@ -263,7 +253,7 @@ def headline(lift: Lift, /) -> str:
             f"memory and {_percent(lift.missing_without)} without."
         )
     if lift.success.value is None:
-        settled = counted(lift.settled, "settled recall")
+        settled = counted(lift.settled, "known outcome")
         return f"Does memory help? Undecided, too few tasks: {settled}, {lift.controls} without memory."
     since = f" since {lift.since:%Y-%m-%d}" if lift.since else ""
     most = _at_most(lift.success) if lift.standing == "no evidence yet" else ""
@@ -471,10 +461,9 @@ def _sides(lift: Lift) -> list[str]:
     known = lift.success.value is not None and bool(lift.shown or lift.withheld)
     shown, withheld = (lift.shown, lift.withheld) if known else (lift.settled - lift.controls, lift.controls)
     weighted = " and weighted by its odds" if known else ""
-    return [
-        f"  with memory {lift.success_with:.1%} of {counted(shown, 'task')}, without {lift.success_without:.1%} of "
-        f"{withheld:,}, chosen at random{weighted}"
-    ]
+    ended = "" if lift.settled >= lift.recalls else " with a known outcome"
+    with_it = f"{lift.success_with:.1%} of {counted(shown, 'task')}{ended}"
+    return [f"  with memory {with_it}, without {lift.success_without:.1%} of {withheld:,}, chosen at random{weighted}"]
 
 
 def _cost(lift: Lift) -> list[str]:
@@ -485,18 +474,7 @@ def _cost(lift: Lift) -> list[str]:
 
 def measuring_cost(lift: Lift, /) -> str:
     """What measuring has cost so far, in tasks and successes, as a sentence; empty before the first task."""
-    cost = lift.measuring
-    if not lift.recalls:
-        return ""
-    tasks = f"{cost.tasks_without:,} of {counted(lift.recalls, 'task')} without memory"
-    less = f", {cost.tasks_with_less:,} without a part of it" if cost.tasks_with_less else ""
-    if lift.success.value is None:
-        return f"Measuring has cost so far: {tasks}{less}; how many successes is not known yet."
-    count = round(abs(cost.given_up))
-    if not count:
-        return f"Measuring has cost so far: {tasks}{less}; hardly any success."
-    changed = counted(count, "success", "successes") if cost.given_up > 0 else f"{counted(count, 'failure')} avoided"
-    return f"Measuring has cost so far: {tasks}{less}; about {changed}."
+    return cost_of(lift.measuring, lift.recalls, settled=lift.settled, is_known=lift.success.value is not None)
 
 
 def changes(lift: Lift, /) -> tuple[tuple[str, Estimate, str], ...]:

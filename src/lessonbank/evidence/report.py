@@ -16,7 +16,8 @@ from ._predictions import Grouped
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect, sides
 from .groups import AGAIN
-from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
+from .lift import Effect, Estimate, GroupLift, JudgeReport, LessonLift, Lift, Point, Standing, UnitLift
+from .measuring_cost import MeasuringCost
 from .notes import notes
 from .review import Review, review
 from .sequences import path
@@ -50,7 +51,7 @@ def report(
         proposed: the lessons that a person is asked to retire or to approve.
     """
     found = review(episodes, level=level)
-    told, control = ~np.isnan(episodes.outcome), episodes.control
+    told, control = ~np.isnan(episodes.outcome), _without(episodes)
     units = _Units(episodes, found)
     whole = units.fields_of(0)
     series = _series(episodes, found, level)
@@ -236,7 +237,7 @@ def _varies(values: Floats) -> bool:
 
 def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     """What withholding cost: of each unit that a draw left out what is to be expected of it."""
-    draws, placed = episodes.draws, episodes.placed
+    draws = episodes.draws
     if not len(episodes):
         return MeasuringCost()
     held = ~draws.shown
@@ -245,13 +246,28 @@ def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
     widest = np.full(len(episodes), LESSON_LEVEL)
     np.minimum.at(widest, draws.row[held], level[held])
     counted = held & (level == widest[draws.row])
-    gone = np.bincount(placed.row[~placed.shown], minlength=len(episodes))
-    all_gone = gone == np.bincount(placed.row, minlength=len(episodes))
+    given_up = float(expected[draws.unit[counted]].sum())
+    low, high = np.minimum(found.low, expected), np.maximum(found.high, expected)
     return MeasuringCost(
-        given_up=float(expected[draws.unit[counted]].sum()),
-        tasks_without=int(((gone > 0) & all_gone).sum()),
-        tasks_with_less=int(((gone > 0) & ~all_gone).sum()),
+        given_up=given_up,
+        given_up_low=float(low[draws.unit[counted]].sum()),
+        given_up_high=float(high[draws.unit[counted]].sum()),
+        **_left_out(episodes),
     )
+
+
+def _left_out(episodes: Episodes) -> dict[str, int]:
+    """How many tasks a draw left without any lesson, and how many without some."""
+    without = _without(episodes)
+    gone = np.bincount(episodes.placed.row[~episodes.placed.shown], minlength=len(episodes))
+    return {"tasks_without": int(without.sum()), "tasks_with_less": int(((gone > 0) & ~without).sum())}
+
+
+def _without(episodes: Episodes) -> Flags:
+    """Which tasks draws left without any lesson, as memory as a whole counts it: also where each was left out alone."""
+    draws, without = episodes.draws, np.zeros(len(episodes), np.bool_)
+    without[draws.row[(draws.unit == 0) & ~draws.shown]] = True
+    return without
 
 
 def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
@@ -276,7 +292,7 @@ def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...
         np.array([low, high]),
         at=counts,
     )
-    outcome, control = episodes.outcome[known], episodes.control[known]
+    outcome, control = episodes.outcome[known], _without(episodes)[known]
     with_memory = np.where(np.isnan(lift), _so_far(outcome, ~control, at), with_memory)
     without = np.where(np.isnan(lift), _so_far(outcome, control, at), without)
     placed = episodes.placed
