@@ -15,7 +15,7 @@ from lessonbank.contracts.records import Action, Json, Observation, ToolCall, Tr
 from lessonbank.guard.gate.run_values import LOOKS, RunValues, is_command, parsed
 
 from ._commands import only_looks
-from ._slots import Shown, action_line, called, message, words_passed_on
+from ._slots import Shown, action_line, called, message, passed_on
 
 Effect = Literal["moved", "inert", "error", "repeat"]
 
@@ -167,7 +167,7 @@ class Move:
 def moves(trajectory: Trajectory, values: Callable[[], RunValues], /) -> tuple[Move, ...]:
     """What was done, in order, without the values of `values`. Where the agent has tools, all text is talk."""
     tools = any(map(attrgetter("action.calls"), trajectory.steps))
-    shown = Shown(values, trajectory.task, trajectory.instructions, words=words_passed_on(trajectory))
+    shown = Shown(values, trajectory.task, trajectory.instructions, passed_on=passed_on(trajectory))
     made = list[Move]()
     done = set[tuple[str, int]]()
     for number, step in enumerate(trajectory.steps, 1):
