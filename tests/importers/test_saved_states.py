@@ -57,12 +57,41 @@ def test_a_run_state_that_waits_says_so_and_counts_its_call_once(tmp_path: Path)
     assert run.account.left == ("the run waits for leave to make a call, and is not at its end",)
 
 
-def test_a_run_state_that_a_guardrail_stopped_says_so(tmp_path: Path) -> None:
-    stopped: list[dict[str, Any]] = [
-        {"guardrail": {"name": "g"}, "output": {"tripwire_triggered": True, "output_info": {}}}
-    ]
-    run = run_of(written(tmp_path, {**STATE, "input_guardrail_results": stopped}))
+TRIPPED = {"tripwireTriggered": True, "outputInfo": {"why": "off topic"}}
+RAISED = {"behavior": {"type": "raise_exception"}, "outputInfo": None}
+
+
+@pytest.mark.parametrize(
+    ("field", "output"),
+    [
+        ("input_guardrail_results", TRIPPED),
+        ("output_guardrail_results", TRIPPED),
+        ("output_guardrail_results", {"tripwire_triggered": True, "output_info": {}}),
+        ("tool_input_guardrail_results", RAISED),
+        ("tool_output_guardrail_results", RAISED),
+    ],
+)
+def test_a_run_state_that_a_guardrail_stopped_says_so(field: str, output: dict[str, Any], tmp_path: Path) -> None:
+    passed = {"guardrail": {"name": "spelling"}, "output": {"tripwireTriggered": False, "outputInfo": {}}}
+    stopped = {"guardrail": {"type": "x", "name": "topic"}, "output": output}
+    run = run_of(written(tmp_path, {**STATE, field: [passed, stopped]}))
+    assert run.trajectory.error == "the guardrail topic stopped the run"
     assert run.account.left == ("a guardrail stopped the run; what it found was left out",)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"tripwireTriggered": False, "outputInfo": {}},
+        {"behavior": {"type": "allow"}, "outputInfo": None},
+        {"behavior": {"type": "reject_content", "message": "no"}, "outputInfo": None},
+    ],
+)
+def test_a_run_state_that_no_guardrail_stopped_has_no_error(output: dict[str, Any], tmp_path: Path) -> None:
+    result = {"guardrail": {"name": "g"}, "output": output}
+    fields = {name: [result] for name in ("output_guardrail_results", "tool_input_guardrail_results")}
+    run = run_of(written(tmp_path, {**STATE, **fields}))
+    assert (run.trajectory.error, run.account.left) == (None, ())
 
 
 def event(author: str, *parts: Any, **fields: Any) -> dict[str, Any]:
