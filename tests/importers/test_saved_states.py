@@ -72,7 +72,10 @@ RAISED = {"behavior": {"type": "raise_exception"}, "outputInfo": None}
     ],
 )
 def test_a_run_state_that_a_guardrail_stopped_says_so(field: str, output: dict[str, Any], tmp_path: Path) -> None:
-    passed = {"guardrail": {"name": "spelling"}, "output": {"tripwireTriggered": False, "outputInfo": {}}}
+    passed: dict[str, Any] = {
+        "guardrail": {"name": "spelling"},
+        "output": {"tripwireTriggered": False, "outputInfo": {}},
+    }
     stopped = {"guardrail": {"type": "x", "name": "topic"}, "output": output}
     run = run_of(written(tmp_path, {**STATE, field: [passed, stopped]}))
     assert run.trajectory.error == "the guardrail topic stopped the run"
