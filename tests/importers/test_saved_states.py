@@ -122,6 +122,21 @@ def test_a_session_of_adk_has_its_calls_results_and_answer(app: str, tmp_path: P
     assert (run.trajectory.usage.requests, run.trajectory.usage.output_tokens) == (1, 4)
 
 
+def test_a_session_of_adk_with_all_the_fields_that_are_null_is_the_same_run(tmp_path: Path) -> None:
+    nulls = dict.fromkeys(("text", "thought", "functionCall", "functionResponse", "inlineData", "executableCode"))
+    told = json.loads(json.dumps(EVENTS))
+    for one in told:
+        one["content"]["parts"] = [{**nulls, **part} for part in one["content"]["parts"]]
+        one.update({"errorMessage": None, "partial": one.get("partial"), "usageMetadata": one.get("usageMetadata")})
+    saved = {"id": "s1", "appName": "trip", "userId": "u", "state": {}, "lastUpdateTime": 1.5}
+    plain, full = (
+        run_of(written(tmp_path / name, {**saved, "events": events})) for name, events in (("a", EVENTS), ("b", told))
+    )
+    assert full.account == plain.account
+    assert full.trajectory.steps == plain.trajectory.steps
+    assert full.trajectory.answer == "No idea."
+
+
 def session(task: str) -> dict[str, Any]:
     said = [{"role": "user", "content": task}, {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}]
     return {"version": 1, "agent": "lead", "sessionId": "178_x", "messages": said}
