@@ -193,7 +193,7 @@ def result_of(value: Data, /) -> Turn:
 def _succeeded(value: Data) -> bool:
     """Whether a result has a flag of its own that is down. A message of a role `tool` may have it for all results."""
     flag = "is_error" if is_result(kind_of(value)) else "isError"
-    return value.get("is_success") is True or value.get(flag) is False
+    return value.get("is_success") is True or value.get(flag) is False or value.get("error") is False
 
 
 def _result_text(raw: Json) -> str:
