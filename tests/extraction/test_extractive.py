@@ -276,7 +276,7 @@ def test_no_editor_is_quoted_with_the_text_it_looked_for(tool: str, field: str, 
     [
         ("Error:\n\nThe ledger is locked.", "The ledger is locked"),
         ("FATAL:\nno space left on the device", "no space left on the device"),
-        ('Traceback (most recent call last):\n  File "a.py", line 3\nLedgerLockedError: by ann', "LedgerLockedError"),
+        ("error:\n  - the month is not open", "the month is not open"),
     ],
 )
 def test_the_reason_is_found_below_other_bare_errors(said: str, reason: str) -> None:
