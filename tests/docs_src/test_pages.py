@@ -122,5 +122,11 @@ def test_every_format_is_named() -> None:
     assert {name for name, _ in importers.FORMATS} <= set(told)
 
 
+def test_every_format_says_what_it_was_compared_with() -> None:
+    guide = (pages.ROOT / "docs/guides/recorded-runs.md").read_text(encoding="utf-8")
+    told = pages.first_cells(guide.partition("## What each format was compared with")[2].partition("\n## ")[0])
+    assert {name for name, _ in importers.FORMATS} - {"neutral", "swe_bench"} == set(told)
+
+
 def _members(owner: type, /) -> set[str]:
     return {name for name in dir(owner) if not name.startswith("_")}
