@@ -45,6 +45,7 @@ def filled(where: Any) -> ReasoningBank:
             Trajectory(task=f"find thing {n}", steps=steps), recall=recall, outcome=("success", "failure")[n % 2]
         )
     bank.learn(Trajectory(task="find thing 9", steps=(Step(action="x", observation="y"),)))
+    bank.keep_unfinished(Trajectory(task="find thing 10", steps=(Step(action="x", observation="y"),)))
     bank.lessons.retire(bank.lessons.list(limit=10_000)[::-1][0].id, reason="test")
     return bank
 
@@ -128,6 +129,16 @@ def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
         assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
         assert not copy.admin.verify()
+
+
+def test_unfinished_runs_are_carried_over_as_such(tmp_path: Path) -> None:
+    with filled(":memory:") as bank:
+        bank.admin.export(tmp_path / "bank.jsonl")
+        held = {run.trajectory.id: run.status for run in bank.runs.list(limit=100)}
+    with lessonbank.connect(":memory:", scope="from", **grouped(**OPTIONS)) as copy:
+        copy.admin.import_(tmp_path / "bank.jsonl")
+        assert {run.trajectory.id: run.status for run in copy.runs.list(limit=100)} == held
+    assert "unfinished" in held.values()
 
 
 def test_an_import_adds_what_is_missing_and_leaves_what_is_there(tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory
+from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.contracts.events import Event, Judged
 from lessonbank.errors import UsageError
 
@@ -368,3 +372,80 @@ def test_retry_goes_on_where_the_recall_was_erased_meanwhile(tmp_path: Path) -> 
         bank.admin.purge(recall=done.stdout.strip(), reason="erasure request")
         assert len(bank.runs.retry()) == 2
         assert bank.runs.pending() == ()
+
+
+@pytest.mark.parametrize("given", [{"patience": 0.005}, {"patience": -1}, {"metadata": [1]}, {"limit": 0}])
+def test_an_option_that_cannot_be_costs_the_recall_and_not_the_run(bank: ReasoningBank, given: dict[str, Any]) -> None:
+    with bank.attempt("open the valve", **given) as attempt:
+        attempt.finish(STUCK, outcome="failure")
+    assert "the agent works without memory" in " ".join(attempt.notes)
+    assert [run.verdict.outcome for run in bank.runs.list()] == ["failure"]
+
+
+def test_a_note_for_the_inbox_outlives_messages_that_cannot_be_read(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.note("The valve turns left.")
+        attempt.finish([{"rolle": "x"}], outcome="success")
+    assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
+
+
+def test_a_note_for_the_inbox_outlives_a_judge_that_fails() -> None:
+    async def judge(run: Trajectory) -> Verdict:
+        raise ValueError(run.task)
+
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(judge=judge)) as bank:
+        with bank.attempt("open the valve") as attempt:
+            attempt.note("The valve turns left.")
+            attempt.finish(answer="open")
+        assert [run.status for run in bank.runs.list()] == ["pending"]
+        assert [one.title for one in bank.lessons.list(state="quarantined")] == ["The valve turns left."]
+
+
+async def kept_after(stop: Callable[[], AbstractAsyncContextManager[object]]) -> tuple[list[str], str]:
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
+        attempt = bank.attempt("open the valve")
+        with contextlib.suppress(TimeoutError):
+            async with stop(), attempt:
+                attempt.step("turn left", "error: stuck")
+                await asyncio.Event().wait()
+        runs = await bank.runs.list()
+        assert [len(run.trajectory.steps) for run in runs] == [1]
+        return [run.status for run in runs], " ".join(attempt.notes)
+
+
+@pytest.mark.anyio
+async def test_a_block_that_is_cancelled_keeps_its_run_as_unfinished() -> None:
+    @contextlib.asynccontextmanager
+    async def scope() -> AsyncGenerator[None]:
+        with anyio.move_on_after(0.2):
+            yield
+
+    for stop in (partial(asyncio.timeout, 0.2), scope):
+        statuses, notes = await kept_after(stop)
+        assert statuses == ["unfinished"]
+        assert "was stopped" in notes
+
+
+def test_the_messages_of_a_refused_call_are_kept_where_the_block_fails_afterwards(bank: ReasoningBank) -> None:
+    told = [{"role": "user", "content": "open the valve"}, {"role": "assistant", "content": "It is stuck."}]
+    with pytest.raises(KeyError), bank.attempt("open the valve") as attempt:
+        attempt.finish(told, outcome="sucess")  # type: ignore[arg-type]
+        raise KeyError("after")
+    run = bank.runs.get(attempt.run_id).trajectory
+    assert "It is stuck." in run.model_dump_json()
+    assert run.error == "KeyError: 'after'"
+
+
+def test_an_attempt_that_was_given_several_runs_names_the_first(bank: ReasoningBank) -> None:
+    runs = [Trajectory(task="open the valve", answer=answer) for answer in ("stuck", "open")]
+    with bank.attempt("open the valve") as attempt:
+        attempt.finish(runs, outcome="failure")
+    assert attempt.run_id == runs[0].id
+    assert bank.tell(attempt.run_id, outcome="success").changes
+
+
+def test_the_steps_noted_so_far_can_be_read(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn left", "error: stuck")
+        assert [step.action.text for step in attempt.steps] == ["turn left"]
+        attempt.finish(outcome="failure")

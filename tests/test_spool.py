@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Trajectory
+from lessonbank import Evidence, File, Trajectory
 from lessonbank._base.sync_bridge import run_sync
 from lessonbank.bank import spool as spools
 from lessonbank.bank.spool import Spool
 from lessonbank.errors import NotFound
+from lessonbank.wiring._stores import spool_place
 
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 TASK = "Ship a parcel to Rome"
@@ -124,6 +125,56 @@ def test_a_purge_reaches_what_waits(file: Path, named: dict[str, object]) -> Non
         assert "0 runs wait" in bank.admin.storage()["spool"]
 
 
+def test_a_purge_reaches_what_waits_and_what_is_kept_in_one_call(file: Path) -> None:
+    spooled(file, "run-1")
+    with connected(file) as bank:
+        bank.learn(Trajectory(id="run-2", task=TASK), outcome="success")
+        assert bank.admin.purge(run=["run-1", "run-2"], reason="asked for", preview=True).runs == ("run-1", "run-2")
+        with pytest.raises(NotFound):
+            bank.admin.purge(run=["run-2", "run-3"], reason="asked for", by="Ana")
+        erased = bank.admin.purge(run=["run-1", "run-2"], reason="asked for", by="Ana")
+        assert (erased.runs, erased.spooled) == (("run-1", "run-2"), 1)
+        bank.retrieve(TASK)
+        bank.drain()
+        assert ids(bank) == []
+
+
+def test_what_the_agent_noted_waits_with_its_run_and_comes_into_the_inbox_with_it(file: Path) -> None:
+    with connected(file) as bank, held(file):
+        with bank.attempt(TASK, patience=0.5) as attempt:
+            for note in ("The scale is in room 4.", f"Log in with {KEY}.", "Ask for gloves."):
+                attempt.note(note)
+            attempt.finish(answer="shipped", outcome="success")
+        assert [note for note in attempt.notes if "inbox" in note] == []
+    with connected(file) as bank:
+        bank.retrieve(TASK)
+        bank.drain()
+        waiting = bank.lessons.list(state="quarantined")
+        assert [one.title for one in waiting][::-1][0::2] == ["The scale is in room 4.", "Ask for gloves."]
+        assert all(one.provenance.trajectory_ids == (attempt.run_id,) for one in waiting)
+        assert KEY not in waiting[1].content
+
+
+def test_a_block_that_ends_without_finish_says_once_where_its_run_is(file: Path) -> None:
+    with connected(file) as bank, held(file), bank.attempt(TASK, patience=0.5) as attempt:
+        attempt.step("weigh", "2 kg")
+    assert "waits on this machine" in " ".join(attempt.notes)
+    assert "kept as unfinished" not in " ".join(attempt.notes)
+
+
+def test_runs_wait_apart_for_databases_of_one_name_on_two_servers_and_for_two_users() -> None:
+    addresses = [
+        "postgresql://db/lessons",
+        "postgresql://ana@db/lessons",
+        "postgresql://ben@db/lessons",
+        "postgresql:///lessons?host=a.example",
+        "postgresql:///lessons?host=b.example",
+    ]
+    assert len({spool_place(File(one)) for one in addresses}) == len(addresses)
+    one, other = (spool_place(File(f"postgresql://ana:{word}@db/lessons?password={word}")) for word in ("a1", "b2"))
+    assert one == other
+
+
 def test_forgetting_reaches_what_waits(file: Path) -> None:
     spooled(file, "run-1")
     with connected(file) as bank:
@@ -152,7 +203,7 @@ def test_it_has_bounds_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch)
     assert [place.put(entry(f"run-{n}", days=8 if n == 0 else 0)) for n in range(4)] == [True, True, True, False]
     assert place.claim()
     assert not place.claim()
-    found = place.first()
+    found = place.next(0)
     assert found
     assert found[1]
     assert found[1].runs[0].id == "run-1"

@@ -15,6 +15,7 @@ from lessonbank.contracts.ports import Vectors
 from lessonbank.contracts.records import Experience, Found, Lesson, Trajectory, Verdict
 from lessonbank.contracts.retrieve_options import RetrieveOptions
 from lessonbank.contracts.settings import TrustPolicy
+from lessonbank.errors import UsageError
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
@@ -76,6 +77,19 @@ async def test_an_agent_can_recall_record_and_ask_why_and_nothing_else(where: Pa
         assert all(tool.output_schema for tool in tools)
         names = {name for tool in tools for name in tool.input_schema["properties"]}
         assert not names & {"scope", "writer", "tenant", "key", "by", "trust"}
+
+
+async def test_the_owner_of_a_server_leaves_tools_out_and_the_instructions_name_none_of_them(where: Path) -> None:
+    async with served(where, without=["remember", "recall_again"]) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {"recall", "record", "why"}
+        assert client.instructions is not None
+        assert "remember" not in client.instructions
+        assert "recall_again" not in client.instructions
+        assert refusal(await client.call_tool("remember", {"note": "Ship early.", "task": TASK}))
+    async with served(where, without=["remember"]) as client:
+        assert "recall_again" in {tool.name for tool in (await client.list_tools()).tools}
+    with pytest.raises(UsageError, match="cannot be without 'record': only recall_again and remember"):
+        server(where, scope="t", without=["record"])
 
 
 async def test_an_agent_asks_for_less_than_the_owner_of_the_server_shows_and_never_for_more(where: Path) -> None:

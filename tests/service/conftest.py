@@ -22,7 +22,7 @@ from lessonbank.testing.bank_contract import SETTINGS
 @pytest.fixture
 def server(tmp_path: Path) -> Generator[Running]:
     opened = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="default", **SETTINGS)
-    with running(opened, limits=Limits(body=200_000, pause=1.0)) as server:
+    with running(opened, limits=Limits(body=200_000, values=50_000, pause=1.0)) as server:
         yield server
 
 

@@ -44,3 +44,58 @@ def test_a_run_that_ends_while_the_server_is_away_is_handed_in_later(
             bank.drain()
             assert {run.trajectory.id for run in bank.runs.list()} == {attempt.run_id, other.run_id}
             assert bank.runs.get(attempt.run_id).status == "learned"
+
+
+def test_a_purge_over_http_reaches_what_waits_here_and_what_the_server_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    make = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", embedder="lexical")
+    with running(make) as server:
+        place = Server(server.url, api_key=server.key("Ana", scope="acme", role="admin"))
+        with lessonbank.connect(place, scope="acme") as bank:
+            with bank.attempt(TASK) as there:
+                there.finish(answer="shipped", outcome="success")
+            pool = cast("Any", bank.aio).caller.connection
+            url: str = pool.url
+            pool.url = "http://127.0.0.1:9/v1"
+            with bank.attempt(TASK, patience=0.3) as waiting:
+                waiting.finish(answer="shipped", outcome="success")
+            (held,) = (tmp_path / "state" / "lessonbank").iterdir()
+            pool.url = url
+            spool = bank.aio._outbox.spool  # pyright: ignore[reportPrivateUsage]
+            assert spool
+            held.rename(spool.path)  # the same server under the address that it has
+            runs = (there.run_id, waiting.run_id)
+            assert bank.admin.purge(run=runs, reason="asked for", preview=True).runs == runs
+            erased = bank.admin.purge(run=runs, reason="asked for")
+            assert (erased.runs, erased.spooled) == (runs, 1)
+            bank.retrieve(TASK)
+            bank.drain()
+            assert bank.runs.list() == ()
+
+
+def test_a_run_that_the_key_may_not_hand_in_waits_on_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    make = partial(lessonbank.connect_async, tmp_path / "bank.db", scope="acme", embedder="lexical")
+    with running(make) as server:
+        place = Server(server.url, api_key=server.key("Ana", scope="acme", role="admin"))
+        with lessonbank.connect(place, scope="acme") as bank:
+            pool = cast("Any", bank.aio).caller.connection
+            url: str = pool.url
+            pool.url = "http://127.0.0.1:9/v1"
+            for one in (bank.scoped("other"), bank):
+                with one.attempt(TASK, patience=0.3) as waiting:
+                    waiting.finish(answer="shipped", outcome="success")
+            (held,) = (tmp_path / "state" / "lessonbank").iterdir()
+            pool.url = url
+            spool = bank.aio._outbox.spool  # pyright: ignore[reportPrivateUsage]
+            assert spool
+            held.rename(spool.path)  # the same server under the address that it has
+            with bank.attempt(TASK) as later:
+                later.finish(answer="shipped", outcome="success")
+            bank.drain()
+            assert {run.trajectory.id for run in bank.runs.list()} == {waiting.run_id, later.run_id}
+            assert "1 runs wait" in spool.describe()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol, Unpack, cast
+from typing import Any, Protocol, TypeVar, Unpack, cast
+
+import anyio
 
 from lessonbank._base.aio import within
-from lessonbank._base.checks import a_flag, is_instance, kind, shown
+from lessonbank._base.checks import a_flag, a_mapping, is_instance, kind, shown
 from lessonbank.contracts.records import (
     RECALLS_AGAIN,
     SECONDS,
@@ -27,14 +29,15 @@ from lessonbank.contracts.records import (
     notes_of,
 )
 from lessonbank.contracts.records.ids import new_id
-from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names
+from lessonbank.contracts.retrieve_options import PATIENCE, RetrieveKeywords, check_names, some_patience
 from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.importers import doing_of
 from lessonbank.learning.run_report import runs_from
 
-from .outbox import keep_or_spool
+from .outbox import Waits, keep_or_spool
 
+V = TypeVar("V")
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
 _MOST_NOTES = 3
@@ -73,9 +76,9 @@ class AsyncAttempt:
         **options: Unpack[RetrieveKeywords],
     ) -> None:
         check_names(options)  # their values are a matter of the memory, which does not break the block
-        self._bank, self._metadata = bank, options.get("metadata")
-        self._retrieve, patience = partial(bank.retrieve, **options), options.get("patience")
-        self._patience = float(patience) if is_instance(patience, (int, float)) and patience > 0 else PATIENCE
+        self._bank, self._retrieve = bank, partial(bank.retrieve, **options)
+        self._metadata = _valid(a_mapping, options.get("metadata"))
+        self._patience = _valid(some_patience, options.get("patience")) or PATIENCE
         self._left, self._options = self._patience, options
         self._again, self._noted = list[str](), list[str]()
         self._recall: Recall | None = None
@@ -84,7 +87,7 @@ class AsyncAttempt:
         self._is_finished = False
         self._began = monotonic()
         self.run_id = new_id()
-        """The id of the run, for `bank.tell` later; that of the trajectory, once `finish` was given one."""
+        """The id of the run, for `bank.tell` later; that of the (first) trajectory, once `finish` was given one."""
         self.task = task
         self.steps: list[Step] = []
 
@@ -141,7 +144,8 @@ class AsyncAttempt:
     def note(self, text: str, /) -> None:
         """Put what the agent found out into the inbox, with this run as evidence: at most three notes of a run.
 
-        It is kept with the run. Nobody is shown it, in any scope or under any policy, before a person approves it.
+        It is kept where the run is, also while that waits on this machine. Nobody is shown it, in any scope or under
+        any policy, before a person approves it.
         """
         if len(self._noted) == _MOST_NOTES:
             self._note(f"a run takes {_MOST_NOTES} notes for the inbox: a later one was left out")
@@ -175,11 +179,9 @@ class AsyncAttempt:
             self._note("finish was given both a run and an answer: the answer was ignored")
         self._is_finished, whole = True, source
         try:
-            call = partial(keep_or_spool, self._bank, "learn" if a_flag(wait, "wait=") else "submit")
+            call = "learn" if a_flag(wait, "wait=") else "submit"
             whole = self._timed_run(self._trajectory(answer=answer)) if source is None else await self._read(source)
-            result = await call(whole, **self._learn_arguments(outcome, reward))
-            await self._propose()
-            return self._done(result)
+            return self._done(await self._keep(call, whole, **self._learn_arguments(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
         except UsageError as problem:
@@ -206,23 +208,16 @@ class AsyncAttempt:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._is_finished or (error is not None and not isinstance(error, Exception)):
+        if self._is_finished or isinstance(error, GeneratorExit):  # who closes a generator may not wait in it
             return
         self._is_finished = True
+        run = self._refused_run or self._timed_run(self._trajectory())
         try:
-            if error is None:
-                run = self._refused_run or self._timed_run(self._trajectory())
-                await self._keep_unfinished(run)
-                await self._propose()
-                self._note("the block ended without finish(): the run is kept as unfinished")
+            if isinstance(error, Exception):
+                crashed = run.model_copy(update={"error": f"{type(error).__name__}: {error}"})
+                self._done(await self._keep("learn", crashed, **self._learn_arguments(None, None)))
             else:
-                crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
-                self._done(
-                    await keep_or_spool(
-                        self._bank, "learn", self._timed_run(crashed), **self._learn_arguments(None, None)
-                    )
-                )
-                await self._propose()
+                await self._keep_unfinished(run, "was stopped" if error else "ended without finish()")
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
@@ -231,22 +226,38 @@ class AsyncAttempt:
         if isinstance(problem, StoreUnavailable):
             self._left = max(self._left - (monotonic() - began), _LEAST * self._patience)
 
-    async def _keep_unfinished(self, run: Trajectory) -> None:
+    async def _keep(self, call: str, run: Any, /, **told: Any) -> Any:
+        """Hand in a run and its notes for the inbox, which also come in where the bank fails to learn from the run."""
+        notes = tuple(self._noted)
+        try:
+            kept = await keep_or_spool(self._bank, call, run, inbox=notes, **told)
+        except (UsageError, StoreUnavailable):
+            raise
+        except Exception:
+            await self._propose(notes)
+            raise
+        await self._propose(() if isinstance(kept, Waits) else notes)
+        return kept
+
+    async def _keep_unfinished(self, run: Trajectory, why: str) -> None:
+        """Also where the block is cancelled, which then takes as long as this does."""
         told = {"recall": self._receipt, "metadata": self._metadata, "patience": self._left}
-        kept = await keep_or_spool(self._bank, "keep_unfinished", run, **told)
-        self._problems += kept.notes if isinstance(kept, Learned) else ()
+        with anyio.CancelScope(shield=True):
+            kept = await self._keep("keep_unfinished", run, **told)
+            where = kept.note if isinstance(kept, Waits) else "the run is kept as unfinished"
+            self._note(f"the block {why}: {where}")
 
     async def _settle_by_outcome(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
-            run = self._trajectory(answer=answer)
-            return self._done(await keep_or_spool(self._bank, "learn", run, **self._learn_arguments(outcome, reward)))
+            run = self._timed_run(self._trajectory(answer=answer))
+            return self._done(await self._keep("learn", run, **self._learn_arguments(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
 
-    async def _propose(self) -> None:
-        """Hand in the notes for the inbox."""
-        for text in self._noted:
+    async def _propose(self, notes: Sequence[str]) -> None:
+        """Put notes into the inbox."""
+        for text in notes:
             began = monotonic()
             try:
                 with within(self._left, "it was not kept"):
@@ -267,7 +278,9 @@ class AsyncAttempt:
             "patience": self._left,
         }
 
-    def _done(self, result: Learned | tuple[str, ...]) -> Learned:
+    def _done(self, result: Learned | Waits | tuple[str, ...]) -> Learned:
+        if isinstance(result, Waits):
+            result = Learned(notes=notes_of(result.note))
         if isinstance(result, Learned):
             self.learned = result
             return result
@@ -310,10 +323,10 @@ class AsyncAttempt:
         Raises FormatError, UsageError.
         """
         runs = await runs_from(source, task=self._named_task)
+        if len(runs) > 1 or is_instance(source, Trajectory):
+            self.run_id = runs[0].id
         if len(runs) > 1:
             return runs
-        if is_instance(source, Trajectory):
-            self.run_id = runs[0].id
         return self._timed_run(runs[0].model_copy(update={"id": self.run_id}))
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
@@ -321,6 +334,14 @@ class AsyncAttempt:
         told: dict[str, Json] = {SECONDS: round(monotonic() - self._began, 3), **run.metadata}
         told |= {RECALLS_AGAIN: list[Json](self._again)} if self._again else {}
         return run.model_copy(update={"metadata": told})
+
+
+def _valid(check: Callable[[Any], V], value: object) -> V | None:
+    """A setting of the recall; `None` where it is none: the recall says so, and the run is kept all the same."""
+    try:
+        return None if value is None else check(value)
+    except UsageError:
+        return None
 
 
 def _warned(what: str, problem: Exception) -> str:
@@ -374,6 +395,11 @@ class Attempt:
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
         self._attempt.step(action, observation, thought=thought)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The turns noted so far."""
+        return self._attempt.steps
 
     def recall_again(self, *, observation: str = "", reason: str = "error", cured: bool = False) -> Recall:
         """Look again where the run stands; see `AsyncAttempt.recall_again`."""

@@ -222,7 +222,8 @@ class Learner:
     async def _settle_again(self, runs: Sequence[Trajectory], first: Settlement | None) -> None:
         """Settle the recalls in the middle of runs as their first one."""
         told = [run.metadata.get(RECALLS_AGAIN) for run in runs if not run.imported]
-        ids = tuple({id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)})[:_AGAIN]
+        each = [id for ids in told if isinstance(ids, list) for id in ids if isinstance(id, str)]
+        ids = tuple(dict.fromkeys(each))[:_AGAIN]
         if first is None or not ids:
             return
         store, scope = self.handle.store, self.handle.scope

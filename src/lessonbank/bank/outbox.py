@@ -6,7 +6,7 @@ import contextlib
 import logging
 import math
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,10 +16,11 @@ from typing import Any, Final, TypeVar
 
 from anyio import to_thread
 
+from lessonbank._base.aio import TimeIsOver, within
 from lessonbank._base.checks import a_mapping
-from lessonbank.contracts.records import Learned, Recall
-from lessonbank.contracts.records.notes import Note
+from lessonbank.contracts.records import Recall
 from lessonbank.errors import (
+    Conflict,
     NotAllowed,
     NotFound,
     ReadOnly,
@@ -56,8 +57,18 @@ class Outbox:
     key: str | None
 
 
-async def keep_or_spool(bank: Any, call: str, source: object, /, **told: Any) -> Any:
-    """What `bank.learn`, `submit` or `keep_unfinished` gives; `Learned` with a note where the run was spooled instead.
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A run that the bank did not take in time, and that waits for it on this machine."""
+
+    note: str
+    """That it does, and why."""
+
+
+async def keep_or_spool(bank: Any, call: str, source: object, /, *, inbox: Sequence[str] = (), **told: Any) -> Any:
+    """What `bank.learn`, `submit` or `keep_unfinished` gives; `Waits` where the run waits on this machine instead.
+
+    `inbox`: what the agent noted in this run. It waits with it, and is not handed in otherwise.
 
     Raises what the call raises, where there is no spool, or an answer that waiting does not change.
     """
@@ -67,7 +78,7 @@ async def keep_or_spool(bank: Any, call: str, source: object, /, **told: Any) ->
         outbox = _outbox(bank)
         if outbox is None or isinstance(problem, ReadOnly | StoreDamaged):
             raise
-        return Learned(notes=(Note(await _spooled(bank, outbox, call, source, problem, **told)),))
+        return Waits(await _spooled(bank, outbox, call, source, problem, inbox, **told))
     await hand_in_soon(bank)
     return kept
 
@@ -78,6 +89,7 @@ async def _spooled(
     call: str,
     source: object,
     problem: StoreUnavailable,
+    inbox: Sequence[str],
     /,
     *,
     task: str | None = None,
@@ -94,6 +106,7 @@ async def _spooled(
         scope=bank.scope,
         writer=outbox.writer,
         runs=tuple(clean),
+        inbox=tuple([await outbox.intake.sentence(text) for text in inbox]),
         recall=recall.id if recall and recall.kept else recall and recall.model_copy(update={"lessons": ()}),
         outcome=outcome,
         reward=reward,
@@ -123,37 +136,57 @@ async def hand_in_soon(bank: Any, /) -> None:
 
 
 async def _hand_in(bank: Any, outbox: Any, /) -> None:
-    """Hand in what was spooled, in its order and once, unless another process does. It stops where the bank does."""
-    spool = outbox.spool
+    """Hand in what was spooled, in its order and once, unless another process does.
+
+    A run that the bank refuses at once waits on, and the next one is tried: it may not need the same right.
+    """
+    spool, number = outbox.spool, 0
     if not await _in_thread(spool.claim):
         return
     try:
-        while found := await _in_thread(spool.first):
+        while found := await _in_thread(partial(spool.next, number)):
             number, entry = found
-            is_in = entry is not None and await _handed_in(bank, entry, outbox.key)
+            try:
+                is_in = entry is not None and await _hand_in_one(bank, entry, outbox.key)
+            except TimeIsOver:
+                return
+            except StoreUnavailable:
+                continue
             await _in_thread(partial(spool.done, number, dropped=not is_in))
             if not is_in:
-                log.warning("a run that waited on this machine was dropped: it was erased, or cannot be read")
+                log.warning("a run that waited on this machine was dropped: it was erased, refused, or cannot be read")
     except StoreUnavailable:
-        return  # it waits on
+        return  # the file cannot be used now
     finally:
         await _in_thread(spool.release)
 
 
-async def _handed_in(bank: Any, entry: Spooled, key: str | None) -> bool:
+async def _hand_in_one(bank: Any, entry: Spooled, key: str | None) -> bool:
     """Whether the bank has the runs now; not where they were erased meanwhile."""
     handle = bank.scoped(entry.scope, writer=entry.writer, key=key if entry.writer else None)
     told: dict[str, Any] = {"recall": entry.recall, "patience": _HANDED_IN, "ended_at": entry.ended_at}
     try:
         if entry.call == "keep_unfinished":
             await handle.keep_unfinished(entry.runs[0], **told)
-            return True
-        return bool(await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told))
+        elif not await handle.submit(list(entry.runs), outcome=entry.outcome, reward=entry.reward, **told):
+            return False
+        await _propose(handle, entry)
+        return True
     except (NotAllowed, Unauthenticated) as error:
         raise StoreUnavailable(f"the key may not hand in: {quoted(error)}") from error
     except (NotFound, UsageError) as error:  # its recall was erased; or no release that runs here takes it
         log.warning("a run that waited on this machine was refused: %s", quoted(error))
         return False
+
+
+async def _propose(bank: Any, entry: Spooled) -> None:
+    run = entry.runs[0]
+    for text in entry.inbox:
+        try:
+            with within(_HANDED_IN, "it was not kept"):
+                await bank.lessons.propose(text, task=run.task, run=run.id, metadata=run.metadata)
+        except (Conflict, UsageError) as error:  # it is known already; or too much waits for a person
+            log.warning("a note that waited on this machine is not in the inbox: %s", quoted(error))
 
 
 def _outbox(bank: Any) -> Any:
@@ -169,9 +202,9 @@ async def _in_thread(work: Callable[[], T]) -> T:
         raise StoreUnavailable(f"the file of what waits cannot be used: {quoted(error)}") from error
 
 
-async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> int:
-    """Erase what waits and is meant; how many. Raises StoreUnavailable."""
-    return 0 if spool is None else await _in_thread(partial(spool.erase, scope, **meant))
+async def erase_spooled(spool: Spool | None, scope: str, /, **meant: Any) -> Sequence[frozenset[str]]:
+    """Erase what waits and is meant: of each entry the ids of its runs and its recall. Raises StoreUnavailable."""
+    return () if spool is None else await _in_thread(partial(spool.erase, scope, **meant))
 
 
 async def said_of(spool: Spool | None, /) -> str:

@@ -14,6 +14,7 @@ import anyio
 from lessonbank._base.aio import get_or_none, within
 from lessonbank._base.checks import a_number, shown
 from lessonbank._base.ids import short
+from lessonbank._base.iterate import closing
 from lessonbank.contracts.records import Forgotten, Outcome, Purge, Recall, Submission, Trajectory
 from lessonbank.contracts.records.ids import digest
 from lessonbank.contracts.records.queue import IN_HAND
@@ -127,12 +128,13 @@ class RunKeeper:
         """Whether one of the runs, its recall, or all that was kept `since` then, was erased."""
         digests = {digest(run.id) for run in runs} | ({digest(receipt.id)} if receipt else set[str]())
         journal = self.handle.store.journal(scope=self.handle.scope, kinds=("purge", "forgotten"))
-        async for at in journal:
-            entry = at.entry
-            if isinstance(entry, Forgotten) and entry.before > since:
-                return True
-            if isinstance(entry, Purge) and at.at > since and (entry.what == "scope" or entry.digest in digests):
-                return True
+        async with closing(journal) as entries:
+            async for at in entries:
+                entry = at.entry
+                if isinstance(entry, Forgotten) and entry.before > since:
+                    return True
+                if isinstance(entry, Purge) and at.at > since and (entry.what == "scope" or entry.digest in digests):
+                    return True
         return False
 
     async def earlier_teller(self, waiting: Sequence[Trajectory], /) -> tuple[str, str] | None:

@@ -46,11 +46,18 @@ class Spooled(Record):
     outcome: Outcome | None = None
     reward: float | None = None
     ended_at: datetime
+    inbox: tuple[str, ...] = ()
+    """What the agent noted for a person."""
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Those of its runs and of its recall."""
+        recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
+        return frozenset([*(run.id for run in self.runs), *filter(None, [recall])])
 
     def holds(self, ids: Collection[str], metadata: Mapping[str, Json]) -> bool:
         """Whether an erasure of these ids, or of what has this metadata, is one of this."""
-        recall = self.recall.id if isinstance(self.recall, Recall) else self.recall
-        if recall in ids or any(run.id in ids for run in self.runs):
+        if not self.ids.isdisjoint(ids):
             return True
         return bool(metadata) and any(metadata.items() <= run.metadata.items() for run in self.runs)
 
@@ -94,13 +101,13 @@ class Spool:
             claim = "UPDATE told SET value = ? WHERE name = 'claimed' AND value < ?"
             return file.execute(claim, (time() + _CLAIMED, time())).rowcount > 0
 
-    def first(self) -> tuple[int, Spooled | None] | None:
-        """The oldest that is not too old, with its number. What cannot be read is `None`."""
+    def next(self, after: int, /) -> tuple[int, Spooled | None] | None:
+        """The oldest after that number, with its own; `None` for what cannot be read. What is too old is dropped."""
         with self._open() as file:
             old = file.execute("DELETE FROM runs WHERE at < ?", (time() - MOST_SECONDS,)).rowcount
             _drop(file, old)
             file.execute("UPDATE told SET value = ? WHERE name = 'claimed'", (time() + _CLAIMED,))
-            found = file.execute("SELECT number, entry FROM runs ORDER BY number LIMIT 1").fetchone()
+            found = file.execute("SELECT number, entry FROM runs WHERE number > ? ORDER BY number", (after,)).fetchone()
         return found and (found[0], _read(found[1]))
 
     def done(self, number: int, /, *, dropped: bool = False) -> None:
@@ -124,23 +131,23 @@ class Spool:
         before: datetime | None = None,
         all: bool = False,
         preview: bool = False,
-    ) -> int:
-        """Erase what waits for a scope and is meant; how many."""
+    ) -> list[frozenset[str]]:
+        """Erase what waits for a scope and is meant: of each entry its `ids`, none where it cannot be read."""
         if not self.path.exists():
-            return 0
+            return []
         with self._open() as file:
             rows = file.execute("SELECT number, at, entry FROM runs WHERE scope = ?", (scope,)).fetchall()
-            meant = [
-                (number,)
+            meant = {
+                number: entry.ids if entry else frozenset[str]()
                 for number, at, text in rows
-                if all
+                if (entry := _read(text)) is None
+                or all
                 or (before and at < before.timestamp())
-                or (entry := _read(text)) is None
                 or entry.holds(ids, metadata or {})
-            ]
+            }
             if not preview:
-                file.executemany("DELETE FROM runs WHERE number = ?", meant)
-        return len(meant)
+                file.executemany("DELETE FROM runs WHERE number = ?", [(number,) for number in meant])
+        return list(meant.values())
 
     def describe(self) -> str:
         """What waits, for people."""

@@ -116,9 +116,9 @@ async def _wake(handle: Handle, tasks: Iterable[str]) -> tuple[str, ...]:
     asleep = handle.state.looked_after[handle.scope][1]
     asked = [task_words(task) for task in tasks] if asleep else []
     woken = tuple([id for id, own in asleep.items() if any(_is_alike(a, b) for a in asked for b in own)])
-    for id in woken:
-        del asleep[id]
     await _apply(handle, Restore(lesson_ids=woken, reason="a run met it again"))
+    for id in woken:
+        asleep.pop(id, None)
     return (f"{counted(len(woken), 'lesson')} woke up, because this run met it again",) if woken else ()
 
 

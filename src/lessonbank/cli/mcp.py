@@ -57,6 +57,9 @@ def mcp(
             help=f"With --http: a file with `KEY SCOPE` on each line. Without: the key in {KEY}, for --scope.",
         ),
     ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option("--without", help="A tool that is not offered: recall_again or remember.")
+    ] = None,
     allow_host: _Hosts = None,
     allow_origin: _Origins = None,
     **asked: Any,
@@ -74,7 +77,7 @@ def mcp(
     scope = scope or _of_repository(bank)
     judge = options.model_of(model, base_url, timeout)
     settings = options.settings_of(judge, domain=domain, embedder=embedder, trust=trust, holdout=holdout)
-    settings["retrieve"] = RetrieveOptions(**options.given(asked))
+    settings |= {"retrieve": RetrieveOptions(**options.given(asked)), "without": without or ()}
     if not http:
         _run(partial(serve_stdio, bank, scope=scope, **settings))
         return

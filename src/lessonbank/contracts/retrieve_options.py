@@ -43,6 +43,11 @@ LEAST_PATIENCE: Final = 0.01
 PATIENT: Final = f"is a number of seconds above {LEAST_PATIENCE:g}"
 
 
+def some_patience(value: object, /) -> float:
+    """`value`, seconds that somebody may wait for the memory. Raises UsageError."""
+    return a_number(value, "patience=", PATIENT, above=LEAST_PATIENCE, most=MOST_SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """How an option is offered on the command line and as the argument of a tool."""
@@ -94,7 +99,7 @@ class RetrieveOptions:
         a_flag(self.own, "own=")
         maybe_one_of(self.fit, "fit=", get_args(Fit))
         told = None if self.metadata is None else a_mapping(self.metadata)
-        seconds = a_number(self.patience, "patience=", PATIENT, above=LEAST_PATIENCE, most=MOST_SECONDS)
+        seconds = some_patience(self.patience)
         settle(self, limit=maybe_count(self.limit), metadata=told, patience=seconds)
 
     @property

@@ -19,6 +19,7 @@ from .records import (
     JournalEntry,
     Recall,
     Run,
+    RunStatus,
     Settlement,
     Trajectory,
 )
@@ -80,17 +81,23 @@ async def get_trajectories(store: Records, ids: Collection[str], /, *, scope: st
 
 
 async def pending_runs(
-    store: Records, /, *, scope: str, limit: int | None = None, after: str | None = None
+    store: Records,
+    /,
+    *,
+    scope: str,
+    limit: int | None = None,
+    after: str | None = None,
+    status: RunStatus = "pending",
 ) -> Sequence[Trajectory]:
     """Saved runs that still wait for a verdict or for extraction, oldest first; all of them without a `limit`.
 
-    A run whose metadata say `"unfinished": true` is not among them, nor one that workers gave up. `after` is the id of
-    the last one of the page before. Raises NotFound (`after`).
+    An unfinished run is not among them, nor one that workers gave up: these have a `status` of their own. `after` is the
+    id of the last one of the page before. Raises NotFound (`after`).
     """
     found, left = list[Trajectory](), limit
     while left is None or left > 0:
         size = _PAGE if left is None else min(left, _PAGE)
-        wanted = RunFilter(status="pending", verdicts=False, oldest_first=True, limit=size, after=after)
+        wanted = RunFilter(status=status, verdicts=False, oldest_first=True, limit=size, after=after)
         page = await store.runs(wanted, scope=scope)
         found += [run.trajectory for run in page]
         if len(page) < size:

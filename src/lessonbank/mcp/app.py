@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,19 +42,32 @@ lessonbank holds lessons that earlier tasks taught.
 not orders: use what fits this task, ignore the rest, and name a lesson that you used by its number, as in [2].
 2. When the task has ended, also when it failed, call record with the recall_id, your steps in order and what came \
 back. Failures teach as much as successes.
-3. When a step failed in a way you do not expect, or you are stuck, call recall_again with what came back. What you \
-found out for those after you goes to remember: a person decides about it.
-4. Call why only when the user asks where advice came from."""
+3. Call why only when the user asks where advice came from."""
+OPTIONAL: Final = {
+    "recall_again": "When a step failed in a way you do not expect, or you are stuck, call recall_again with what came "
+    "back.",
+    "remember": "What you found out for those after you goes to remember: a person decides about it.",
+}
+"""Tools that a server may leave out, each with what the instructions say of it."""
 
 
-def server(where: Place, /, *, scope: str, retrieve: RetrieveOptions | None = None, **settings: Any) -> Server:
+def server(
+    where: Place,
+    /,
+    *,
+    scope: str,
+    retrieve: RetrieveOptions | None = None,
+    without: Collection[str] = (),
+    **settings: Any,
+) -> Server:
     """An MCP server for the bank at `where`, to run, to mount or to call in process.
 
     Takes what `connect_async` takes. Tools answer for `scope` alone. `retrieve`: what holds for each recall; an agent
-    can make it stricter, and never wider.
+    can make it stricter, and never wider. `without`: names of `OPTIONAL` tools that are not offered. Raises UsageError
+    for another name.
     """
     opens = partial(connect_async, where, scope=scope, **settings)
-    return Server(Memory(opens, retrieve=retrieve))
+    return Server(Memory(opens, retrieve=retrieve, without=without))
 
 
 async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:
@@ -64,6 +77,12 @@ async def serve_stdio(where: Place, /, *, scope: str, **settings: Any) -> None:
         await one.run_stdio_async()
 
 
+def _offered(without: Collection[str]) -> list[str]:
+    if unknown := sorted(set(without) - set(OPTIONAL)):
+        raise UsageError(f"a server cannot be without {unknown[0]!r}: only {' and '.join(OPTIONAL)} may be left out")
+    return [name for name in OPTIONAL if name not in without]
+
+
 class Server(MCPServer[Memory]):
     """The SDK's server with the tools of this package.
 
@@ -71,10 +90,11 @@ class Server(MCPServer[Memory]):
     """
 
     def __init__(self, memory: Memory, /, *, keys: TokenVerifier | None = None) -> None:
+        offered = _offered(memory.without)
         super().__init__(
             "lessonbank",
             title="lessonbank: lessons from earlier tasks",
-            instructions=INSTRUCTIONS,
+            instructions=" ".join((INSTRUCTIONS, *(OPTIONAL[name] for name in offered))),
             version=VERSION,
             log_level="WARNING",
             lifespan=lambda _: memory.serving(),
@@ -87,8 +107,10 @@ class Server(MCPServer[Memory]):
             read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         )
         self.add_tool(tools.recall, title="Recall lessons for a task", annotations=reads)
-        self.add_tool(tools.recall_again, title="Look again in the middle of a task", annotations=reads)
-        self.add_tool(tools.remember, title="Put a note into a person's inbox", annotations=adds)
+        if "recall_again" in offered:
+            self.add_tool(tools.recall_again, title="Look again in the middle of a task", annotations=reads)
+        if "remember" in offered:
+            self.add_tool(tools.remember, title="Put a note into a person's inbox", annotations=adds)
         self.add_tool(tools.record, title="Record how a task went", annotations=adds)
         self.add_tool(tools.why, title="Why a lesson was shown", annotations=reads)
         self.resource("lessonbank://lessons", name="lessons", description=tools.lessons.__doc__)(self._lessons)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -42,6 +42,7 @@ async def serve_http(
     allowed_origins: Sequence[str] = (),
     ready: Callable[[str], None] | None = None,
     retrieve: RetrieveOptions | None = None,
+    without: Collection[str] = (),
     **settings: Any,
 ) -> None:
     """Serve over streamable HTTP at `http://host:port/mcp` until interrupted. `ready` is called with that address.
@@ -56,7 +57,7 @@ async def serve_http(
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
     opens = partial(connect_async, where, scope=scope, **settings)
-    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve)
+    memory = Memory(opens, scopes=keys.scopes, retrieve=retrieve, without=without)
     app = application(memory, keys=keys, host=host, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins)
     with closing(_listening(host, port)) as listener:
         async with memory.serving():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -40,8 +40,11 @@ class Memory:
         *,
         scopes: Sequence[str] = (),
         retrieve: RetrieveOptions | None = None,
+        without: Collection[str] = (),
     ) -> None:
         self._connect = connect
+        self.without = without
+        """Tools that the owner of the server leaves out."""
         asked = retrieve or RetrieveOptions()
         self.retrieve = replace(asked, metadata={**(asked.metadata or {}), **SOURCE})
         """What the owner of the server asks of each recall."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path, PurePath
 from typing import Final, TypeGuard, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from lessonbank._base.checks import a_path, a_text, attribute, is_instance, shown
 from lessonbank._base.extensions import extension
@@ -81,9 +81,19 @@ def spool_place(where: File | Server | Store, /) -> str:
     if not isinstance(where, File | Server) or named_place(where) == ":memory:":
         return ""
     name = named_place(where)
-    if isinstance(where, Server) or "://" in name:
+    if isinstance(where, Server):
         return name
+    if "://" in name:
+        return f"{name}{_who_and_where(str(where.path))}"
     return "" if where.read_only else str(Path(name.removeprefix("sqlite:")).expanduser().resolve())
+
+
+def _who_and_where(address: str) -> str:
+    """What else of an address says which bank it is, and for whom: two servers may have databases of one name."""
+    parts = urlsplit(address)
+    told = [(name, value) for name, value in parse_qsl(parts.query) if "password" not in name]
+    user = f" {parts.username}" if parts.username else ""
+    return f"{user} {urlencode(sorted(told))}" if told else user
 
 
 def named_place(where: File | Server | Store, /) -> str:

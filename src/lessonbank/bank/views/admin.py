@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, get_args
 
 from anyio import to_thread
 
+from lessonbank._base.aio import get_or_none
 from lessonbank._base.checks import (
     a_call,
     a_count,
@@ -58,7 +59,7 @@ from lessonbank.contracts.store_calls import (
     list_scopes,
     purge_one,
 )
-from lessonbank.errors import Conflict, NotFound, StoreError, UsageError
+from lessonbank.errors import Conflict, StoreError, UsageError
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name, name_key
@@ -291,29 +292,29 @@ class AsyncAdmin:
             all=all,
             preview=a_flag(preview, "preview="),
         )
-        wanted = wanted.model_copy(update={"spooled": spooled})
-        if preview and not spooled:
-            await self._check_there(named)
+        waiting = frozenset[str]().union(*spooled)
+        wanted = wanted.model_copy(update={"spooled": len(spooled)})
+        held = await self._held(wanted, waiting)
+        if preview:
+            await self._check_there(await self._held(named, waiting))
         if preview or wanted.empty:
-            return with_successors(wanted, await self._successions(wanted, named.lessons, pays=False))
+            return with_successors(wanted, await self._successions(held, named.lessons, pays=False))
         if wanted.whole_scope:
             await purge_one(self._handle.store, "scope", "", scope=self._handle.scope, writer=writer, reason=reason)
             return wanted
         these: Sequence[tuple[Erasure, str]] = [
-            *(("trajectory", id) for id in wanted.runs),  # first: their lessons go with them
-            *(("lesson", id) for id in wanted.lessons),
-            *(("recall", id) for id in wanted.recalls),
+            *(("trajectory", id) for id in held.runs),  # first: their lessons go with them
+            *(("lesson", id) for id in held.lessons),
+            *(("recall", id) for id in held.recalls),
         ]
+        if not these:
+            return wanted
         erase = partial(self._handle.store.purge, these, scope=self._handle.scope, writer=writer, reason=reason)
         for tries_left in (2, 1, 0):
-            found = await self._successions(wanted, named.lessons, pays=True)
+            found = await self._successions(held, named.lessons, pays=True)
             try:
                 changes = found.changes(corroborates=self._handle.options.corroborates)
                 await erase(changes=changes, unchanged=found.unchanged)
-                break
-            except NotFound:
-                if not spooled:
-                    raise
                 break
             except Conflict:  # others learned from what it was decided upon
                 if not tries_left:
@@ -514,6 +515,17 @@ class AsyncAdmin:
         while more := [id for on, ids in resting if not on.isdisjoint(found) for id in ids if id not in found]:
             found |= dict.fromkeys(more)
         return tuple(found)
+
+    async def _held(self, wanted: Erasing, waiting: frozenset[str]) -> Erasing:
+        """`wanted` without the ids that only waited on this machine, so that the bank does not have them."""
+        store, scope = self._handle.store, self._handle.scope
+
+        async def is_held(find: Callable[..., Awaitable[object]], id: str) -> bool:
+            return id not in waiting or await get_or_none(find(store, id, scope=scope)) is not None
+
+        runs = [id for id in wanted.runs if await is_held(get_trajectory, id)]
+        recalls = [id for id in wanted.recalls if await is_held(get_recall, id)]
+        return wanted.model_copy(update={"runs": tuple(runs), "recalls": tuple(recalls)})
 
     async def _check_there(self, wanted: Erasing) -> None:
         """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""

@@ -244,9 +244,10 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
                 if run := await get_or_none(get_trajectory(store, ref.trajectory_id, scope=scope)):
                     yield "trajectory", without_submission(run)
         yield "experience", experience
-    for run in await pending_runs(store, scope=scope):
-        if run.id not in seen:
-            yield "trajectory", without_submission(run)
+    for status in ("pending", "failed", "unfinished"):
+        for run in await pending_runs(store, scope=scope, status=status):
+            if run.id not in seen:
+                yield "trajectory", without_submission(run)
 
 
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:

@@ -104,7 +104,7 @@ class AsyncRuns:
         if ids:
             named = [await get_run(store, an_id(id), scope=scope) for id in ids]
             await self._note_retry(sum(run.status == "failed" for run in named))
-            return tuple([(await self._again(run.trajectory))[0] for run in named])
+            return tuple([(await self._tried(run.trajectory))[0] for run in named])
         queue = queue_of(store)
         await self._note_retry((await queue.queue(scope=scope)).failed)
         taker, learned = f"retry {new_id()}", list[Learned]()

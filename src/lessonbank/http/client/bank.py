@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -49,6 +50,8 @@ _RESULT: Final = "Lessonbank-Result"
 _BLOCK: Final = 65_536
 _BOUNDED: Final = ("retrieve", "recall_again", "submit", "keep_unfinished")
 """Calls that end, or fail, within `patience`. `learn` keeps the run in that time, and goes on."""
+_NOTHING: Final[Mapping[str, Any]] = {"lesson": None, "run": None, "recall": None, "metadata": None, "all": False}
+"""What a purge names that names nothing."""
 
 
 class _Caller:
@@ -80,20 +83,23 @@ class _Caller:
         if operation.file:
             return await self._with_file(operation, given)
         progress = a_call(given.get("progress"), "progress=")
+        try:
+            result = await self._with_spool(operation.name, given, await self._ask(operation, given))
+        except NotFound:
+            if operation.name != "admin.purge" or not (spooled := await self._purged(given)):
+                raise
+            return await self._purge_others(operation, given, spooled)
+        if progress:
+            progress(result)
+        return result
+
+    async def _ask(self, operation: Operation, given: dict[str, Any]) -> Any:
         path, call = _address(operation, given), _checked(operation, await _in_form(self, given))
         query, body = (query_of(_set(call)), None) if is_query(operation) else ({}, _json(call))
         seconds = given.get("patience") if operation.name in _BOUNDED else None
         send = partial(self.connection.send, operation.method, path, headers=self.headers, query=query)
-        try:
-            answer = await send(body=body, seconds=seconds)
-        except NotFound:
-            if operation.name != "admin.purge" or not (spooled := await self._purged(given)):
-                raise
-            return Erasing(spooled=spooled)
-        result = await self._with_spool(operation.name, given, _read(operation, answer.content, answer))
-        if progress:
-            progress(result)
-        return result
+        answer = await send(body=body, seconds=seconds)
+        return _read(operation, answer.content, answer)
 
     @property
     def spool(self) -> Spool | None:
@@ -105,12 +111,34 @@ class _Caller:
         if call == "admin.storage":
             return {**result, "spool": await said_of(self.spool)}
         if call == "admin.purge":
-            return result.model_copy(update={"spooled": await self._purged(given)})
+            return result.model_copy(update={"spooled": len(await self._purged(given))})
         if call == "admin.forget":
             await erase_spooled(self.spool, self.scope, before=datetime.now(UTC) - timedelta(days=given["days"]))
         return result
 
-    async def _purged(self, given: dict[str, Any]) -> int:
+    async def _purge_others(
+        self, operation: Operation, given: dict[str, Any], spooled: Sequence[frozenset[str]]
+    ) -> Erasing:
+        """Erase on the server what a purge names, where some of it only waited here. Raises NotFound: the rest."""
+        waiting = frozenset[str]().union(*spooled)
+        runs, recalls = maybe_ids(given["run"], "run="), maybe_ids(given["recall"], "recall=")
+        rest = {
+            "run": [id for id in runs if id not in waiting] or None,
+            "recall": [id for id in recalls if id not in waiting] or None,
+        }
+        is_more = any((*rest.values(), given["lesson"], given["metadata"], given["all"]))
+        result = await self._ask(operation, {**given, **rest}) if is_more else Erasing()
+        for name, id in [*(("run", id) for id in runs), *(("recall", id) for id in recalls)]:
+            if id in waiting:  # the server may have it too: its answer may have been lost
+                with suppress(NotFound):
+                    await self._ask(operation, {**given, **_NOTHING, name: id})
+        erased = {
+            "runs": tuple(dict.fromkeys((*result.runs, *runs))),
+            "recalls": tuple(dict.fromkeys((*result.recalls, *recalls))),
+        }
+        return result.model_copy(update={**erased, "spooled": len(spooled)})
+
+    async def _purged(self, given: dict[str, Any]) -> Sequence[frozenset[str]]:
         ids = {*maybe_ids(given["run"], "run="), *maybe_ids(given["recall"], "recall=")}
         more = {name: given[name] for name in ("metadata", "all", "preview")}
         return await erase_spooled(self.spool, self.scope, ids=ids, **more)

@@ -43,7 +43,7 @@ class Limits:
     """Seconds for all pieces of a request."""
     file_seconds: float = 3600.0
     """Seconds for all pieces of a file that is imported."""
-    values: int = 50_000
+    values: int = 200_000
     """Values in the JSON of a request."""
     depth: int = 200
     """Levels of that JSON."""

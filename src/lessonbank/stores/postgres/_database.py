@@ -408,10 +408,19 @@ _LOCKS: Final[dict[Lock, str]] = {
     "alone": f", pg_advisory_xact_lock({_LOCK_KEY})",
 }
 _SCOPE: Final = "SELECT set_config('lessonbank.scope', %(scope)s, true)"
-# For one transaction: a pooler may give the next one another session.
-_LIMITS: Final = (
-    "SELECT set_config('lock_timeout', %(wait)s, true), set_config('statement_timeout', %(work)s, true),"
-    " set_config('idle_in_transaction_session_timeout', %(absent)s, true)"
+# For one transaction: a pooler may give the next one another session. 0 is no limit.
+_LIMIT: Final = (
+    "set_config('{name}', coalesce(1000 * extract(epoch FROM least(nullif(current_setting('{name}')::interval, '0'),"
+    " nullif(%({own})s::interval, '0'))), 0)::bigint::text, true)"
+)
+"""The shorter one of ours and of the role's own."""
+_LIMITS: Final = "SELECT " + ", ".join(
+    _LIMIT.format(name=name, own=own)
+    for name, own in {
+        "lock_timeout": "wait",
+        "statement_timeout": "work",
+        "idle_in_transaction_session_timeout": "absent",
+    }.items()
 )
 _BRIEFLY: Final = 1.0
 _LONGEST: Final = 600.0
