@@ -128,7 +128,7 @@ def test_a_session_of_adk_with_all_the_fields_that_are_null_is_the_same_run(tmp_
     for one in told:
         one["content"]["parts"] = [{**nulls, **part} for part in one["content"]["parts"]]
         one.update({"errorMessage": None, "partial": one.get("partial"), "usageMetadata": one.get("usageMetadata")})
-    saved = {"id": "s1", "appName": "trip", "userId": "u", "state": {}, "lastUpdateTime": 1.5}
+    saved: dict[str, Any] = {"id": "s1", "appName": "trip", "userId": "u", "state": {}, "lastUpdateTime": 1.5}
     plain, full = (
         run_of(written(tmp_path / name, {**saved, "events": events})) for name, events in (("a", EVENTS), ("b", told))
     )
